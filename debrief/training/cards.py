@@ -37,7 +37,7 @@ _OF_A_SESSION = {
 
 
 class SetCounts:
-    """What a training set comes to, counted as its lines go by: no line has to be kept."""
+    """What a training set comes to, counted as its lines go by: no text of one has to be kept."""
 
     def __init__(self) -> None:
         self.rows: list[LineRow] = []

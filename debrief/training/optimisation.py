@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from debrief.errors import InputError
@@ -332,24 +333,16 @@ def estimate_cost(
         (judge, request + findings + course + _QUESTION, _JUDGEMENT, trials),
         (rewriter, longest + seen + _QUESTION, max(270, longest), rewritings),
     ]
-    usages = [
-        _times(ModelUsage(input_tokens=question, output_tokens=answer), times, price)
-        for price, question, answer, times in asked
-    ]
+    usages: list[ModelUsage] = []
+    for price, question, answer, times in asked:
+        one = ModelUsage(input_tokens=question, output_tokens=answer)
+        usages += [replace(one, cost_usd=price.cost(one) if price else None)] * times
     return CostEstimate(
         trained_on=len(train),
         held_out=len(held_out),
         trials=trials,
         calls=sum(times for *_, times in asked),
         usage=total(usages),
-    )
-
-
-def _times(one: ModelUsage, times: int, price: Price | None) -> ModelUsage:
-    return ModelUsage(
-        input_tokens=one.input_tokens * times,
-        output_tokens=one.output_tokens * times,
-        cost_usd=price.cost(one) * times if price else None,
     )
 
 

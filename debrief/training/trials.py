@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ModelError
@@ -156,23 +157,24 @@ class PromptTrials:
         self.failure = self.failure or error
 
 
+@dataclass(eq=False)
 class _Remembering:
     """An engine that answers from the model's cache what was answered before."""
 
-    def __init__(self, trials: PromptTrials, model: LanguageModel, anew: bool = False) -> None:
-        self._trials = trials
-        self._model = model
-        self._anew = anew
-        self._asked: Counter[str] = Counter()
+    trials: PromptTrials
+    model: LanguageModel
+    anew: bool = False
+    asked: Counter[str] = field(default_factory=Counter)
+    """How often each question was put."""
 
     def complete(self, request: Request) -> Response:
         """Answer one request."""
         from dspy.lm15 import Message, Response, TextPart, Usage
 
-        model = self._model
+        model = self.model
         question = digest_of(_texts_of(request))
-        round_ = self._asked[question] if self._anew else 0
-        self._asked[question] += 1
+        round_ = self.asked[question] if self.anew else 0
+        self.asked[question] += 1
         key = model.key_of(FORM, question, str(round_))
         kept = model.recall(key)
         if kept is not None:
@@ -188,7 +190,7 @@ class _Remembering:
         try:
             response, answer = model.complete(request)
         except ModelError as error:
-            self._trials.failed(error)
+            self.trials.failed(error)
             raise
         if answer.text.strip() and not answer.cut:
             model.remember(key, answer)

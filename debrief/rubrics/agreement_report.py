@@ -224,29 +224,13 @@ def _probes(agreement: Agreement) -> Iterator[str]:
         "labels held equal where 20 are known. Own kind: how much higher than other models it "
         "scores sessions of its own kind of model. Both should be near 0.",
         ("What", "By", "Labels", "Brier", "Distance", "Length", "Own kind"),
-        [
-            (
-                *_who(row),
-                f"{row.labelled} of {row.labels}" if row.labels else "",
-                _change(row.brier, row.brier_calibrated),
-                _change(row.error, row.error_calibrated),
-                _estimate(row.length, row.length_low, row.length_high),
-                _estimate(row.own, row.own_low, row.own_high),
-            )
-            for row in agreement.probes
-        ],
+        [*map(_probe, agreement.probes)],
     )
     yield from _section(
         "Asked again",
         "Mean distance of a second answer, and of one with the changes before the plan.",
         ("Judge", "By", "Sessions", "Again", "Other order", "which raised it by"),
-        [
-            (
-                *(plain(row.judge), plain(row.judged_by), str(row.sessions)),
-                *(f"{row.repeated:.3f}", f"{row.turned:.3f}", f"{row.shift:+.3f}"),
-            )
-            for row in agreement.order
-        ],
+        [*map(_asked_again, agreement.order)],
     )
     yield from _section(
         "Where two models differ",
@@ -254,6 +238,22 @@ def _probes(agreement: Agreement) -> Iterator[str]:
         ("What", "Models", "Sessions", "Kappa", "Difference", "Most on"),
         [*map(_difference, agreement.differences)],
     )
+
+
+def _probe(row: Probe) -> tuple[str, ...]:
+    return (
+        *_who(row),
+        f"{row.labelled} of {row.labels}" if row.labels else "",
+        _change(row.brier, row.brier_calibrated),
+        _change(row.error, row.error_calibrated),
+        _estimate(row.length, row.length_low, row.length_high),
+        _estimate(row.own, row.own_low, row.own_high),
+    )
+
+
+def _asked_again(row: OrderProbe) -> tuple[str, ...]:
+    moves = (f"{row.repeated:.3f}", f"{row.turned:.3f}", f"{row.shift:+.3f}")
+    return plain(row.judge), plain(row.judged_by), str(row.sessions), *moves
 
 
 def _change(before: float | None, after: float | None) -> str:

@@ -206,26 +206,24 @@ class ModelRubricJudge:
             DebriefError: the model could not be asked.
         """
         shown = self._show(session)
-        question = render(
-            load_template(JUDGE),
-            {
-                "rubric_name": defuse_line(rubric.name),
-                "rubric_description": defuse(rubric.description),
-                "scoring_criteria": defuse(rubric.scoring_criteria),
-                "chat_session": shown.pointer,
-            },
-        )
+        values = {
+            "rubric_name": defuse_line(rubric.name),
+            "rubric_description": defuse(rubric.description),
+            "scoring_criteria": defuse(rubric.scoring_criteria),
+            "chat_session": shown.pointer,
+        }
+        question = render(load_template(JUDGE), values)
 
         def read(answer: str) -> RubricJudgement:
             judgement = parse_judgement(answer)
             refuse_lifted(answer, [judgement.reasoning], shown.folded, question)
             return judgement
 
-        judgement, answer = self._model.read(
+        prompt, about = (
             f"{shown.text}\n\n{question}",
-            read,
-            about=f"about rubric {rubric.key} in session {session.id}",
+            f"rubric {rubric.key} in session {session.id}",
         )
+        judgement, answer = self._model.read(prompt, read, about=f"about {about}")
         words = (rubric.name, rubric.description, rubric.scoring_criteria)
         return structs.replace(
             judgement,

@@ -221,14 +221,12 @@ class ModelMiner:
             shown = show(session, marker=marker, budget=self.budget // 2)
             texts.append(f"Recording {label}\n\n{shown.text}")
             words.append(shown.folded)
-        question = render(
-            load_template(extractor_for(score_name)),
-            {
-                "chat_session": "(They are the recordings A and B above.)",
-                "extraction_min_rubrics": _FEWEST_OF_PAIR,
-                "extraction_max_rubrics": _MOST_OF_PAIR,
-            },
-        )
+        values = {
+            "chat_session": "(They are the recordings A and B above.)",
+            "extraction_min_rubrics": _FEWEST_OF_PAIR,
+            "extraction_max_rubrics": _MOST_OF_PAIR,
+        }
+        question = render(load_template(extractor_for(score_name)), values)
         asked = "\n\n".join([*texts, question.rstrip(), load_template("rubric_evidence")])
 
         def parse(answer: str) -> list[ParsedRubric]:

@@ -262,28 +262,22 @@ def _content(counts: SetCounts) -> str:
     if number := counts.totals["split_sessions"]:
         form += f" but for {number} long ones, split into {counts.totals['windows']}"
     tokens, train = (sum(row.tokens for row in some) for some in (rows, counts.train))
+    of_sides = f"{tokens:,}: {train:,} train, {tokens - train:,} eval"
+    not_trained = "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained))
+    theirs = counts.subagents
+    of_subagents = f"{len(theirs):,} lines of {sum(row.tokens for row in theirs):,} tokens"
     totals = [(words, f"{counts.totals[name]:,}") for name, words in _OF_A_SESSION.items()]
     shown = [
         ("size", f"{sum(row.size for row in rows):,} bytes"),
-        (
-            "tokens (o200k_base, messages and arguments)",
-            f"{tokens:,}: {train:,} train, {tokens - train:,} eval",
-        ),
+        ("tokens (o200k_base, messages and arguments)", of_sides),
         ("tokens of the longest line", f"{max((row.tokens for row in rows), default=0):,}"),
         ("lines by tokens", lengths or "none"),
         ("messages", f"{sum(row.messages for row in rows):,}"),
         *totals[:4],
         ("languages, by changed lines", languages or "no edit recorded"),
         *totals[4:],
-        (
-            "turns with answers that carry weight 0, and why",
-            "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained)) or "none",
-        ),
-        (
-            "subagents' own conversations, counted in nothing above",
-            f"{len(counts.subagents):,} lines of "
-            f"{sum(row.tokens for row in counts.subagents):,} tokens",
-        ),
+        ("turns with answers that carry weight 0, and why", not_trained or "none"),
+        ("subagents' own conversations, counted in nothing above", of_subagents),
     ]
     return (
         "## What is in it\n\n" + _table(("", ""), shown) + "\n\n"

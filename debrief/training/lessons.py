@@ -133,11 +133,12 @@ def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[Traini
 
 def _sample(line: SampleLine) -> TrainingSample:
     metadata = line.metadata
-    prompts = (message.content for message in line.messages if message.role == "user")
-    texts = map(without_reminder, prompts)
+    asked = (message.content for message in line.messages if message.role == "user")
+    texts = map(without_reminder, asked)
     request = next((text for text in texts if text != NO_PROMPT), "")
     main, *subagents = metadata.prompts
-    known = bool(main.text.strip())
+    theirs = {prompt.name: prompt.text for prompt in subagents}
+    prompts = PromptSnapshot(main=main.text, subagents=theirs)
     return TrainingSample(
         plan_id=metadata.session_id,
         plan_content=request[:_LONGEST_REQUEST],
@@ -151,11 +152,7 @@ def _sample(line: SampleLine) -> TrainingSample:
             for entry in metadata.scores
             if entry.kind in ("judge", "dimension")
         ),
-        used_prompts=PromptSnapshot(
-            main=main.text, subagents={prompt.name: prompt.text for prompt in subagents}
-        )
-        if known
-        else None,
+        used_prompts=prompts if main.text.strip() else None,
         tool=metadata.tool,
         model=metadata.model or None,
         prompt_fingerprint=metadata.prompt_fingerprint,

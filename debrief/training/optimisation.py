@@ -276,14 +276,12 @@ def _silence_bars() -> None:
 def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
     known = {sample.prompt_fingerprint: sample.used_prompts for sample in samples}
     if len(known) != 1:
-        raise InputError(
-            "the samples", f"ran with {len(known)} sets of prompts", "Name one with --fingerprint."
-        )
+        reason = f"ran with {len(known)} sets of prompts"
+        raise InputError("the samples", reason, "Name one with --fingerprint.")
     (snapshot,) = known.values()
     if snapshot is None or not snapshot.main.strip():
-        raise InputError(
-            "the samples", "do not tell what prompts they ran with", "Capture them: debrief hooks."
-        )
+        reason = "do not tell what prompts they ran with"
+        raise InputError("the samples", reason, "Capture them: debrief hooks.")
     return snapshot
 
 

@@ -213,7 +213,9 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
     needs_validation = options.require_validation if released else options.needs_validation
     success, short = candidate.success, candidate.shortcoming
     probability = (success.probability if success else None) or 0.0
-    order, lowest = success.order if success else None, options.min_success_order
+    likely, lowest = options.min_success_probability, options.min_success_order
+    order = success.order if success else None
+    is_lower = lowest is not None and (order is None or order < lowest)
     is_success = candidate.outcome is not None and candidate.outcome.success
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
@@ -226,14 +228,8 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         (options.models and candidate.model not in options.models, OTHER_MODEL),
         (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
         (options.outcome == "succeeded" and not is_success, NOT_SUCCEEDED),
-        (
-            probability < options.min_success_probability,
-            f"P(success) below {options.min_success_probability:g}, or not known",
-        ),
-        (
-            lowest is not None and (order is None or order < lowest),
-            f"order of success below {lowest or 0:g}, or not known",
-        ),
+        (probability < likely, f"P(success) below {likely:g}, or not known"),
+        (is_lower, f"order of success below {lowest or 0:g}, or not known"),
         ((quality or 0.0) < least, f"overall quality below {least:g}"),
         (options.status == "ready" and candidate.held_as == "draft", DRAFT),
         (needs_change and not traits.growth, NO_CHANGE),

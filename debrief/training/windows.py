@@ -77,27 +77,22 @@ def samples_of(
     culprit = f"session {sample.metadata.session_id}"
     left = beside(sample.tools)
     if left < max_tokens / 2:
-        called = {
-            call.function.name for message in sample.messages for call in message.tool_calls or ()
-        }
+        calls = (call for message in sample.messages for call in message.tool_calls or ())
+        called = {call.function.name for call in calls}
         sample = replace(sample, tools=without_uncalled(sample.tools, called))
         left = beside(sample.tools)
     if left < max_tokens / _LEAST:
         raise InputError(culprit, f"its tools leave less than a quarter of {max_tokens} tokens")
     # The same texts are counted whole, by turn and by step.
     count = cache(count_tokens)
-    windows = windows_of(
-        sample.messages, left, count, AROUND_A_MESSAGE, reminder, thinking=thinking
-    )
-    if not windows:
+    parts = windows_of(sample.messages, left, count, AROUND_A_MESSAGE, reminder, thinking=thinking)
+    if not parts:
         raise InputError(culprit, f"nothing of it fits {max_tokens} tokens")
+    whole = sample.metadata
+    numbered = (replace(whole, window=n, windows=len(parts)) for n in range(1, len(parts) + 1))
     return tuple(
-        replace(
-            sample,
-            messages=messages,
-            metadata=replace(sample.metadata, window=number, windows=len(windows)),
-        )
-        for number, messages in enumerate(windows, 1)
+        replace(sample, messages=messages, metadata=metadata)
+        for messages, metadata in zip(parts, numbered, strict=True)
     )
 
 

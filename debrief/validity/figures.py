@@ -88,9 +88,8 @@ def figures_of(rows: Sequence[Measured]) -> list[Figures]:
     for (name, mean), columns in drawn.items():
         found = {metric: metrics.mean(values) for metric, values in columns.items()}
         count = len(columns[AUROC])
-        figures.append(
-            Figures(score=name, family=mean, sessions=count, estimates=_estimates(found))
-        )
+        estimates = _estimates(found)
+        figures.append(Figures(score=name, family=mean, sessions=count, estimates=estimates))
     return figures
 
 

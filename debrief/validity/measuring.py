@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluators import Evaluators
@@ -109,23 +110,21 @@ def batches_of_folder(folder: Path, sample: int) -> tuple[list[Batch], list[str]
         )
         runs = []
         for label in labels.labels:
-            if label.session_id not in roll.ids:
-                alike = roll.look_alike(label.session_id)
-                move = (
-                    f"Write {alike}." if alike else "Correct the id, or put its transcript there."
-                )
-                no_such = f"no transcript below {file.parent} has session {label.session_id}"
-                problems.append(f"{label.place}: {no_such}. {move}")
+            id_ = label.session_id
+            if id_ not in roll.ids:
+                alike = roll.look_alike(id_)
+                move = f"Write {alike}" if alike else "Correct the id, or put its transcript there"
+                no_such = f"no transcript below {file.parent} has session {id_}"
+                problems.append(f"{label.place}: {no_such}. {move}.")
                 continue
-            runs.append(
-                LabelledRun(
-                    session_id=label.session_id,
-                    success=success_of(label) is True,
-                    task=label.task or label.session_id,
-                    family=label.family or file.parent.name,
-                    kind=label.kind,
-                )
+            run = LabelledRun(
+                session_id=id_,
+                success=success_of(label) is True,
+                task=label.task or id_,
+                family=label.family or file.parent.name,
+                kind=label.kind,
             )
+            runs.append(run)
         for part, sampled in _parts(runs, sample):
             own = tuple(each for each in found.entries if each.session_id in part)
             batches.append(Batch(runs=part, sampled=sampled, transcripts=Scan(own)))
@@ -157,10 +156,7 @@ def batches_of_lake(lake: Lake, sample: int) -> list[Batch]:
         raise InputError(lake.url, reason, "Run debrief outcomes, or name a folder of labels.")
     return [
         Batch(
-            runs=part,
-            sampled=sampled,
-            lake=lake.url,
-            weeks=frozenset(weeks[id_] for id_ in part),
+            runs=part, sampled=sampled, lake=lake.url, weeks=frozenset(map(weeks.__getitem__, part))
         )
         for part, sampled in _parts(runs, sample)
     ]
@@ -246,16 +242,8 @@ def measure_batch(batch: Batch, by: Evaluators) -> list[Measured]:
             changed = _changed(session, next(others, session), run.success, by)
             scorers = [WordScorer(), *([by.chunk_scorer] if by.models is None else [])]
             movements = {each.model: tuple(chunk_flips([session], each)) for each in scorers}
-        found.append(
-            Measured(
-                run=run,
-                facts=facts_of(session),
-                values=values,
-                failures=failures,
-                changed=changed,
-                movements=movements,
-            )
-        )
+        measured = Measured(run=run, facts=facts_of(session), values=values, failures=failures)
+        found.append(replace(measured, changed=changed, movements=movements))
     return found
 
 

@@ -83,11 +83,8 @@ class Gain(Struct, frozen=True, kw_only=True):
         if self.brier is None:
             return f"too few held-out {self.held_out} to tell"
         likely = self.brier.value + _ONE_SIDED * (self.brier.high - self.brier.value)
-        if likely >= 0:
-            return (
-                f"P(success) is not clearly better than the base rate on held-out {self.held_out}"
-            )
-        return ""
+        no_better = "P(success) is not clearly better than the base rate on held-out"
+        return f"{no_better} {self.held_out}" if likely >= 0 else ""
 
 
 _OTHER = {True: "success", False: "failure"}

@@ -225,11 +225,8 @@ def _chosen(lake: Lake, options: ExportOptions) -> list[_Chosen]:
     ]
     if not sets:
         chosen = f"{options.task or 'any task'}, {options.fingerprint or 'any fingerprint'}"
-        raise InputError(
-            lake.url,
-            f"holds no training set of {chosen}",
-            "Make some with debrief run, or look at what there is below training/.",
-        )
+        move = "Make some with debrief run, or look at what there is below training/."
+        raise InputError(lake.url, f"holds no training set of {chosen}", move)
     found = []
     for row in sorted(sets, key=attrgetter("task", "fingerprint")):
         if row.gate != gate_digest():
@@ -244,11 +241,9 @@ def _chosen(lake: Lake, options: ExportOptions) -> list[_Chosen]:
         ]
         undecided = sum(line.undecided > 0 for line in lines)
         if undecided and options.refuse_undecided:
-            raise InputError(
-                f"{row.task} {row.fingerprint}",
-                f"{undecided} lines are of sessions with redactions that nobody has decided on",
-                "Make the set without them: allow_unsure_redactions off.",
-            )
+            reason = f"{undecided} lines are of sessions with redactions that nobody has decided on"
+            move = "Make the set without them: allow_unsure_redactions off."
+            raise InputError(f"{row.task} {row.fingerprint}", reason, move)
         found.append(_Chosen(row, lines, None))
     return found
 

@@ -28,6 +28,7 @@ from debrief.training.leaderboard import (
     INK,
     error_bars,
     estimate,
+    known_scores,
     new_figure,
     notice,
     png_of,
@@ -114,23 +115,11 @@ def weekly_moves(
     """
     import numpy as np
 
-    known = {row.session_id: row for row in metadata}
-    seen = [
-        _Observation(
-            week_of(row.started),
-            row.overall_quality,
-            (
-                found.task,
-                found.prompt_fingerprint,
-                f"{found.tool} {found.model or UNKNOWN}",
-                row.scoring_fingerprint,
-            ),
-        )
-        for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint))
-        if (found := known.get(row.session_id)) is not None
-        and row.status == "ok"
-        and row.overall_quality is not None
-    ]
+    seen = []
+    for row, known in known_scores(scores, metadata):
+        tool = f"{known.tool} {known.model or UNKNOWN}"
+        levels = (known.task, known.prompt_fingerprint, tool, row.scoring_fingerprint)
+        seen.append(_Observation(week_of(row.started), row.overall_quality or 0.0, levels))
     places: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(seen):
         places[one.week].append(number)
@@ -164,10 +153,9 @@ def weekly_moves(
                 for at in np.flatnonzero(own)
             ]
             moved.sort(key=lambda level: (-abs(level.value), level.name))
-            levels = tuple(moved[:_LEVELS])
-            parts.append(
-                FactorEffect(factor=factor, value=value, low=low, high=high, levels=levels)
-            )
+            most = tuple(moved[:_LEVELS])
+            effect = FactorEffect(factor=factor, value=value, low=low, high=high, levels=most)
+            parts.append(effect)
         earlier, later = ([seen[place] for place in places[name]] for name in (before, week))
         mean_before, mean = (sum(one.quality for one in x) / len(x) for x in (earlier, later))
         moves.append(

@@ -113,21 +113,27 @@ def leaderboard(
     A session that was not scored, or has no metadata, is not counted; one that two sets of
     judges judged counts in both groups.
     """
-    by_metadata = {row.session_id: row for row in metadata}
     judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
     for judgement in judgements:
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
     members: dict[tuple[str, ...], list[tuple[SessionScores, list[JudgeEvaluation]]]]
     members = defaultdict(list)
-    for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
-        known = by_metadata.get(row.session_id)
-        if known is None or row.status != "ok" or row.overall_quality is None:
-            continue
+    for row, known in known_scores(scores, metadata):
         who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
         for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
             key = (eval_fingerprint, row.scoring_fingerprint, row.model, *who)
             members[key].append((row, beside))
     return _ranked([_row(key, sessions) for key, sessions in members.items()])
+
+
+def known_scores(
+    scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
+) -> Iterator[tuple[SessionScores, SessionMetadataRow]]:
+    """Yield the scores of each scored session that has metadata, with these, by id and scorer."""
+    known = {row.session_id: row for row in metadata}
+    for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
+        if row.session_id in known and row.status == "ok" and row.overall_quality is not None:
+            yield row, known[row.session_id]
 
 
 def _row(
@@ -195,24 +201,22 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
     if not rows:
         return "No scored session yet: score a week first.\n"
     parts = []
+    header = ["#", "prompts", "tool", "model", "n", *(words for words, _ in MEASURES.values())]
     for group in groups_of(rows):
         first = group[0]
         sessions = sum(row.sessions for row in group)
-        compared = table(
-            ["#", "prompts", "tool", "model", "n", *(words for words, _ in MEASURES.values())],
+        rows_of_group = (
             [
-                [
-                    *_who(row, names),
-                    str(row.sessions),
-                    *(_cell(getattr(row, name)) for name in MEASURES),
-                ]
-                for row in group
-            ],
+                *_who(row, names),
+                str(row.sessions),
+                *(_cell(getattr(row, name)) for name in MEASURES),
+            ]
+            for row in group
         )
         parts.append(
             f"### Eval fingerprint `{first.eval_fingerprint}`, scored by "
             f"{plain(first.scoring_model)} (`{first.scoring_fingerprint}`): "
-            f"{sessions} sessions\n\n{compared}"
+            f"{sessions} sessions\n\n{table(header, rows_of_group)}"
         )
         parts += _each_judge(group, names)
     note = (

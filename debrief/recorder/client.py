@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -33,6 +33,7 @@ MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
 """Next move of who sends the record of a task that is not there."""
 
 
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CODES = {401: "token-wrong", 403: "token-scope", 404: "not-found", 409: "conflict"}
 
 
@@ -63,7 +64,11 @@ class RecorderRefusedError(DebriefError):
 
 
 class _TemporaryError(Exception):
-    """An answer after which the same request may succeed."""
+    """An answer after which the same request may succeed; it may ask for time."""
+
+    def __init__(self, reason: str, response: httpx.Response | None = None) -> None:
+        self.response = response
+        super().__init__(reason)
 
 
 class _Manifest(Struct, frozen=True):
@@ -76,10 +81,22 @@ class _Manifest(Struct, frozen=True):
     reasons: list[dict[str, str]] = []
 
 
-class Receipt(Struct, frozen=True, kw_only=True):
+class _Problem(Struct, frozen=True, rename="camel"):
+    """A refusal in the server's words."""
+
+    place: str = ""
+    reasons: tuple[str, ...] = ()
+    detail: str = ""
+    next_move: str = ""
+
+
+class Receipt(Struct, frozen=True, kw_only=True, rename="camel"):
     """The server's answer to a record that it stored."""
 
-    status: str
+    id: str = ""
+    sha256: str = ""
+    """Of the bytes that were sent."""
+    status: str = "draft"
     not_ready: tuple[str, ...] = ()
 
 
@@ -145,33 +162,34 @@ class RecorderClient:
             RecorderAwayError: after the last attempt.
             RecorderRefusedError: the server does not take the record.
         """
-        answer = self._request("POST", "/sessions", upload_body(record, meta))
-        if answer.get("id") != str(meta.session_id):
+        receipt = self._request("POST", "/sessions", Receipt, upload_body(record, meta))
+        if receipt.id != str(meta.session_id):
             raise RecorderRefusedError(self.url, ["answered for another session"], f"Check {URL}.")
-        if answer.get("sha256") != hashlib.sha256(record).hexdigest():
+        if receipt.sha256 != hashlib.sha256(record).hexdigest():
             raise RecorderRefusedError(self.url, ["stored other bytes than were sent"])
-        return _receipt(answer)
+        return _flattened(receipt)
 
     def mark(self, session_id: str, status: Status = "ready") -> Receipt:
         """Mark a stored session as ready for training, or a draft; errors as for ``send``."""
         body = msgspec.json.encode({"status": status})
-        return _receipt(self._request("PATCH", f"/sessions/{session_id}", body))
+        return _flattened(self._request("PATCH", f"/sessions/{session_id}", Receipt, body))
 
     def status_of(self, session_id: str) -> Receipt:
         """Return a stored session's status, for a token of scope ``read``; errors as ``send``."""
-        return _receipt(self._request("GET", f"/sessions/{session_id}"))
+        return _flattened(self._request("GET", f"/sessions/{session_id}", Receipt))
 
     def tasks(self) -> list[Task]:
         """Return all tasks, for a token of scope ``read``; errors as for ``send``."""
-        answer = self._request("GET", "/tasks")
+        answer = self._request("GET", "/tasks", dict[str, list[object]])
         try:
             return [Task.model_validate(each) for each in answer["tasks"]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, ValueError):
             raise _not_a_recorder(self.url) from None
 
     def add_task(self, task: NewTask) -> None:
         """Make a task; the same again changes nothing; errors as for ``send``."""
-        self._request("POST", "/tasks", task.model_dump_json(by_alias=True).encode())
+        body = task.model_dump_json(by_alias=True).encode()
+        self._request("POST", "/tasks", dict[str, object], body)
 
     def ensure_task(self, task_id: str, name: str) -> None:
         """Make a task unless it exists; errors as for ``send``."""
@@ -183,7 +201,7 @@ class RecorderClient:
 
     def check_task(self, task_id: str) -> None:
         """Make sure that a task exists, for a token of scope ``read``; errors as for ``send``."""
-        if self._request("GET", f"/tasks/{task_id}").get("id") != task_id:
+        if self._request("GET", f"/tasks/{task_id}", dict[str, object]).get("id") != task_id:
             raise _not_a_recorder(self.url)
 
     def records(self, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[StoredRecord]:
@@ -245,23 +263,25 @@ class RecorderClient:
             raise _TemporaryError(reason)
         return page
 
-    def _request(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
-        def attempt() -> Mapping[str, Any]:
+    def _request(self, method: str, path: str, kind: type[T], body: bytes = b"") -> T:
+        """Return the JSON of an answer as ``kind``."""
+
+        def attempt() -> T:
             headers = {"Content-Type": "application/json"}
             answer = self._http.request(method, path, content=body, headers=headers)
             if not answer.is_success:
                 raise self._error_of(answer, "read" if method == "GET" else "write")
-            content = _object_of(answer)
-            if not content:
-                raise _not_a_recorder(self.url)
-            return content
+            try:
+                return msgspec.json.decode(answer.content, type=kind)
+            except _NOT_JSON:
+                raise _not_a_recorder(self.url) from None
 
         return self._retry(attempt)
 
     def _retry(self, attempt: Callable[[], T]) -> T:
         import httpx
 
-        temporary = (httpx.RequestError, httpx.HTTPStatusError, _TemporaryError)
+        temporary = (httpx.RequestError, _TemporaryError)
         retry = retrying(
             self._policy,
             lambda error: isinstance(error, temporary),
@@ -275,13 +295,17 @@ class RecorderClient:
             raise RecorderAwayError(self.url, _describe(error)) from error
 
     def _error_of(self, answer: httpx.Response, scope: str) -> Exception:
-        import httpx
-
-        status, reasons = answer.status_code, _reasons_of(answer)
+        status, problem = answer.status_code, _problem_of(answer)
         if status in _TEMPORARY:
-            busy = f"is busy ({status}): {'; '.join(reasons)}"
-            return httpx.HTTPStatusError(busy, request=answer.request, response=answer)
-        return RecorderRefusedError(self.url, reasons, _next_move(answer, scope), status)
+            return _TemporaryError(f"is busy ({status}): {'; '.join(problem.reasons)}", answer)
+        moves = {
+            401: f"Check {TOKEN}.",
+            403: f"Use a token with the scope {scope}: {TOKEN}.",
+            404: MAKE_TASK if problem.place.startswith("task ") else f"Check {URL}.",
+        }
+        otherwise = problem.next_move or ("" if answer.is_client_error else f"Check {URL}.")
+        move = moves.get(status, otherwise)
+        return RecorderRefusedError(self.url, problem.reasons, move, status)
 
 
 def client_of(
@@ -338,44 +362,21 @@ def is_local(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def _object_of(answer: httpx.Response) -> Mapping[str, Any]:
-    """Return the JSON object of an answer; an empty one if it has none."""
+def _problem_of(answer: httpx.Response) -> _Problem:
+    """Return why a request was refused, on lines without control characters."""
     try:
-        content = answer.json()
-    except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        problem = msgspec.json.decode(answer.content, type=_Problem)
+    except _NOT_JSON:
+        problem = _Problem()
+    place = flat(problem.place)
+    reasons = [f"{place}: {flat(each)}" if place else flat(each) for each in problem.reasons]
+    said = flat(problem.detail or answer.text) or answer.reason_phrase or "no reason given"
+    return _Problem(place, tuple(reasons or [said]), next_move=flat(problem.next_move))
 
 
-def _reasons_of(answer: httpx.Response) -> list[str]:
-    content = _object_of(answer)
-    reasons = content.get("reasons")
-    if isinstance(reasons, list) and reasons:
-        place = flat(content.get("place") or "")
-        return [f"{place}: {flat(reason)}" if place else flat(reason) for reason in reasons]
-    text = flat(content.get("detail") or answer.text)
-    return [text or answer.reason_phrase or "no reason given"]
-
-
-def _next_move(answer: httpx.Response, scope: str) -> str:
-    content, status = _object_of(answer), answer.status_code
-    if status == 404 and str(content.get("place")).startswith("task "):
-        return MAKE_TASK
-    moves = {
-        401: f"Check {TOKEN}.",
-        403: f"Use a token with the scope {scope}: {TOKEN}.",
-        404: f"Check {URL}.",
-    }
-    advice = flat(content.get("nextMove") or "")
-    return moves.get(status) or advice or ("" if answer.is_client_error else f"Check {URL}.")
-
-
-def _receipt(answer: Mapping[str, Any]) -> Receipt:
-    reasons = answer.get("notReady")
-    return Receipt(
-        status=flat(answer.get("status", "draft")),
-        not_ready=tuple(map(flat, reasons)) if isinstance(reasons, list) else (),
-    )
+def _flattened(receipt: Receipt) -> Receipt:
+    not_ready = tuple(map(flat, receipt.not_ready))
+    return structs.replace(receipt, status=flat(receipt.status), not_ready=not_ready)
 
 
 def _not_a_recorder(url: str) -> RecorderRefusedError:

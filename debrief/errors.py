@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -67,6 +70,12 @@ class LangfuseError(DebriefError):
 
 class LakeError(DebriefError):
     """The object store that holds the lake is away, or refused a request."""
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return the place and the reason of the first value that does not fit a pydantic model."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ".".join(map(str, first["loc"])), first["msg"]
 
 
 def shown(path: str) -> str:

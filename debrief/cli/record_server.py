@@ -10,7 +10,7 @@ import typer
 
 from debrief.cli.record_output import AsJson, RecordGroup, settings_and_home
 from debrief.cli.shared import chosen, console, print_json, warn
-from debrief.errors import InputError
+from debrief.errors import InputError, first_problem
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
@@ -60,9 +60,8 @@ def tasks_create(
     try:
         task = NewTask(id=id, name=name, description=description)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"the task's {place}", first["msg"]).known_as("task-wrong") from error
+        place, reason = first_problem(error)
+        raise InputError(f"the task's {place}", reason).known_as("task-wrong") from error
     with client_of(settings, "write", report=warn) as server:
         server.add_task(task)
     if as_json:

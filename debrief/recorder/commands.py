@@ -31,7 +31,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import ConfigurationError, InputError, first_problem
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.session_facts import CommandEnd
 
@@ -185,9 +185,8 @@ def read_rules(worktree: Path) -> CommandRules | None:
             return None
         rules = CommandRules(digest=digest_of(commands), commands=commands)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise _invalid(path, f"commands.{place}: {first['msg']}") from error
+        place, reason = first_problem(error)
+        raise _invalid(path, f"commands.{place}: {reason}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
         raise _invalid(path, str(error)) from error
     if problem := next(rules_problems(rules), ""):

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 from pydantic import ValidationError
 
-from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.errors import ConfigurationError, DebriefError, InputError, first_problem
 from debrief.files import write_durably
 from debrief.git import find_commit
 from debrief.recorder.assembly import build_record
@@ -279,7 +279,7 @@ def check_task_name(name: str) -> None:
     try:
         NewTask(id="task", name=name)
     except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"]
+        _, reason = first_problem(error)
         raise InputError("--create-task", f"is no task's name: {reason}") from error
 
 

@@ -48,7 +48,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     """
     from debrief.recorder.checks import problems_of, readiness
     from debrief.recorder.encoding import decode_record
-    from debrief.recorder.verification import rebuilds
+    from debrief.recorder.verification import verify
 
     settings, _ = settings_and_home()
     record = decode_record(content(file), str(file))
@@ -58,7 +58,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     print_changes(meta)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
-        differences = rebuilds(record, repo, redactor_of(settings))
+        differences = verify(repo, record, redactor_of(settings))
         if differences is None:
             out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
         elif not differences:

@@ -14,11 +14,11 @@ from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
 from debrief import __version__
-from debrief.errors import InputError
+from debrief.errors import InputError, first_problem
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
 from debrief.recorder.checks import RANK, change_of
-from debrief.recorder.comparison import ChangedFile, Version
+from debrief.recorder.comparison import ChangedFile
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     OUTPUT_LIMIT,
@@ -35,7 +35,7 @@ from debrief.recorder.encoding import (
     encode_record,
     tools_for,
 )
-from debrief.recorder.scratch import PLAIN, scratch_of
+from debrief.recorder.scratch import PLAIN, FileState, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
 from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of
 from debrief.recorder.verification import round_trip
@@ -82,7 +82,7 @@ def build_record(
         whole = structs.replace(facts, contents="full")
         record = assemble(whole, changes, redactions=redactions)
         try:
-            held = round_trip(opened, record, redactor if redactions.count else None)
+            held = round_trip(opened, record, redactor)
         except InputError as error:
             held = [str(error)]
     record = assemble(facts, changes, redactions=redactions, verified=not held)
@@ -160,13 +160,9 @@ def assemble(
         tools = list(tools_for(meta.rules))
         return Record(messages=messages.all, tools=tools, meta=meta)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        field = ".".join(str(step) for step in first["loc"])
-        raise InputError(
-            f"record of session {facts.id}",
-            f"{field}: {first['msg']}",
-            "Record smaller changes, or ignore files that tools make.",
-        ) from error
+        move = "Record smaller changes, or ignore files that tools make."
+        reason = ": ".join(first_problem(error))
+        raise InputError(f"record of session {facts.id}", reason, move) from error
 
 
 def _warnings_of(facts: SessionFacts) -> list[str]:
@@ -185,7 +181,7 @@ def _warnings_of(facts: SessionFacts) -> list[str]:
 
 def first_versions(steps: Sequence[StepChanges]) -> list[tuple[str, str]]:
     """Return the files that steps update or delete, and did not create: path and text, by path."""
-    first: dict[str, Version | None] = {}
+    first: dict[str, FileState | None] = {}
     for step in steps:
         for file in step.files:
             first.setdefault(file.path, file.before)
@@ -272,8 +268,8 @@ class _Messages:
         )
 
 
-def _mode(version: Version, *, unless: str) -> contracts.FileMode | None:
-    return None if version.mode == unless else cast("contracts.FileMode", version.mode)
+def _mode(file: FileState, *, unless: str) -> contracts.FileMode | None:
+    return None if file.mode == unless else cast("contracts.FileMode", file.mode)
 
 
 def _change_words(change: contracts.FileChange) -> str:

@@ -21,19 +21,13 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError, shown
-from debrief.recorder.comparison import (
-    ChangedFile,
-    IgnoreRules,
-    SkippedChange,
-    Version,
-    compare,
-)
+from debrief.recorder.comparison import ChangedFile, IgnoreRules, SkippedChange, compare
 from debrief.recorder.contracts import IGNORED, MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, Entry, Scratch
+from debrief.recorder.scratch import Entry, FileState, Scratch, entry_of
 from debrief.recorder.session_facts import KeptFile, KeptState
 
-Versions = Mapping[str, Version | None]
+Files = Mapping[str, FileState | None]
 """Files by path; None where there is none."""
 
 
@@ -66,7 +60,7 @@ def keep_state(scratch: Scratch, base: str, ignore: Sequence[str], objects: Path
         tuple(
             KeptFile(
                 file.path,
-                Entry(file.before.mode, file.before.id) if file.before else None,
+                entry_of(file.before),
                 Entry(file.after.mode, next(ids)) if file.after else None,
             )
             for file in files
@@ -77,7 +71,7 @@ def keep_state(scratch: Scratch, base: str, ignore: Sequence[str], objects: Path
 class FileStates(Struct, frozen=True, kw_only=True):
     """The changed files at the baseline, when each command was started, and at the end."""
 
-    states: tuple[Versions, ...]
+    states: tuple[Files, ...]
     """Of the same paths each, by path; the first is the baseline, the last the end."""
     delayed: tuple[str, ...]
     """Paths of which earlier states are not told: others changed them too."""
@@ -86,17 +80,17 @@ class FileStates(Struct, frozen=True, kw_only=True):
         """Return it without some paths."""
         left_out = frozenset(paths)
         states = tuple(
-            {path: version for path, version in state.items() if path not in left_out}
+            {path: file for path, file in state.items() if path not in left_out}
             for state in self.states
         )
         return structs.replace(self, states=states)
 
-    def mapped(self, change: Callable[[Version], Version]) -> FileStates:
-        """Return it with other versions in the place of its own."""
-        versions = (version for state in self.states for version in state.values() if version)
-        changed = {version: change(version) for version in dict.fromkeys(versions)}
+    def mapped(self, change: Callable[[FileState], FileState]) -> FileStates:
+        """Return it with other files in the place of its own."""
+        files = (file for state in self.states for file in state.values() if file)
+        changed = {file: change(file) for file in dict.fromkeys(files)}
         states = tuple(
-            {path: changed[version] if version else None for path, version in state.items()}
+            {path: changed[file] if file else None for path, file in state.items()}
             for state in self.states
         )
         return structs.replace(self, states=states)
@@ -133,42 +127,39 @@ def file_states_of(
     Raises:
         InputError: git cannot read what was kept.
     """
-    at_base: dict[str, Version | None] = {file.path: file.before for file in files}
+    at_base: dict[str, FileState | None] = {file.path: file.before for file in files}
     paths = {file.path for state in kept if state for file in state.files} - at_base.keys()
     entries = scratch.entries(base) if any(kept) else {}
-    bases = {path: _plain(entries.get(path.encode())) for path in paths}
-    needed = {entry.id for entry in bases.values() if entry}
+    others = {path: entries.get(path.encode()) for path in paths}
+    bases = {path: entry_of(file) for path, file in at_base.items()} | others
+    needed = {entry.id for entry in others.values() if entry}
     needed |= {file.after.id for state in kept if state for file in state.files if file.after}
     blobs = scratch.read_blobs(needed, MAX_STRING) if needed else {}
 
-    def version(entry: Entry | None) -> Version | None:
+    def read(entry: Entry | None) -> FileState | None:
         content = blobs[entry.id] if entry else None
         if entry is None or content is None:
             return None
-        return Version(mode=entry.mode, id=entry.id, text=content.decode("utf-8", "replace"))
+        return FileState(entry.mode, content.decode("utf-8", "replace"), entry.id)
 
     delayed: set[str] = set()
-    states: list[dict[str, Version | None]] = []
+    states: list[dict[str, FileState | None]] = []
     for state in kept:
         if state is None:
             states.append(dict(states[-1]) if states else {})
             continue
-        changed: dict[str, Version | None] = {}
+        changed: dict[str, FileState | None] = {}
         for file in state.files:
-            known = at_base.get(file.path)
-            is_known = file.path in at_base
-            here = (
-                (Entry(known.mode, known.id) if known else None) if is_known else bases[file.path]
-            )
+            here = bases[file.path]
             if is_left_out(file.path, here is not None):
                 continue
             if here != file.before:
                 delayed.add(file.path)
             else:
-                changed[file.path] = version(file.after)
+                changed[file.path] = read(file.after)
         states.append(changed)
     touched = {path for state in states for path in state}
-    at_base |= {path: version(bases[path]) for path in touched - at_base.keys()}
+    at_base |= {path: read(bases[path]) for path in touched - at_base.keys()}
     at_end = at_base | {file.path: file.after for file in files}
     order = sorted(at_base, key=str.encode)
     whole = [at_base, *({**at_base, **state} for state in states), at_end]
@@ -176,12 +167,6 @@ def file_states_of(
         states=tuple({path: state[path] for path in order} for state in whole),
         delayed=tuple(sorted(delayed)),
     )
-
-
-def _plain(entry: Entry | None) -> Entry | None:
-    if entry is None or entry.mode in (EXECUTABLE, LINK):
-        return entry
-    return Entry(PLAIN, entry.id)
 
 
 _MOST_NAMED = 5
@@ -241,7 +226,7 @@ def find_changes(
         return is_skipped or bool(rules.match(name, in_baseline=in_baseline))
 
     states = file_states_of(scratch, base, comparison.files, kept, is_left_out)
-    created = [path for path, version in states.states[0].items() if version is None]
+    created = [path for path, file in states.states[0].items() if file is None]
     conflicting = _conflicting(created, comparison.skipped)
     states = states.without(item.shown for item in conflicting)
     masked = states.mapped(partial(_masked, scratch, mask))
@@ -276,18 +261,18 @@ def find_changes(
     )
 
 
-def _masked(scratch: Scratch, mask: Mask, version: Version) -> Version:
-    text = mask(version.text)
-    if text == version.text:
-        return version
-    return structs.replace(version, id=scratch.write_blobs([text])[0], text=text)
+def _masked(scratch: Scratch, mask: Mask, file: FileState) -> FileState:
+    text = mask(file.text)
+    if text == file.text:
+        return file
+    return FileState(file.mode, text, scratch.write_blobs([text])[0])
 
 
 def _steps(
     scratch: Scratch, base: str, states: FileStates
 ) -> tuple[list[StepChanges], list[ChangedFile]]:
     """Return the steps, and what they come to, with hunks."""
-    there = {path: version for path, version in states.states[0].items() if version}
+    there = {path: file for path, file in states.states[0].items() if file}
     start = tree = scratch.tree_with(base, entries_of(there))
     steps = []
     for number in range(1, len(states.states)):
@@ -301,12 +286,9 @@ def _steps(
     return steps, with_hunks(scratch, changed, start, tree)
 
 
-def entries_of(versions: Versions) -> dict[bytes, Entry | None]:
+def entries_of(files: Files) -> dict[bytes, Entry | None]:
     """Return what some files put into a tree, or take out of it."""
-    return {
-        path.encode(): Entry(version.mode, version.id) if version else None
-        for path, version in versions.items()
-    }
+    return {path.encode(): entry_of(file) for path, file in files.items()}
 
 
 def with_hunks(
@@ -340,8 +322,8 @@ def with_hunks(
     return [structs.replace(file, hunks=hunks.get(file.path, "")) for file in files]
 
 
-def _id(version: Version | None) -> str:
-    return version.id if version else ""
+def _id(file: FileState | None) -> str:
+    return file.id if file else ""
 
 
 def _conflicting(created: Sequence[str], skipped: Sequence[SkippedChange]) -> list[SkippedChange]:
@@ -388,8 +370,8 @@ def _first_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _has_markers(version: Version | None) -> bool:
-    text, start = f"\n{version.text if version else ''}", 0
+def _has_markers(file: FileState | None) -> bool:
+    text, start = f"\n{file.text if file else ''}", 0
     for marker in ("<<<<<<< ", "=======", ">>>>>>> "):
         start = text.find(f"\n{marker}", start) + 1
         if not start:

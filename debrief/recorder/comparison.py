@@ -20,11 +20,10 @@ from debrief.git import find_commit
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.repository import QUIET, head_commit
 from debrief.recorder.scratch import (
-    EXECUTABLE,
     LINK,
-    PLAIN,
     SUBMODULE,
     Entry,
+    FileState,
     Scratch,
     path_problem,
     scratch_of,
@@ -78,23 +77,13 @@ class IgnoreRules:
         return next((each for each in (*folders, path) if is_ignored(os.fsdecode(each))), b"")
 
 
-class Version(Struct, frozen=True, kw_only=True):
-    """A file on one side."""
-
-    mode: str
-    """``100644``, ``100755`` or ``120000``."""
-    id: str
-    text: str
-    """Of a symbolic link, its target."""
-
-
 class ChangedFile(Struct, frozen=True, kw_only=True):
     """A changed file, its two sides, and the hunks between them."""
 
     path: str
-    before: Version | None
+    before: FileState | None
     """None where it was created."""
-    after: Version | None
+    after: FileState | None
     """None where it was deleted."""
     hunks: str = ""
     """From the first ``@@``, exact; empty unless the text of a file that stays was changed."""
@@ -187,7 +176,7 @@ def _differences(scratch: Scratch, base: str) -> Iterator[_Difference]:
     for head, path in zip(fields[::2], fields[1::2], strict=True):
         old_mode, new_mode, old_id, new_id, _ = head[1:].decode().split(" ")
         before, after = (
-            Entry(mode, object_id) if int(mode) else None
+            Entry.of(mode, object_id) if int(mode) else None
             for mode, object_id in ((old_mode, old_id), (new_mode, new_id))
         )
         yield _Difference(path, before, after)
@@ -219,19 +208,19 @@ def _change(
     if driver:
         return f"its filter {driver!r} is not run"
     try:
-        before, after = (_version(entry, blobs) for entry in (item.before, item.after))
+        before, after = (_state(entry, blobs) for entry in (item.before, item.after))
     except ValueError as error:
         return str(error)
     if item.stays and before and after:
         digest = hashlib.sha256(before.text.encode()).hexdigest()
         if digest == _working_digest(scratch, item):
-            after = Version(mode=after.mode, id=before.id, text=before.text)
+            after = FileState(after.mode, before.text, before.id)
     if before == after:
         return None
     return ChangedFile(path=item.path.decode(), before=before, after=after)
 
 
-def _version(entry: Entry | None, blobs: Mapping[str, bytes | None]) -> Version | None:
+def _state(entry: Entry | None, blobs: Mapping[str, bytes | None]) -> FileState | None:
     """Return one side, None where there is none.
 
     Raises:
@@ -244,9 +233,8 @@ def _version(entry: Entry | None, blobs: Mapping[str, bytes | None]) -> Version 
         raise ValueError(f"over {MAX_STRING:,} bytes")
     if b"\0" in content:
         raise ValueError("binary: it has NUL bytes")
-    mode = entry.mode if entry.mode in (EXECUTABLE, LINK) else PLAIN
     try:
-        return Version(mode=mode, id=entry.id, text=content.decode())
+        return FileState(entry.mode, content.decode(), entry.id)
     except UnicodeDecodeError:
         raise ValueError("not UTF-8") from None
 

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from debrief.errors import InputError, shown
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
-from debrief.recorder.scratch import LINK, PLAIN, path_problem
+from debrief.recorder.scratch import LINK, PLAIN, FileState, path_problem
 
 NO_LINE_END = "\\ No newline at end of file"
 _HEAD = re.compile(
@@ -139,13 +137,6 @@ def _misfit(before: list[str], hunk: _Hunk) -> str:
         if number < len(before) and before[number] != line:
             return f"line {number + 1:,} of the text is not the one that the hunk was made from"
     return f"the text ends before its line {max(hunk.old_start, len(before) + bool(hunk.old)):,}"
-
-
-class FileState(Struct, frozen=True):
-    """A file of a tree: its git mode and its text; of a symbolic link, the target."""
-
-    mode: str
-    text: str
 
 
 def apply_operations(

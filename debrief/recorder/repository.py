@@ -277,9 +277,8 @@ def base_of(worktree: Path, first: str, lines_before: int | None) -> Base:
         return Base(commit=first)
     lines = _reflog(worktree)
     count = -1 if lines_before is None else len(lines) - lines_before
-    if count < 1 or lines[0].commit != head or lines[count : count + 1][:1] == []:
-        return _mixed(worktree, first, head, "git's reflog does not say where commits came from")
-    if lines[count].commit != first:
+    begun_at = [line.commit for line in lines[count : count + 1]]
+    if count < 1 or lines[0].commit != head or begun_at != [first]:
         return _mixed(worktree, first, head, "git's reflog does not say where commits came from")
     history = _History(lines[: count + 1][::-1])
     found = history.newest_of_others(head)

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from debrief.errors import InputError
 from debrief.files import make_folder
 from debrief.git import git
@@ -44,8 +46,34 @@ class Entry(NamedTuple):
     """What a tree holds under a path."""
 
     mode: str
-    """As git writes it: ``100644``."""
+    """``100644``, ``100755``, ``120000`` or ``160000``."""
     id: str
+
+    @classmethod
+    def of(cls, mode: str, id: str) -> Entry:
+        """Return an entry as git writes it; plain files of old trees have modes such as 100664."""
+        return cls(mode if mode in (EXECUTABLE, LINK, SUBMODULE) else PLAIN, id)
+
+
+class FileState(Struct, frozen=True):
+    """A file of a tree."""
+
+    mode: str
+    """``100644``, ``100755`` or ``120000``."""
+    text: str
+    """Of a symbolic link, its target."""
+    id: str = ""
+    """Of its blob, where that is known."""
+
+    @property
+    def entry(self) -> Entry:
+        """What a tree holds of it."""
+        return Entry(self.mode, self.id)
+
+
+def entry_of(state: FileState | None) -> Entry | None:
+    """Return what a tree holds of a file; None where there is no file."""
+    return state.entry if state else None
 
 
 class Scratch:
@@ -127,7 +155,7 @@ class Scratch:
         for line in self.git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]:
             head, _, path = line.partition(b"\t")
             mode, _, object_id = head.decode().split(" ")
-            found[path] = Entry(mode, object_id)
+            found[path] = Entry.of(mode, object_id)
         return found
 
     def read_blobs(self, ids: Iterable[str], largest: int) -> dict[str, bytes | None]:

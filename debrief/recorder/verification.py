@@ -17,30 +17,13 @@ from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
-from debrief.recorder.patching import FileState, apply_operations, check_folders
+from debrief.recorder.patching import apply_operations, check_folders
 from debrief.recorder.repository import QUIET, head_commit, worktree_of
-from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
+from debrief.recorder.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.redaction import Redactor
 
 
-def rebuilds(record: Record, folder: Path, redactor: Redactor) -> list[str] | None:
-    """Return why a record does not rebuild its tree; None where its baseline is not at hand.
-
-    Args:
-        record: with contents.
-        folder: of the repository, perhaps.
-        redactor: of the machine that made the record.
-    """
-    try:
-        top = worktree_of(folder)
-    except InputError:
-        return None
-    if find_commit(top, record.meta.base_ref, QUIET) is None:
-        return None
-    return verify(top, record, redactor if record.meta.redactions.count else None)
-
-
-def verify(root: Path, record: Record, redactor: Redactor | None = None) -> list[str]:
+def verify(folder: Path, record: Record, redactor: Redactor | None = None) -> list[str] | None:
     """Return why a record does not rebuild its final tree, in words; empty when it does.
 
     The baseline is read from the repository, the operations from the record, and the tree that
@@ -48,12 +31,21 @@ def verify(root: Path, record: Record, redactor: Redactor | None = None) -> list
     outside of a temporary folder.
 
     Args:
-        root: anywhere in a working tree of the repository.
+        folder: anywhere in a working tree of the repository, perhaps.
         record: with contents.
         redactor: of the machine that made the record; replaces the baseline's secrets as it did.
+
+    Returns:
+        None where the baseline is not at hand.
     """
     try:
-        with scratch_of(root) as opened:
+        top = worktree_of(folder)
+    except InputError:
+        return None
+    if find_commit(top, record.meta.base_ref, QUIET) is None:
+        return None
+    try:
+        with scratch_of(top) as opened:
             return round_trip(opened, record, redactor)
     except InputError as error:
         return [str(error)]
@@ -62,10 +54,14 @@ def verify(root: Path, record: Record, redactor: Redactor | None = None) -> list
 def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = None) -> list[str]:
     """Return what ``verify`` does, of a repository that is open already.
 
+    Without a redactor, a record in which secrets were replaced does not fit its baseline.
+
     Raises:
         InputError: the operations cannot be read or applied.
     """
     meta = record.meta
+    if not meta.redactions.count:
+        redactor = None
     if meta.contents != "full":
         return ["a record without contents has no operations to verify"]
     patches, texts = patches_of(record), files_of(record)
@@ -88,8 +84,7 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
         text = redactor.redact(text).text if redactor else text
         if texts.get(path) != text:
             problems.append(f"{path!r}: the record has another text of it than the baseline")
-        mode = entry.mode if entry.mode in (EXECUTABLE, LINK) else PLAIN
-        before[path] = FileState(mode, text)
+        before[path] = FileState(entry.mode, text)
     if problems:
         return problems
     others = {os.fsdecode(path) for path in baseline} - before.keys()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.recorder.checks import line_count
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
-from debrief.recorder.patching import FileState, HunkError, apply_hunks, apply_operations
+from debrief.recorder.patching import HunkError, apply_hunks, apply_operations
+from debrief.recorder.scratch import FileState
 from tests.recorder.records import operations
 
 LINES = [

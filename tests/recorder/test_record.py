@@ -16,7 +16,7 @@ from debrief.errors import InputError
 from debrief.recorder.assembly import assemble, build_record, shown_output
 from debrief.recorder.changes import StepChanges, WorktreeChanges
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
-from debrief.recorder.comparison import ChangedFile, Version
+from debrief.recorder.comparison import ChangedFile
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
     TRUNCATED,
@@ -26,6 +26,7 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
+from debrief.recorder.scratch import FileState
 from debrief.recorder.scrubbing import SecretLog, scrubbed
 from debrief.recorder.verification import verify
 from tests.recorder.records import BEFORE, build
@@ -204,7 +205,7 @@ def test_a_secret_that_cannot_be_replaced_holds_the_record(tmp_path: Path) -> No
 
 
 def test_more_files_than_a_record_has_messages_are_refused() -> None:
-    before = Version(mode="100644", id="1" * 40, text="1\n")
+    before = FileState("100644", "1\n", "1" * 40)
     files = tuple(ChangedFile(path=f"f{n:04}", before=before, after=None) for n in range(2500))
     changes = WorktreeChanges(
         base="0" * 40,
@@ -251,7 +252,7 @@ def test_a_record_that_was_tampered_with_does_not_verify(
                 call = call.model_copy(update={"function": function})
                 message = message.model_copy(update={"tool_calls": [call]})
         messages.append(message)
-    assert verify(work, record.model_copy(update={"messages": messages})) != []
+    assert verify(work, record.model_copy(update={"messages": messages}))
 
 
 def test_a_file_read_other_than_the_baseline_does_not_verify(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.verification import rebuilds, replay
+from debrief.recorder.verification import replay, verify
 from tests.recorder.repositories import untouched
 from tests.recorder.session_scenario import REDACTOR, Shop
 from tests.snapshots.scenario import git, write
@@ -65,7 +65,7 @@ def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
     record = shop.stop(file).record
     elsewhere = tmp_path / "elsewhere"
     git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
-    assert rebuilds(record, elsewhere, REDACTOR) == []
+    assert verify(elsewhere, record, REDACTOR) == []
     assert replay(record, elsewhere) == ["src/cart.ts", "src/discount.ts", "src/old.ts"]
     assert not (elsewhere / "src/old.ts").exists()
     with pytest.raises(InputError):
@@ -78,12 +78,12 @@ def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
         replay(record, elsewhere / "src")
     with pytest.raises(InputError, match="--to FOLDER"):
         replay(record, tmp_path)
-    assert rebuilds(record, tmp_path, REDACTOR) is None
+    assert verify(tmp_path, record, REDACTOR) is None
     git(elsewhere, "checkout", "-q", started.base_ref)
     broken = json.loads(file.read_bytes())
     broken["meta"]["finalTree"] = "0" * 40
     other = decode_record(json.dumps(broken).encode())
-    assert rebuilds(other, elsewhere, REDACTOR)
+    assert verify(elsewhere, other, REDACTOR)
 
 
 @pytest.fixture

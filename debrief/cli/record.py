@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import sys
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from debrief.cli.record_output import (
     print_missing,
     print_sessions,
     redactor_of,
+    server_for,
     settings_and_home,
 )
 from debrief.cli.record_server import (
@@ -145,7 +147,8 @@ def record_run(
 
     _, home = settings_and_home()
     if as_json:
-        run(home, repo, command, show=_JsonOutput().show, time_limit=time_limit)
+        show = partial(_show_json, codecs.getincrementaldecoder("utf-8")("replace"))
+        run(home, repo, command, show=show, time_limit=time_limit)
         ran = session_of(home, repo).folder.commands()[-1]
         answer = command_answer(ran, rules_here(home, repo))
         print(json_line({"command": answer}), flush=True)
@@ -239,8 +242,7 @@ def record_stop(
     before. A record that cannot be sent waits for **debrief record upload**; stopping again after
     a crash sends the same bytes, which the server has once.
     """
-    from debrief.recorder.answers import StoppedAnswer, plain
-    from debrief.recorder.client import client_of
+    from debrief.recorder.answers import plain
     from debrief.recorder.session_facts import StopOptions
     from debrief.recorder.stopping import stop
 
@@ -255,21 +257,20 @@ def record_stop(
         accept_skipped=accept_skipped,
     )
     redactor = redactor_of(settings)
-    server = nullcontext(local.absolute()) if local else client_of(settings, "write", report=warn)
-    with server as target:
+    with nullcontext(local.absolute()) if local else server_for("write") as target:
         done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
     not_ready = done.receipt.not_ready if done.receipt is not None else done.not_ready
     if as_json:
-        answer = StoppedAnswer(
-            session_id=str(meta.session_id),
-            sent=done.receipt is not None,
-            file=None if local is None else str(local.absolute()),
-            status=done.receipt.status if done.receipt is not None else "",
-            not_ready=list(not_ready),
-            size=done.size,
-            meta=plain(meta),
-        )
+        answer = {
+            "sessionId": str(meta.session_id),
+            "sent": done.receipt is not None,
+            "file": None if local is None else str(local.absolute()),
+            "status": done.receipt.status if done.receipt is not None else "",
+            "notReady": not_ready,
+            "size": done.size,
+            "meta": plain(meta),
+        }
         print_json(answer)
         return
     out = console()
@@ -353,13 +354,7 @@ def _show(piece: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-class _JsonOutput:
-    """Shows output as JSON lines; a character that two pieces share comes with the second."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def show(self, piece: bytes) -> None:
-        """Print a piece of output."""
-        with suppress(BrokenPipeError):
-            print(json_line({"output": self._decoder.decode(piece)}), flush=True)
+def _show_json(decoder: codecs.IncrementalDecoder, piece: bytes) -> None:
+    """Show output as JSON lines; a character that two pieces share comes with the second."""
+    with suppress(BrokenPipeError):
+        print(json_line({"output": decoder.decode(piece)}), flush=True)

@@ -121,13 +121,14 @@ def record_commands(
         print_json(answer)
         return
     out = console()
-    if answer.asked is not None:
-        asked = answer.asked
-        out.print("It would be run." if asked.accepted else f"{asked.reason}. {asked.next_move}")
+    source, asked = answer["source"], answer["asked"]
+    if asked is not None:
+        refusal = f"{asked['reason']}. {asked['nextMove']}"
+        out.print("It would be run." if asked["accepted"] else refusal)
         return
-    for rule in answer.commands:
-        check = ", a check" if rule.is_check else ""
-        own = f"{answer.source}, at most {rule.time_limit:g} s" if rule.own else "built in"
-        out.print(f"{' '.join((rule.program, *rule.arguments))}  ({own}{check})")
-    if not answer.agreed:
-        out.print(f"Nobody here agreed to those of {answer.source}: debrief record commands --yes")
+    for rule in answer["commands"]:
+        check = ", a check" if rule["isCheck"] else ""
+        own = f"{source}, at most {rule['timeLimit']:g} s" if rule["own"] else "built in"
+        out.print(f"{' '.join((rule['program'], *rule['arguments']))}  ({own}{check})")
+    if not answer["agreed"]:
+        out.print(f"Nobody here agreed to those of {source}: debrief record commands --yes")

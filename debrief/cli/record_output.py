@@ -8,16 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from debrief.cli.shared import console, without_secrets
+from debrief.cli.shared import console, warn, without_secrets
 from debrief.errors import DebriefError, InputError, readable
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
+    from debrief.recorder.client import RecorderClient
     from debrief.recorder.contracts import Meta
     from debrief.recorder.session_facts import RanCommand
     from debrief.recorder.state import RecorderHome
@@ -85,6 +86,18 @@ def settings_and_home() -> tuple[Settings, RecorderHome]:
 
     settings = load_settings()
     return settings, RecorderHome(settings.home)
+
+
+def server_for(scope: Literal["read", "write", "export"]) -> RecorderClient:
+    """Return a client of the configured server that warns on the error output.
+
+    Raises:
+        ConfigurationError: the server's address or its token is missing or wrong.
+    """
+    from debrief.recorder.client import client_of
+    from debrief.settings import load_settings
+
+    return client_of(load_settings(), scope, report=warn)
 
 
 def content(file: Path) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.record_output import AsJson, RecordGroup, settings_and_home
+from debrief.cli.record_output import AsJson, RecordGroup, server_for, settings_and_home
 from debrief.cli.shared import chosen, console, print_json, warn
 from debrief.errors import InputError, first_problem
 from debrief.markdown import counted
@@ -28,10 +29,8 @@ CreateTask = Annotated[
 def tasks_list(as_json: AsJson = False) -> None:
     """Show the server's tasks."""
     from debrief.recorder.answers import plain
-    from debrief.recorder.client import client_of
 
-    settings, _ = settings_and_home()
-    with client_of(settings, "read", report=warn) as server:
+    with server_for("read") as server:
         tasks = server.tasks()
     if as_json:
         print_json({"tasks": [plain(task) for task in tasks]})
@@ -53,16 +52,14 @@ def tasks_create(
     from pydantic import ValidationError
 
     from debrief.recorder.answers import plain
-    from debrief.recorder.client import client_of
     from debrief.recorder.storage.rows import NewTask
 
-    settings, _ = settings_and_home()
     try:
         task = NewTask(id=id, name=name, description=description)
     except ValidationError as error:
         place, reason = first_problem(error)
         raise InputError(f"the task's {place}", reason).known_as("task-wrong") from error
-    with client_of(settings, "write", report=warn) as server:
+    with server_for("write") as server:
         server.add_task(task)
     if as_json:
         print_json(plain(task))
@@ -73,14 +70,13 @@ def tasks_create(
 def record_upload(create_task: CreateTask = None, as_json: AsJson = False) -> None:
     """Send the records that wait; exit code 1 if one still does."""
     from debrief.recorder.answers import error_answer
-    from debrief.recorder.client import client_of
     from debrief.recorder.stopping import send_waiting
 
-    settings, home = settings_and_home()
+    _, home = settings_and_home()
     out, errors = console(), console(stderr=True)
     results: list[dict[str, object]] = []
     if home.unsent():
-        with client_of(settings, "write", report=warn) as server:
+        with server_for("write") as server:
             for sent in send_waiting(home, server, create_task):
                 done = sent.receipt
                 results.append(
@@ -116,25 +112,23 @@ def record_history(
 ) -> None:
     """Show this machine's records, with the status that the server has for them by now."""
     from debrief.recorder.answers import history_answer
-    from debrief.recorder.client import client_of
 
     settings, home = settings_and_home()
-    if settings.recorder_url and settings.recorder_token:
-        with client_of(settings, "read", report=warn) as server:
-            answer = history_answer(home, server, limit)
-    else:
-        answer = history_answer(home, None, limit)
+    is_set = settings.recorder_url and settings.recorder_token
+    with server_for("read") if is_set else nullcontext() as server:
+        answer = history_answer(home, server, limit)
     if as_json:
         print_json(answer)
         return
     out = console()
-    for entry in answer.sessions:
-        state = entry.status or "waits to be sent"
-        out.print(f"{entry.session_id}  {entry.stopped_at:%F %R}  {entry.task_id}  {state}")
-    if not answer.sessions:
+    for entry in answer["sessions"]:
+        state = entry["status"] or "waits to be sent"
+        when = f"{entry['stoppedAt']:%F %R}"
+        out.print(f"{entry['sessionId']}  {when}  {entry['taskId']}  {state}")
+    if not answer["sessions"]:
         out.print("No record was sent, and none waits.")
-    if answer.error is not None:
-        warn(f"as they were when they were sent: {answer.error.message}")
+    if answer["error"] is not None:
+        warn(f"as they were when they were sent: {answer['error']['message']}")
 
 
 def record_mark(
@@ -145,14 +139,13 @@ def record_mark(
     """Mark a record on the server as ready for training, or with **--draft** as a draft again."""
     from uuid import UUID
 
-    from debrief.recorder.client import RecorderRefusedError, client_of
+    from debrief.recorder.client import RecorderRefusedError
 
-    settings, _ = settings_and_home()
     try:
         id = str(UUID(session))
     except ValueError:
         raise InputError(session, "is no session's id", "See: debrief record history") from None
-    with client_of(settings, "write", report=warn) as server:
+    with server_for("write") as server:
         try:
             receipt = server.mark(id, "draft" if draft else "ready")
         except RecorderRefusedError as error:
@@ -184,10 +177,8 @@ def record_export(
     For folders of all tasks with both splits: **debrief export --from-recorder**.
     """
     from debrief.files import write_durably
-    from debrief.recorder.client import client_of
     from debrief.recorder.storage.rows import SessionFilter
 
-    settings, _ = settings_and_home()
     only = SessionFilter(task_id=task, status=chosen("--status", status, _STATUSES))
     if to.exists() or to.is_symlink():
         error = InputError(str(to), "is there already", "Name another file.")
@@ -201,7 +192,7 @@ def record_export(
             count += 1
             yield line
 
-    with client_of(settings, "export", report=warn) as server:
+    with server_for("export") as server:
         write_durably(to, counting(server.lines(form, only, withheld)))
     size = to.stat().st_size
     if as_json:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import select
 import signal
-import stat
 import subprocess
 import threading
 import time
@@ -173,11 +173,15 @@ def read_rules(worktree: Path) -> CommandRules | None:
         InputError: the file cannot be read, or a rule would let in what no rule may.
     """
     path = worktree / RULES_FILE
-    data = _content(path)
-    if data is None:
+    for each in (path.parent, path):
+        if each.is_symlink():
+            raise _invalid(each, "is a symbolic link")
+    if not path.exists():
         return None
+    if not path.is_file() or path.stat().st_size > _LARGEST:
+        raise _invalid(path, f"is not a file of at most {_LARGEST:,} bytes")
     try:
-        document = tomllib.loads(data.decode())
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
         commands = TypeAdapter(list[CommandRule]).validate_python(document.pop("commands", []))
         if document:
             raise ValueError(f"{min(document)} is not known; there is [[commands]]")
@@ -187,7 +191,7 @@ def read_rules(worktree: Path) -> CommandRules | None:
     except ValidationError as error:
         place, reason = first_problem(error)
         raise _invalid(path, f"commands.{place}: {reason}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise _invalid(path, str(error)) from error
     if problem := next(rules_problems(rules), ""):
         raise _invalid(path, problem)
@@ -227,26 +231,6 @@ def _rule_problem(rule: CommandRule) -> str:
         elif word[:1] == "~" or _ABSOLUTE.search(word) or ".." in _PARTS.split(word):
             return f"{word!r} leads out of the repository"
     return ""
-
-
-def _content(path: Path) -> bytes | None:
-    """Return the bytes of a file that is a plain one, in a plain folder; None without one."""
-    for each in (path.parent, path):
-        if each.is_symlink():
-            raise _invalid(each, "is a symbolic link")
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise _invalid(path, f"cannot be read: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            raise _invalid(path, f"is not a file of at most {_LARGEST:,} bytes")
-        return os.read(descriptor, _LARGEST)
-    finally:
-        os.close(descriptor)
 
 
 def _invalid(path: Path, reason: str) -> InputError:
@@ -350,23 +334,17 @@ def _output(process: Process) -> Iterator[bytes]:
     What it left behind in the background may go on writing for a second.
     """
     assert process.stdout is not None
-    ended_at: float | None = None
+    until = math.inf
     with process.stdout as pipe:
         is_open = True
-        while is_open or process.poll() is None:
-            if not is_open:
-                time.sleep(_POLL / 10)
-                yield b""
-                continue
+        while time.monotonic() < until and (is_open or process.poll() is None):
             piece = b""
-            if select.select([pipe], [], [], _POLL)[0]:
+            if select.select([pipe] if is_open else [], [], [], _POLL)[0]:
                 piece = os.read(pipe.fileno(), _PIECE)
                 is_open = bool(piece)
             yield piece
             if process.poll() is not None:
-                ended_at = ended_at or time.monotonic()
-                if time.monotonic() >= ended_at + _LINGER:
-                    return
+                until = min(until, time.monotonic() + _LINGER)
 
 
 def _signal_group(process: Process, number: int) -> None:

@@ -250,15 +250,11 @@ class RecorderHome:
 
     def keep(self, session_id: str, record: bytes) -> None:
         """Keep a record's file."""
-        path = self.path / "kept" / f"{session_id}.json"
-        make_folder(path.parent)
-        write_durably(path, record)
+        self._write("kept", session_id, record)
 
     def add_sent(self, sent: SentRecord) -> None:
         """Remember a record that a server took."""
-        path = self.path / "sent" / f"{sent.session_id}.json"
-        make_folder(path.parent)
-        write_durably(path, _encode(sent))
+        self._write("sent", sent.session_id, _encode(sent))
 
     def sent(self, most: int) -> list[SentRecord]:
         """Return the records that were sent, the latest first; errors as for ``started``."""
@@ -271,9 +267,12 @@ class RecorderHome:
 
     def agree(self, rules: CommandRules) -> None:
         """Remember that the person saw rules and agreed to them."""
-        path = self.path / "agreed" / f"{rules.digest}.json"
-        make_folder(path.parent)
-        write_durably(path, rules.model_dump_json(by_alias=True).encode() + b"\n")
+        data = rules.model_dump_json(by_alias=True).encode() + b"\n"
+        self._write("agreed", rules.digest, data)
+
+    def _write(self, kind: str, name: str, data: bytes) -> None:
+        make_folder(self.path / kind)
+        write_durably(self.path / kind / f"{name}.json", data)
 
     def remove(self, folder: SessionFolder) -> None:
         """End a session: its folder is gone in one step."""

@@ -34,7 +34,7 @@ def test_a_token_is_shown_once_listed_and_revoked(debrief: Debrief, postgres_url
     with RecordStore(postgres_url) as store:
         token = store.find_token(secret)
     assert token is not None
-    assert token.scopes == ("read", "export")
+    assert token.scopes == ["read", "export"]
     (listed,) = json.loads(debrief("tokens", "list", "--json").stdout)
     assert (listed["name"], listed["revoked_at"]) == ("ci", None)
     assert listed["last_used_at"]

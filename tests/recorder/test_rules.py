@@ -228,7 +228,7 @@ def test_a_server_holds_a_record_to_its_rules_and_its_owner_to_some_programs(
     record = shop.stop(file).record
     body = upload_body(encode_record(record), record.meta)
     assert Ingest(REDACTOR, ReadyRule()).check(body).validated
-    assert Ingest(REDACTOR, ReadyRule(), ("pnpm", "pytest")).check(body).not_ready == ()
+    assert Ingest(REDACTOR, ReadyRule(), ("pnpm", "pytest")).check(body).not_ready == []
     with pytest.raises(UnfitError, match="the program pytest is not one that this service takes"):
         Ingest(REDACTOR, ReadyRule(), ("pnpm",)).check(body)
     assert record.meta.rules is not None

@@ -104,17 +104,13 @@ def _is_json(kind: str) -> bool:
     return header.get_content_type() == "application/json" and is_utf8
 
 
-def _read_moment(value: object) -> object:
-    return moment_of(value) if isinstance(value, str) else value
-
-
 _Text = Annotated[
     str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
 _Cursor = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:=-]+$")
 ]
-_QueryTime = Annotated[AwareDatetime, BeforeValidator(_read_moment)]
+_QueryTime = Annotated[AwareDatetime, BeforeValidator(moment_of)]
 _Digits = reading("^[0-9]{1,10}$", int)
 """Pydantic would take +5, 1_0 and the digits of other scripts as well."""
 _PageSize = Annotated[int, Field(ge=1, le=500), _Digits]
@@ -230,13 +226,20 @@ def needs(scope: Scope) -> Any:
     """
 
     def check_token(
-        request: Request,
-        _documented: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> None:
         service = request.app.state.service
-        token = service.store.find_token(_secret_of(request))
+        headers = request.headers.getlist("authorization")
+        secret = given.credentials.strip() if given and len(headers) == 1 else ""
+        token = service.store.find_token(secret) if _SECRET.fullmatch(secret) else None
         if token is None:
-            raise _unknown("is not one of this service's, or was revoked")
+            raise RefusedError(
+                401,
+                "token",
+                "is not one of this service's, or was revoked" if headers else "is missing",
+                "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME",
+                {"WWW-Authenticate": 'Bearer realm="debrief"'},
+            )
         request.state.token_name = token.name
         if scope not in token.scopes:
             move = f"Make one with: debrief tokens create NAME --scope {scope}"
@@ -253,21 +256,6 @@ def needs(scope: Scope) -> Any:
         _check_query(request)
 
     return Depends(check_token)
-
-
-def _secret_of(request: Request) -> str:
-    values = request.headers.getlist("authorization")
-    if not values:
-        raise _unknown("is missing")
-    kind, _, secret = values[0].partition(" ")
-    if len(values) > 1 or kind.lower() != "bearer" or not _SECRET.fullmatch(secret.strip()):
-        raise _unknown("is not one of this service's, or was revoked")
-    return secret.strip()
-
-
-def _unknown(reason: str) -> RefusedError:
-    move = "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME"
-    return RefusedError(401, "token", reason, move, {"WWW-Authenticate": 'Bearer realm="debrief"'})
 
 
 def _check_query(request: Request) -> None:
@@ -340,7 +328,7 @@ class Ingest:
             files=len(record.meta.changes),
             validated=is_validated(record),
             redactions=record.meta.redactions.count,
-            not_ready=tuple(reasons),
+            not_ready=reasons,
         )
 
 

@@ -142,7 +142,7 @@ class NewRow(Struct, frozen=True, kw_only=True):
     validated: bool
     """A validation command ran on the final tree."""
     redactions: int
-    not_ready: tuple[str, ...] = ()
+    not_ready: list[str] = []
     """Why it cannot be marked ready, in words."""
     made: MadeLine | None = None
     """None: the first export makes it."""
@@ -196,7 +196,7 @@ class Token(Struct, frozen=True):
     """A bearer token and its scopes; the secret itself is not stored."""
 
     name: str
-    scopes: tuple[Scope, ...]
+    scopes: list[Scope]
     created_at: datetime
     last_used_at: datetime | None = None
     """To the minute."""

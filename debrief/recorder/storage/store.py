@@ -107,15 +107,9 @@ class RecordStore(Database):
             InputError: Postgres cannot hold a value of it.
         """
         with self._transaction() as connection:
-            values = structs.asdict(row)
-            text = values.pop("text")
-            values |= _line_values(row.made)
-            del values["made"]
-            values |= {
-                "record_text": text.decode(),
-                "size": len(text),
-                "not_ready": list(row.not_ready),
-            }
+            values = {**structs.asdict(row), **_line_values(row.made)}
+            del values["text"], values["made"]
+            values |= {"record_text": row.text.decode(), "size": len(row.text)}
             lock_numbering(connection)
             new = connection.execute(_INSERT, values).mappings().one_or_none()
         stored = self.session(row.id) if new is None else _read(StoredSession, new)
@@ -165,11 +159,9 @@ class RecordStore(Database):
         query = sa.select(*_SESSION).where(*_conditions(filters))
         return self._page(query, _ORDERS[order], order, cursor, limit, StoredSession)
 
-    def count(self, filters: SessionFilter = _ALL_SESSIONS) -> int:
+    def count(self) -> int:
         """Return how many sessions there are."""
-        query = sa.select(sa.func.count()).select_from(_TABLE).where(*_conditions(filters))
-        with self._connection() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self.counts().sessions
 
     def counts(self) -> StoreCounts:
         """Return how much the store contains."""
@@ -295,7 +287,7 @@ class RecordStore(Database):
         if row is None:
             move = "Take another name; names are not reused."
             raise ConflictError(f"token {name}", "exists", move)
-        return _token(row), secret
+        return Token(*row), secret
 
     def find_token(self, secret: str) -> Token | None:
         """Return the token of a secret unless it was revoked, and store when it was used."""
@@ -307,13 +299,13 @@ class RecordStore(Database):
             row = connection.execute(sa.select(*_TOKEN, is_outdated).where(is_the_token)).first()
             if row is not None and row[-1]:
                 connection.execute(used)
-        return _token(row[:-1]) if row is not None else None
+        return Token(*row[:-1]) if row is not None else None
 
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, revoked ones too, by name."""
         with self._connection() as connection:
             rows = connection.execute(sa.select(*_TOKEN).order_by(_TOKENS.c.name))
-            return tuple(map(_token, rows))
+            return tuple(Token(*row) for row in rows)
 
     def revoke_token(self, name: str) -> Token:
         """Revoke a token for good; revoking it again changes nothing.
@@ -327,7 +319,7 @@ class RecordStore(Database):
             row = connection.execute(statement.returning(*_TOKEN)).one_or_none()
         if row is None:
             raise NotFoundError(f"token {name}", "does not exist", "See: debrief tokens list")
-        return _token(row)
+        return Token(*row)
 
     def _one(self, query: sa.Select[Any], missing: NotFoundError) -> sa.RowMapping:
         with self._connection() as connection:
@@ -387,8 +379,3 @@ def _not_stored(id: UUID) -> NotFoundError:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _token(row: Sequence[Any]) -> Token:
-    name, scopes, *times = row
-    return Token(name, tuple(scopes), *times)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from debrief import __version__
 from debrief.errors import InputError, first_problem
+from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
 from debrief.recorder.checks import RANK, change_of
@@ -148,9 +149,7 @@ def assemble(
             verified=verified,
             steps=steps,
             changes=summaries,
-            skipped=[
-                contracts.Skipped(path=path, reason=reason) for path, reason in changes.skipped
-            ],
+            skipped=list(changes.skipped),
             skipped_accepted=facts.accept_skipped,
             rules=rules_of(facts),
             commands=commands,
@@ -171,8 +170,7 @@ def _warnings_of(facts: SessionFacts) -> list[str]:
         return []
     if others.mixed:
         return [f"the changes may hold those of others: {others.mixed}"]
-    came = "1 commit" if others.commits == 1 else f"{others.commits:,} commits"
-    files = "1 file" if others.files == 1 else f"{others.files:,} files"
+    came, files = counted(others.commits, "commit"), counted(others.files, "file")
     return [
         f"{came} of others came in: {files} that they changed are left out, and the patches apply "
         f"to {facts.base_ref} instead of {others.first_base}"
@@ -245,9 +243,8 @@ class _Messages:
         self._calls += 1
         call_id = f"call{self._calls:05d}"
         function = contracts.Function(name=tool, arguments=encode_arguments(arguments))
-        self.add(
-            contracts.AssistantMessage(tool_calls=[contracts.Call(id=call_id, function=function)])
-        )
+        call = contracts.Call(id=call_id, function=function)
+        self.add(contracts.AssistantMessage(tool_calls=[call]))
         self.add(contracts.ToolMessage(tool_call_id=call_id, content=result))
         return call_id
 

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 
 from debrief.errors import InputError, shown
 from debrief.recorder.comparison import ChangedFile, IgnoreRules, SkippedChange, compare
-from debrief.recorder.contracts import IGNORED, MANY_FILES
+from debrief.recorder.contracts import IGNORED, MANY_FILES, Skipped
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.scratch import Entry, FileState, Scratch, entry_of
 from debrief.recorder.session_facts import KeptFile, KeptState
@@ -191,8 +191,8 @@ class WorktreeChanges(Struct, frozen=True, kw_only=True):
     """By path."""
     steps: tuple[StepChanges, ...]
     """One for each command, which is what changed before it, and one for what came after them."""
-    skipped: tuple[tuple[str, str], ...]
-    """Path and reason, sorted; a folder that is ignored is one of them."""
+    skipped: tuple[Skipped, ...]
+    """By path; a folder that is ignored is one of them."""
     warnings: tuple[str, ...]
 
 
@@ -247,17 +247,15 @@ def find_changes(
     left_out = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
     left_out += [(path, f"its change is over {MAX_STRING:,} characters") for path in too_long]
     left_out += [(path, _ONLY_SECRETS) for path in only_secrets]
-    ignored = [
-        (path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)")
-        for path, count in comparison.ignored.items()
-    ]
+    for path, count in comparison.ignored.items():
+        left_out.append((path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)"))
     return WorktreeChanges(
         base=base,
         final_tree=steps[-1].tree,
         files=tuple(files),
         steps=tuple(steps),
-        skipped=tuple(sorted([*left_out, *ignored])),
-        warnings=_warnings(files, len(left_out) + len(ignored), states.delayed),
+        skipped=tuple(Skipped(path=path, reason=reason) for path, reason in sorted(left_out)),
+        warnings=_warnings(files, len(left_out), states.delayed),
     )
 
 

@@ -278,7 +278,19 @@ def execute(
     size, timed_out = 0, False
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "wb", buffering=0) as kept:
-        process = _started(command, folder)
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
         with _signals_passed_on(process) as received:
             try:
                 for piece in _output(process):
@@ -310,22 +322,6 @@ def execute(
         duration_ms=int((time.monotonic() - began) * 1000),
         cut=size > keep,
     )
-
-
-def _started(command: Sequence[str], folder: Path) -> Process:
-    try:
-        return subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            bufsize=0,
-        )
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
 
 
 def _output(process: Process) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from uuid import UUID
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
+from msgspec import Struct
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -273,19 +274,15 @@ def _check_query(request: Request) -> None:
 _REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
 
 
-class Ingest:
-    """Checks uploaded records.
+class Ingest(Struct, frozen=True):
+    """Checks uploaded records."""
 
-    Args:
-        redactor: replaces secrets that a recorder let through.
-        rule: when a record may be marked ready.
-        programs: that records may have run; all that their own rules name, if there is none.
-    """
-
-    def __init__(self, redactor: Redactor, rule: ReadyRule, programs: Collection[str] = ()) -> None:
-        self._redactor = redactor
-        self._rule = rule
-        self._programs = programs
+    redactor: Redactor
+    """Replaces secrets that a recorder let through."""
+    rule: ReadyRule
+    """When a record may be marked ready."""
+    programs: Collection[str] = ()
+    """That records may have run; all that their own rules name, if there is none."""
 
     def check(self, body: bytes) -> NewRow:
         """Return the row that a request's body makes; always a draft.
@@ -299,14 +296,14 @@ class Ingest:
         if reasons := contradictions(upload) + problems_of(upload.record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
         ran = {command.cmd for command in upload.record.meta.commands}
-        if self._programs and (refused := sorted(ran.difference(self._programs))):
+        if self.programs and (refused := sorted(ran.difference(self.programs))):
             reasons = [
                 f"the program {program} is not one that this service takes" for program in refused
             ]
             raise UnfitError("record", reasons, "Ask who runs the service.")
         sent = member(body, "record")
         text, record = sent, upload.record
-        if clean := scrubbed(record, self._redactor):
+        if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):
                 raise UnfitError(
@@ -314,13 +311,12 @@ class Ingest:
                     [f"holds a secret ({kind}) that cannot be replaced" for kind in clean.kinds],
                     "Take it out of the files, change it wherever it is used, and record again.",
                 )
-        reasons = readiness(record, self._rule)
+        reasons = readiness(record, self.rule)
         if text is not sent:
             kinds = ", ".join(record.meta.redactions.kinds)
             reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
-        made = made_line(StoredRecord(upload.id, "draft", text))
         return NewRow(
-            made=made,
+            made=made_line(StoredRecord(upload.id, "draft", text)),
             **upload.model_dump(exclude={"record"}),
             sha256=sha256(sent).hexdigest(),
             text=text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -134,6 +134,32 @@ def build(
 def as_json(record: Record) -> Any:
     """Return the record as plain JSON values, to be damaged."""
     return json.loads(encode_record(record))
+
+
+Damage = Callable[[Any], object]
+GONE = object()
+
+
+def put(way: str, value: object) -> Damage:
+    """Set the value at a way such as ``meta.commands.0.cwd``, or take it away."""
+
+    def damage(record: Any) -> None:
+        *steps, last = [int(step) if step.isdigit() else step for step in way.split(".")]
+        for step in steps:
+            record = record[step]
+        if value is GONE:
+            del record[last]
+        else:
+            record[last] = value
+
+    return damage
+
+
+def damaged(damage: Damage, record: Record | None = None) -> bytes:
+    """Return the bytes of a record that was damaged in one place."""
+    content = as_json(record or build())
+    damage(content)
+    return json.dumps(content).encode()
 
 
 def without_contents() -> Record:

@@ -16,7 +16,6 @@ from debrief.recorder.encoding import files_of, operations_of
 from debrief.recorder.scratch import path_problem
 from tests.recorder.repositories import (
     commit,
-    head,
     kinds,
     rebuilt,
     recorded,
@@ -236,17 +235,6 @@ def test_staged_and_unstaged_changes_are_one(tmp_path: Path) -> None:
         "new": "create",
     }
     assert (rebuilt(work, record, tmp_path / "other") / "a").read_text() == "3\n"
-
-
-def test_commits_made_meanwhile_are_part_of_the_change(tmp_path: Path) -> None:
-    work = repository(tmp_path / "work", {"a": "1\n"})
-    base = head(work)
-    write(work, {"a": "2\n", "b": "1\n"})
-    commit(work)
-    run(work, "switch", "--quiet", "--create", "elsewhere")
-    write(work, {"c": "1\n"})
-    record = recorded(work, base)
-    assert kinds(record) == {"a": "update", "b": "create", "c": "create"}
 
 
 def test_a_file_of_the_index_that_changed_in_the_same_second_is_seen(tmp_path: Path) -> None:

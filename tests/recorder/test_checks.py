@@ -20,20 +20,26 @@ from debrief.recorder.contracts import (
     Skipped,
 )
 from debrief.recorder.encoding import decode_record
-from tests.recorder.records import AFTER, BEFORE, as_json, build, without_contents
+from tests.recorder.records import (
+    AFTER,
+    BEFORE,
+    Damage,
+    as_json,
+    build,
+    damaged,
+    put,
+    without_contents,
+)
 
 RECORD = build()
 SYSTEM, USER, READ, READ_RESULT = 0, 1, 2, 3
 EARLY, PATCH, LATE, CLOSING = 8, 10, 12, 14
-Damage = Callable[[Any], object]
 Case = tuple[str, Damage, str]
 
 
 def found(damage: Damage, record: Record = RECORD) -> str:
     """Return the problems of a record that was damaged in one place."""
-    content = as_json(record)
-    damage(content)
-    problems = problems_of(decode_record(json.dumps(content).encode()))
+    problems = problems_of(decode_record(damaged(damage, record)))
     assert problems, "the damage is not noticed"
     assert all(len(problem) < 1000 for problem in problems)
     return "\n".join(problems)
@@ -53,18 +59,6 @@ def arguments(index: int, change: Callable[[Any], object]) -> Damage:
 
 def op(number: int, **changes: Any) -> Damage:
     return arguments(PATCH, lambda value: value["ops"][number].update(changes))
-
-
-def put(way: str, value: object) -> Damage:
-    """Set the value at a way such as ``meta.commands.0.cwd``."""
-
-    def damage(record: Any) -> None:
-        *steps, last = [int(step) if step.isdigit() else step for step in way.split(".")]
-        for step in steps:
-            record = record[step]
-        record[last] = value
-
-    return damage
 
 
 def swap(one: int, other: int) -> Damage:

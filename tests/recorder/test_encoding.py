@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,10 +33,9 @@ from debrief.recorder.encoding import (
     encode_record,
     schemas,
 )
-from tests.recorder.records import as_json, build
+from tests.recorder.records import GONE, Damage, as_json, build, damaged, put
 
 RECORD = build()
-Damage = Callable[[Any], None]
 
 
 def with_content(text: str) -> Record:
@@ -49,12 +47,6 @@ def refusal(data: bytes) -> str:
     with pytest.raises(InputError) as caught:
         decode_record(data)
     return str(caught.value)
-
-
-def damaged(damage: Damage) -> bytes:
-    content = as_json(RECORD)
-    damage(content)
-    return json.dumps(content).encode()
 
 
 def test_what_is_not_there_is_left_out_and_content_is_never_null() -> None:
@@ -176,12 +168,7 @@ def test_arguments_are_held_to_the_limit_string_by_string() -> None:
     half = "x" * (MAX_STRING - 10)
     patch = ApplyPatch(ops=[CreateFile(path=name, diff=half) for name in "ab"])
     arguments = encode_arguments(patch)
-    data = damaged(
-        lambda record: record["messages"][10]["tool_calls"][0]["function"].update(
-            arguments=arguments
-        )
-    )
-    assert decode_record(data)
+    assert decode_record(damaged(put("messages.10.tool_calls.0.function.arguments", arguments)))
     assert decode(ApplyPatch, arguments, "arguments") == patch
     longer = encode_arguments(ApplyPatch(ops=[CreateFile(path="a", diff="x" * (MAX_STRING + 1))]))
     with pytest.raises(InputError, match=r"ops\[0\].diff: a string of over"):
@@ -189,65 +176,48 @@ def test_arguments_are_held_to_the_limit_string_by_string() -> None:
 
 
 def test_over_five_thousand_messages_are_refused() -> None:
-    def many(record: Any) -> None:
-        record["messages"] = [record["messages"][1]] * 5_001
-
+    many = put("messages", [as_json(RECORD)["messages"][1]] * 5_001)
     assert "messages: List should have at most 5000 items" in refusal(damaged(many))
-
-
-GONE = object()
-
-
-def put(key: str, value: object, *way: int | str) -> Damage:
-    def damage(record: Any) -> None:
-        for step in way:
-            record = record[step]
-        record.pop(key, None) if value is GONE else record.update({key: value})
-
-    return damage
 
 
 @pytest.mark.parametrize(
     ("damage", "place"),
     [
         (put("more", 1), "more: Extra inputs"),
-        (put("more", 1, "meta"), "meta.more: Extra inputs"),
-        (put("name", "x", "messages", 1), "messages[1].name: Extra inputs"),
-        (put("session_id", "x", "meta"), "meta.session_id: Extra inputs"),
-        (
-            put("content", None, "messages", 1),
-            "messages[1].content: Input should be a valid string",
-        ),
-        (put("content", ["x"], "messages", 1), "messages[1].content: Input should be"),
-        (put("role", "developer", "messages", 0), "messages[0]: Input tag 'developer'"),
-        (put("tool_calls", [], "messages", 2), "messages[2].tool_calls: List should have"),
-        (put("id", "call1", "messages", 2, "tool_calls", 0), "messages[2].tool_calls[0].id:"),
-        (put("id", "call00001\n", "messages", 2, "tool_calls", 0), "tool_calls[0].id:"),
-        (put("name", "rm", "messages", 2, "tool_calls", 0, "function"), "function.name: Input"),
-        (put("arguments", {}, "messages", 2, "tool_calls", 0, "function"), "arguments: Input"),
-        (put("version", 3, "meta"), "meta.version: should be 1 or 2"),
-        (put("version", True, "meta"), "meta.version:"),
-        (put("version", 1.0, "meta"), "meta.version:"),
-        (put("parallelToolCalls", 0, "meta"), "meta.parallelToolCalls:"),
-        (put("verified", "yes", "meta"), "meta.verified: Input should be a valid boolean"),
-        (put("verified", 1, "meta"), "meta.verified: Input should be a valid boolean"),
-        (put("taskId", "Über uns", "meta"), "meta.taskId: String should match"),
-        (put("taskId", "cart\n", "meta"), "meta.taskId: String should match"),
-        (put("sessionId", "7f2c1a5290c64d0e9f610c3f5f4c8a11", "meta"), "meta.sessionId:"),
-        (put("baseRef", "main", "meta"), "meta.baseRef: String should match"),
-        (put("baseRef", "1" * 39 + "G", "meta"), "meta.baseRef: String should match"),
-        (put("repoName", "", "meta"), "meta.repoName: String should have at least 1"),
-        (put("startedAt", "2026-11-02T09:00:00", "meta"), "meta.startedAt:"),
-        (put("startedAt", "1700000000", "meta"), "meta.startedAt:"),
-        (put("startedAt", 1700000000, "meta"), "meta.startedAt:"),
-        (put("startedAt", "0001-01-01T00:00:00+14:00", "meta"), "meta.startedAt:"),
-        (put("startedAt", "2026-02-30T00:00:00Z", "meta"), "meta.startedAt:"),
-        (put("durationMs", -1, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
-        (put("durationMs", 1.5, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
-        (put("exitCode", "0", "meta", "commands", 0), "meta.commands[0].exitCode: Input"),
-        (put("exitCode", GONE, "meta", "commands", 0), "meta.commands[0].exitCode: Field required"),
+        (put("meta.more", 1), "meta.more: Extra inputs"),
+        (put("messages.1.name", "x"), "messages[1].name: Extra inputs"),
+        (put("meta.session_id", "x"), "meta.session_id: Extra inputs"),
+        (put("messages.1.content", None), "messages[1].content: Input should be a valid string"),
+        (put("messages.1.content", ["x"]), "messages[1].content: Input should be"),
+        (put("messages.0.role", "developer"), "messages[0]: Input tag 'developer'"),
+        (put("messages.2.tool_calls", []), "messages[2].tool_calls: List should have"),
+        (put("messages.2.tool_calls.0.id", "call1"), "messages[2].tool_calls[0].id:"),
+        (put("messages.2.tool_calls.0.id", "call00001\n"), "tool_calls[0].id:"),
+        (put("messages.2.tool_calls.0.function.name", "rm"), "function.name: Input"),
+        (put("messages.2.tool_calls.0.function.arguments", {}), "arguments: Input"),
+        (put("meta.version", 3), "meta.version: should be 1 or 2"),
+        (put("meta.version", True), "meta.version:"),
+        (put("meta.version", 1.0), "meta.version:"),
+        (put("meta.parallelToolCalls", 0), "meta.parallelToolCalls:"),
+        (put("meta.verified", "yes"), "meta.verified: Input should be a valid boolean"),
+        (put("meta.verified", 1), "meta.verified: Input should be a valid boolean"),
+        (put("meta.taskId", "Über uns"), "meta.taskId: String should match"),
+        (put("meta.taskId", "cart\n"), "meta.taskId: String should match"),
+        (put("meta.sessionId", "7f2c1a5290c64d0e9f610c3f5f4c8a11"), "meta.sessionId:"),
+        (put("meta.baseRef", "main"), "meta.baseRef: String should match"),
+        (put("meta.baseRef", "1" * 39 + "G"), "meta.baseRef: String should match"),
+        (put("meta.repoName", ""), "meta.repoName: String should have at least 1"),
+        (put("meta.startedAt", "2026-11-02T09:00:00"), "meta.startedAt:"),
+        (put("meta.startedAt", "1700000000"), "meta.startedAt:"),
+        (put("meta.startedAt", 1700000000), "meta.startedAt:"),
+        (put("meta.startedAt", "0001-01-01T00:00:00+14:00"), "meta.startedAt:"),
+        (put("meta.startedAt", "2026-02-30T00:00:00Z"), "meta.startedAt:"),
+        (put("meta.commands.0.durationMs", -1), "meta.commands[0].durationMs: Input"),
+        (put("meta.commands.0.durationMs", 1.5), "meta.commands[0].durationMs: Input"),
+        (put("meta.commands.0.exitCode", "0"), "meta.commands[0].exitCode: Input"),
+        (put("meta.commands.0.exitCode", GONE), "meta.commands[0].exitCode: Field required"),
         (put("meta", GONE), "meta: Field required"),
-        (put("tool_call_id", GONE, "messages", 3), "messages[3].tool_call_id: Field required"),
+        (put("messages.3.tool_call_id", GONE), "messages[3].tool_call_id: Field required"),
         (put("messages", {}), "messages: Input should be a valid"),
     ],
 )
@@ -278,25 +248,18 @@ def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "value"),
+    "damage",
     [
-        (("meta", "startedAt"), "1700000000"),
-        (("meta", "version"), 3),
-        (("meta", "session_id"), "x"),
-        (("messages", 1, "content"), None),
-        (("messages", 2, "tool_calls"), []),
-        (("tools",), {}),
+        put("meta.startedAt", "1700000000"),
+        put("meta.version", 3),
+        put("meta.session_id", "x"),
+        put("messages.1.content", None),
+        put("messages.2.tool_calls", []),
+        put("tools", {}),
     ],
 )
-def test_what_decoding_refuses_the_schema_refuses_too(
-    way: tuple[str | int, ...], value: object
-) -> None:
-    record = as_json(build())
-    inner = record
-    for step in way[:-1]:
-        inner = inner[step]
-    inner[way[-1]] = value
-    assert list(validator("record.json").iter_errors(record))
+def test_what_decoding_refuses_the_schema_refuses_too(damage: Damage) -> None:
+    assert list(validator("record.json").iter_errors(json.loads(damaged(damage))))
 
 
 @pytest.mark.parametrize(

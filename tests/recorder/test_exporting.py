@@ -36,7 +36,7 @@ from debrief.training.model import SampleLine
 from debrief.training.options import TrainingOptions
 from debrief.training.publishing.forms import RECORD_FORMS
 from debrief.training.samples import SECRET_FOUND
-from debrief.training.selection import NEAR_DUPLICATE, UNSURE, side_of
+from debrief.training.selection import NEAR_DUPLICATE, side_of
 from tests.machine import files_below
 from tests.recorder.records import as_json, build, without_contents
 from tests.training.publishing.readers import problems
@@ -53,14 +53,6 @@ def line(record: Record | bytes, form: str = "messages", status: Status = "ready
     (made,) = lines_of(form, [row(record, status)])
     assert not made.withheld
     return made.line
-
-
-@pytest.mark.parametrize("form", [form for form in EXPORT_FORMS if form != "record"])
-def test_a_line_is_what_the_forms_reader_asks_for(form: str) -> None:
-    made = line(build(), form)
-    assert made.endswith(b"\n")
-    assert made.count(b"\n") == 1
-    assert problems(form, made) == []
 
 
 def test_a_record_that_was_sent_over_many_lines_comes_out_on_one() -> None:
@@ -255,20 +247,6 @@ def test_a_copy_of_a_session_is_left_out(tmp_path: Path) -> None:
     assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE}
 
 
-def test_relatives_never_stand_on_both_sides(tmp_path: Path) -> None:
-    text = "\n".join(f"{word} and {word} again {place}" for place, word in enumerate(WORDS * 6))
-    twins = [a_record(n, f"r{n}", n % 4, text) for n in range(12)]
-    options = TrainingOptions(eval_share=0.5, near_duplicates="keep")
-    publish_records(rows(twins), str(tmp_path), "messages", options)
-    assert len(set(sides(tmp_path).values())) == 1
-
-
-def test_redactions_that_nobody_looked_at_keep_a_record_out(tmp_path: Path) -> None:
-    unsure = a_record(1, redactions={"count": 1, "unsure": 1, "kinds": ["password"]})
-    done = publish_records(rows([unsure], "draft"), str(tmp_path), "openai", TrainingOptions())
-    assert done.left_out == {str(unsure.meta.session_id): UNSURE}
-
-
 @pytest.mark.parametrize("form", RECORD_FORMS)
 def test_the_folder_loads_as_splits(tmp_path: Path, form: str) -> None:
     import datasets
@@ -321,13 +299,6 @@ def test_a_form_that_sets_do_not_have_is_refused(tmp_path: Path, form: str) -> N
         InputError, match="messages, trl, axolotl, swift, sharegpt, openai, mistral"
     ):
         publish_records([], str(tmp_path), form, TrainingOptions())
-
-
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(InputError, match="not ours"):
-        publish_records(rows(MANY), str(tmp_path), "messages", TrainingOptions())
-    assert files_below(tmp_path) == {"README.md": b"mine"}
 
 
 def test_records_as_they_are_can_be_read_as_sessions_again(tmp_path: Path) -> None:

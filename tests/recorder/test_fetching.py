@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -64,18 +63,6 @@ class Proxy(LoopbackServer):
         super().__init__(answer)
 
 
-@pytest.fixture
-def between(own: Api) -> Iterator[Callable[[Callable[[int, bytes], bytes | None]], Proxy]]:
-    with ExitStack() as made:
-
-        def stand(spoil: Callable[[int, bytes], bytes | None]) -> Proxy:
-            proxy = Proxy(own.url, spoil)
-            made.enter_context(proxy)
-            return proxy
-
-        yield stand
-
-
 def test_all_records_come_with_their_status_or_only_selected_ones(own: Api) -> None:
     with own.client() as client:
         draft, ready = stored(client), stored(client, task_id="forms")
@@ -93,15 +80,11 @@ def many(api: Api, count: int) -> set[UUID]:
         return {stored(client) for _ in range(count)}
 
 
-def test_a_page_that_breaks_off_is_fetched_again(
-    own: Api,
-    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_page_that_breaks_off_is_fetched_again(own: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("debrief.recorder.client.PAGE_SIZE", 2)
     ids = many(own, 5)
-    proxy = between(lambda number, body: None if number == 2 else body)
-    records = fetched(own, SessionFilter(status="draft"), proxy.url)
+    with Proxy(own.url, lambda number, body: None if number == 2 else body) as proxy:
+        records = fetched(own, SessionFilter(status="draft"), proxy.url)
     assert sorted(record.id for record in records) == sorted(ids)
     assert proxy.asked[1] == proxy.asked[2]
     assert "cursor=" in proxy.asked[1]
@@ -117,13 +100,13 @@ def test_a_page_that_breaks_off_is_fetched_again(
     ids=["no count", "a line is missing", "nothing"],
 )
 def test_a_short_answer_is_never_taken_for_a_whole_one(
-    own: Api,
-    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
-    spoil: Callable[[bytes], bytes],
+    own: Api, spoil: Callable[[bytes], bytes]
 ) -> None:
     many(own, 2)
-    proxy = between(lambda number, body: spoil(body))
-    with pytest.raises(RecorderAwayError, match="no whole page"):
+    with (
+        Proxy(own.url, lambda number, body: spoil(body)) as proxy,
+        pytest.raises(RecorderAwayError, match="no whole page"),
+    ):
         fetched(own, SessionFilter(status="draft"), proxy.url)
     assert len(proxy.asked) == SOON.attempts
 

@@ -27,6 +27,7 @@ from debrief.recorder.postgres import (
 from debrief.recorder.storage.rows import CursorError, NewBenchmark, StorageError
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
+from tests.machine import files_below
 from tests.postgres import TEMPLATE, database
 from tests.recorder.records import TEXT, row, task
 from tests.waiting import is_over, wait_until
@@ -172,19 +173,21 @@ def test_root_runs_it_as_somebody_else_and_opens_no_folder_for_it(
         assert closed.stat().st_mode & 0o777 == 0o700
 
 
-def test_data_of_another_major_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("PG_VERSION", r"was made by Postgres 17.*debrief database restore"),
+        ("letters.txt", "is not a Postgres data folder"),
+    ],
+)
+def test_a_folder_of_others_or_of_another_major_version_is_left_alone(
+    tmp_path: Path, name: str, reason: str
+) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "PG_VERSION").write_text("17\n")
-    with pytest.raises(StorageError, match=r"was made by Postgres 17.*debrief database restore"):
+    (tmp_path / "data" / name).write_text("17\n")
+    with pytest.raises(StorageError, match=reason):
         EmbeddedPostgres(tmp_path, durable=False)
-
-
-def test_a_folder_that_is_no_data_folder_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "letters.txt").write_text("mine")
-    with pytest.raises(StorageError, match="is not a Postgres data folder"):
-        EmbeddedPostgres(tmp_path, durable=False)
-    assert (tmp_path / "data" / "letters.txt").read_text() == "mine"
+    assert files_below(tmp_path) == {f"data/{name}": b"17\n"}
 
 
 def test_what_an_interrupted_start_left_is_cleared_away(tmp_path: Path) -> None:

@@ -17,9 +17,8 @@ from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import calls_of, decode_record, encode_record, operations_of
 from debrief.recorder.session import opened
 from debrief.recorder.session_facts import StopOptions
-from debrief.recorder.stopping import HeldError, WaitingError, forget, preflight_check, send_waiting
+from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
 from debrief.recorder.storage.store import RecordStore
-from debrief.settings import load_settings
 from tests.recorder.repositories import apply_to_folder
 from tests.recorder.service.helpers import Api, ensure_task, running
 from tests.recorder.session_scenario import (
@@ -29,7 +28,6 @@ from tests.recorder.session_scenario import (
     Shop,
 )
 from tests.snapshots.scenario import git, write
-from tests.waiting import LONG
 
 
 def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: Path) -> None:
@@ -244,16 +242,3 @@ def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, 
         (sent,) = send_waiting(shop.home, client, "Checkout")
     assert (sent.session_id, sent.error) == (started.id, None)
     assert [task.name for task in api.store.tasks() if task.id == "checkout"] == ["Checkout"]
-
-
-def test_what_the_service_lacks_is_known_at_the_start(api: Api, tmp_path: Path) -> None:
-    def told(task: str, scope: str) -> str:
-        values = {"DEBRIEF_RECORDER_URL": api.url, "DEBRIEF_RECORDER_TOKEN": api.tokens[scope]}
-        settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **values})
-        return str(preflight_check(settings, task, LONG) or "")
-
-    assert told("cart", "read") == ""
-    assert "has no task checkout yet" in told("checkout", "read")
-    assert told("checkout", "write") == "", "a token that may only write cannot look"
-    api.store.revoke_token(next(t.name for t in api.store.tokens() if t.name.startswith("read")))
-    assert "was revoked" in told("cart", "read")

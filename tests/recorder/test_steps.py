@@ -158,14 +158,6 @@ def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that
         git(shop.folder, "stash", "-q", "-u")
 
 
-def test_what_only_a_tool_made_keeps_no_record_from_being_ready(shop: Shop, file: Path) -> None:
-    shop.start()
-    shop.change()
-    write(shop.folder, {"dist/made.js": "made\n"})
-    shop.run("pnpm", "test")
-    assert shop.stop(file).not_ready == ()
-
-
 def test_a_secret_of_a_step_is_replaced_in_every_step(shop: Shop, file: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     shop.start()

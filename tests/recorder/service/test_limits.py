@@ -53,16 +53,6 @@ class _Clock:
         return self.now
 
 
-def test_a_rate_limit_allows_its_burst_and_then_its_rate() -> None:
-    clock = _Clock()
-    limit = RateLimit(rate=2, burst=3, now=clock)
-
-    assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 1]
-    clock.now += 0.5
-    assert [limit.take("a") for _ in range(2)] == [0, 1]
-    assert limit.take("b") == 0
-
-
 @given(st.lists(st.floats(0, 5), max_size=60), st.floats(0.5, 20), st.integers(1, 20))
 def test_no_token_gets_more_than_its_burst_and_rate(
     waits: list[float], rate: float, burst: int

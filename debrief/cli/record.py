@@ -260,14 +260,13 @@ def record_stop(
     with nullcontext(local.absolute()) if local else server_for("write") as target:
         done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
-    not_ready = done.receipt.not_ready if done.receipt is not None else done.not_ready
     if as_json:
         answer = {
             "sessionId": str(meta.session_id),
             "sent": done.receipt is not None,
             "file": None if local is None else str(local.absolute()),
             "status": done.receipt.status if done.receipt is not None else "",
-            "notReady": not_ready,
+            "notReady": done.not_ready,
             "size": done.size,
             "meta": plain(meta),
         }
@@ -283,7 +282,7 @@ def record_stop(
         if keep:
             where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
-    print_missing(not_ready)
+    print_missing(done.not_ready)
 
 
 @app.command("discard")

@@ -78,21 +78,17 @@ def record_upload(create_task: CreateTask = None, as_json: AsJson = False) -> No
     if home.unsent():
         with server_for("write") as server:
             for sent in send_waiting(home, server, create_task):
-                done = sent.receipt
-                results.append(
-                    {
-                        "sessionId": sent.session_id,
-                        "status": done.status if done else "",
-                        "notReady": done.not_ready if done else [],
-                        "error": error_answer(sent.error) if sent.error else None,
-                    }
-                )
-                if as_json:
-                    continue
-                if done is not None:
-                    out.print(f"{sent.session_id}: sent, stored as {done.status}")
-                else:
+                result: dict[str, object] = {
+                    "sessionId": sent.session_id,
+                    "status": sent.receipt.status,
+                    "notReady": sent.receipt.not_ready,
+                    "error": error_answer(sent.error) if sent.error else None,
+                }
+                results.append(result)
+                if not as_json and sent.error:
                     errors.print(f"{sent.session_id}: {sent.error}", style="red")
+                elif not as_json:
+                    out.print(f"{sent.session_id}: sent, stored as {sent.receipt.status}")
     left = len(home.unsent())
     if as_json:
         print_json({"sent": results, "waiting": left})

@@ -147,9 +147,15 @@ def _problems(record: Record) -> Iterator[str]:
     patches: list[tuple[AnsweredCall, list[contracts.Operation]]] = []
     commands: list[tuple[AnsweredCall, contracts.RunCommand]] = []
     for each in calls_of(record):
+        where = f"messages[{each.index}]"
         try:
             if each.call.function.name == READ_FILE:
-                yield from _read(each, each.arguments(contracts.ReadFile).path, files)
+                path = each.arguments(contracts.ReadFile).path
+                if problem := path_problem(path):
+                    yield f"{where}: {problem}"
+                if files and path <= next(reversed(files)):
+                    yield f"{where}: files are read once each, sorted by path"
+                files[path] = each.result
             elif each.call.function.name == APPLY_PATCH:
                 patches.append((each, each.arguments(contracts.ApplyPatch).ops))
                 if each.result != PATCHED:
@@ -158,17 +164,22 @@ def _problems(record: Record) -> Iterator[str]:
                 command = each.arguments(contracts.RunCommand)
                 commands.append((each, command))
                 if problem := command_problem(command.cmd, command.args, command.cwd, rules):
-                    yield f"messages[{each.index}]: {problem}"
+                    yield f"{where}: {problem}"
         except InputError as error:
             yield str(error)
             return
     operations = [ops for _, ops in patches]
-    final = _applied(files, operations)
-    if isinstance(final, str):
-        yield final
+    final = {path: FileState(PLAIN, text) for path, text in files.items()}
+    is_applied = record.meta.contents == "full"
+    try:
+        for ops in operations:
+            final = apply_operations(final, ops)
+    except InputError as error:
+        is_applied = False
+        yield f"apply_patch: {error}"
     yield from _order(files, operations)
     yield from _meta_problems(record.meta, files, patches, commands)
-    if record.meta.contents == "full" and not isinstance(final, str):
+    if is_applied:
         yield from _changes(record.meta, files, operations, final)
 
 
@@ -211,15 +222,6 @@ def _kind(message: contracts.Message) -> str:
     return "r" if message.role == "tool" else message.role[0]
 
 
-def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator[str]:
-    where = f"messages[{tool_call.index}]"
-    if problem := path_problem(path):
-        yield f"{where}: {problem}"
-    if files and path <= next(reversed(files)):
-        yield f"{where}: files are read once each, sorted by path"
-    files[path] = tool_call.result
-
-
 def _order(
     files: Mapping[str, str], patches: Sequence[Sequence[contracts.Operation]]
 ) -> Iterator[str]:
@@ -236,19 +238,6 @@ def _order(
         yield f"apply_patch: {shown(path)} is changed, but was not read"
     for path in sorted(files.keys() - needed):
         yield f"apply_patch: {shown(path)} was read, but is not changed"
-
-
-def _applied(
-    files: Mapping[str, str], patches: Sequence[Sequence[contracts.Operation]]
-) -> dict[str, FileState] | str:
-    """Return the files after all patches, or why one cannot be applied."""
-    states = {path: FileState(PLAIN, text) for path, text in files.items()}
-    try:
-        for ops in patches:
-            states = apply_operations(states, ops)
-    except InputError as error:
-        return f"apply_patch: {error}"
-    return states
 
 
 def _meta_problems(
@@ -271,17 +260,14 @@ def _meta_problems(
         yield f"meta.skipped: {shown(path)} is among the changes too"
     if meta.stopped_at < meta.started_at:
         yield "meta.stoppedAt: before startedAt"
-    if any(len(tree) != len(meta.base_ref) for tree in _ids_of(meta)):
+    ids = [meta.final_tree, *(step.tree for step in meta.steps)]
+    ids += [meta.others.first_base] if meta.others else []
+    if any(len(each) != len(meta.base_ref) for each in ids):
         yield "meta.finalTree: of another length than baseRef"
     if meta.redactions.unsure > meta.redactions.count:
         yield "meta.redactions: more are unsure than there are"
     if meta.repo_remote is not None and _CREDENTIALS.match(meta.repo_remote):
         yield "meta.repoRemote: holds a user name or a password"
-
-
-def _ids_of(meta: Meta) -> list[str]:
-    others = [meta.others.first_base] if meta.others else []
-    return [meta.final_tree, *(step.tree for step in meta.steps), *others]
 
 
 def _changes(

@@ -108,6 +108,7 @@ class Contract(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        from_attributes=True,
         use_attribute_docstrings=True,
         alias_generator=to_camel,
         validate_by_name=True,

@@ -290,7 +290,8 @@ def base_of(worktree: Path, first: str, lines_before: int | None) -> Base:
         if len(newest) > 1 or _holds(worktree, newest[0], first, history.own):
             return _mixed(worktree, first, head, _BETWEEN)
         found = newest[0]
-    if found == first or (_is_ancestor(worktree, found, first) and not history.switched_to(found)):
+    is_new = _git(worktree, "rev-list", "-1", found, f"^{first}").strip()
+    if found == first or not (is_new or history.switched_to(found)):
         # Who goes back to an earlier commit undoes what came after it.
         return Base(commit=first)
     return Base(commit=found, others=_others(worktree, first, found))
@@ -372,10 +373,6 @@ def _holds(worktree: Path, commit: str, first: str, own: dict[str, str]) -> bool
     """Return whether a commit has one of the session's own among those before it."""
     before = _git(worktree, "rev-list", commit, f"^{first}").split()
     return not own.keys().isdisjoint(before)
-
-
-def _is_ancestor(worktree: Path, commit: str, of: str) -> bool:
-    return not _git(worktree, "rev-list", "-1", commit, f"^{of}").strip()
 
 
 def _mixed(worktree: Path, first: str, head: str, reason: str) -> Base:

@@ -108,7 +108,7 @@ def stop(
     return Stopped(
         record=record,
         size=len(data),
-        not_ready=tuple(readiness(record, rule)),
+        not_ready=receipt.not_ready if receipt else tuple(readiness(record, rule)),
         made_before=earlier is not None,
         receipt=receipt,
     )
@@ -204,7 +204,7 @@ class OutboxResult(Struct, frozen=True, kw_only=True):
     """The outcome of sending a record that waited."""
 
     session_id: str
-    receipt: Receipt | None = None
+    receipt: Receipt = Receipt(status="")
     error: DebriefError | None = None
     """Why it still waits."""
 

@@ -70,7 +70,7 @@ class RecordStore(Database):
         """Return all tasks, by id."""
         with self._connection() as connection:
             rows = connection.execute(sa.select(tables.tasks).order_by(tables.tasks.c.id))
-            return tuple(Task(**row) for row in rows.mappings())
+            return tuple(map(Task.model_validate, rows))
 
     def task(self, id: str) -> Task:
         """Return one task.
@@ -80,7 +80,7 @@ class RecordStore(Database):
         """
         query = sa.select(tables.tasks).where(tables.tasks.c.id == id)
         missing = NotFoundError(f"task {id}", "does not exist", "Make it: POST /tasks")
-        return Task(**self._one(query, missing))
+        return Task.model_validate(self._one(query, missing))
 
     def add_task(self, task: NewTask) -> Task:
         """Make a task; making the same one again changes nothing.
@@ -111,8 +111,8 @@ class RecordStore(Database):
             del values["text"], values["made"]
             values |= {"record_text": row.text.decode(), "size": len(row.text)}
             lock_numbering(connection)
-            new = connection.execute(_INSERT, values).mappings().one_or_none()
-        stored = self.session(row.id) if new is None else _read(StoredSession, new)
+            new = connection.execute(_INSERT, values).one_or_none()
+        stored = self.session(row.id) if new is None else StoredSession.model_validate(new)
         if stored.sha256 != row.sha256:
             raise ConflictError(
                 f"session {row.id}", "is stored with other bytes", "A new recording takes a new id."
@@ -126,7 +126,7 @@ class RecordStore(Database):
             NotFoundError: there is none.
         """
         query = sa.select(*_SESSION).where(_TABLE.c.id == id)
-        return _read(StoredSession, self._one(query, _not_stored(id)))
+        return StoredSession.model_validate(self._one(query, _not_stored(id)))
 
     def record_text(self, id: UUID) -> bytes:
         """Return a session's stored record, byte for byte.
@@ -135,7 +135,7 @@ class RecordStore(Database):
             NotFoundError: there is none.
         """
         query = sa.select(_TABLE.c.record_text).where(_TABLE.c.id == id)
-        return str(self._one(query, _not_stored(id))["record_text"]).encode()
+        return str(self._one(query, _not_stored(id)).record_text).encode()
 
     def sessions(
         self,
@@ -237,8 +237,8 @@ class RecordStore(Database):
         statement = insert(tables.benchmarks).values(new.model_dump())
         with self._transaction() as connection:
             lock_numbering(connection)
-            row = connection.execute(statement.returning(*tables.benchmarks.c)).mappings().one()
-        return Benchmark(**row)
+            row = connection.execute(statement.returning(*tables.benchmarks.c)).one()
+        return Benchmark.model_validate(row)
 
     def benchmarks(
         self,
@@ -321,9 +321,9 @@ class RecordStore(Database):
             raise NotFoundError(f"token {name}", "does not exist", "See: debrief tokens list")
         return Token(*row)
 
-    def _one(self, query: sa.Select[Any], missing: NotFoundError) -> sa.RowMapping:
+    def _one(self, query: sa.Select[Any], missing: NotFoundError) -> sa.Row[Any]:
         with self._connection() as connection:
-            row = connection.execute(query).mappings().one_or_none()
+            row = connection.execute(query).one_or_none()
         if row is None:
             raise missing
         return row
@@ -341,10 +341,10 @@ class RecordStore(Database):
             settled = settled_rows(connection, column, order, cursor)
             query = query.add_columns(column.label("position")).order_by(column).limit(limit + 1)
             query = query.where(column > settled.after, column <= settled.last)
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query).all()
         more = len(rows) > limit
-        last = rows[limit - 1]["position"] if more else max(settled.last, settled.after)
-        items = tuple(_read(model, row) for row in rows[:limit])
+        last = rows[limit - 1].position if more else max(settled.last, settled.after)
+        items = tuple(map(model.model_validate, rows[:limit]))
         return Page(items=items, cursor=settled.cursor(last), more=more)
 
 
@@ -367,10 +367,6 @@ def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
 
 def _equal(table: sa.TableClause, values: Mapping[str, object]) -> list[sa.ColumnElement[bool]]:
     return [table.c[name] == value for name, value in values.items() if value is not None]
-
-
-def _read(model: type[Model], row: Any) -> Model:
-    return model(**{name: row[name] for name in model.model_fields})
 
 
 def _not_stored(id: UUID) -> NotFoundError:

@@ -33,7 +33,7 @@ from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.fingerprint import comparison_key
-from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.snapshots.model import UNKNOWN
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import Kinship, traits_of
 from debrief.training.model import ScoreEntry, Split
@@ -65,9 +65,10 @@ class ExportedLine(Struct, frozen=True, gc=False):
 class RecordLine(Struct, frozen=True, kw_only=True):
     """A record as a line of a training set, with what it is selected by."""
 
-    session: Session
-    metadata: SessionMetadataRow
     candidate: Candidate
+    of_set: tuple[str, str]
+    """Task and fingerprint of its training set."""
+    is_verified: bool
     line: bytes
     """In its stored form, validated."""
 
@@ -211,7 +212,12 @@ def training_line(
     line = checked_line(sample, searched=searched)
     if not searched:
         refuse_secrets(f"session {session.id}", line)
-    return RecordLine(session=session, metadata=metadata, candidate=candidate, line=line)
+    return RecordLine(
+        candidate=candidate,
+        of_set=(metadata.task, comparison_key(metadata.prompt_fingerprint, UNKNOWN)),
+        is_verified=bool(session.recorded and session.recorded.verified),
+        line=line,
+    )
 
 
 _NO_GROWTH = ScoreEntry(kind="efficiency", name="user_turn_efficiency", value=0.0, maximum=0.0)
@@ -294,9 +300,7 @@ def publish_records(
         names = ", ".join(RECORD_FORMS)
         raise InputError(f"form {form}", "is none for a folder of sets", f"There are: {names}.")
     left_out: dict[str, str] = {}
-    candidates: dict[str, Candidate] = {}
-    keys: dict[str, tuple[str, str]] = {}
-    verified: set[str] = set()
+    made: dict[str, RecordLine] = {}
     count = 0
     with tempfile.TemporaryFile() as scratch:
         spool = _Spool(scratch)
@@ -305,28 +309,24 @@ def publish_records(
             id = str(record.id)
             left_out.pop(id, None)
             try:
-                made = training_line(record, options.eval_share)
+                new = training_line(record, options.eval_share)
             except InputError as refusal:
                 left_out[id] = refusal.reason
                 continue
-            spool.put(id, made.line)
-            candidates[id] = made.candidate
-            fingerprint = comparison_key(made.metadata.prompt_fingerprint, UNKNOWN)
-            keys[id] = (made.metadata.task, fingerprint)
-            if made.session.recorded and made.session.recorded.verified:
-                verified.add(id)
-        selection = select(
-            candidates.values(), options, Kinship(one.traits for one in candidates.values())
-        )
+            spool.put(id, new.line)
+            made[id] = replace(new, line=b"")
+        candidates = [one.candidate for one in made.values()]
+        selection = select(candidates, options, Kinship(one.traits for one in candidates))
         left_out |= selection.left_out
         sets: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
         for candidate in selection.selected:
             if split in (None, candidate.split):
-                sets[keys[candidate.session_id]].append(candidate)
+                sets[made[candidate.session_id].of_set].append(candidate)
         with PublishedFolder(target, form_named(form)) as folder:
             for key in sorted(sets):
                 lines = ((one.split, made_in(form, spool.get(one.session_id))) for one in sets[key])
                 folder.write_set(*key, lines)
+                verified = sum(made[one.session_id].is_verified for one in sets[key])
                 card = "\n".join(_card(key, sets[key], verified))
                 folder.write(f"{'/'.join(key)}/card.md", card.encode())
             published = folder.finish()
@@ -372,17 +372,16 @@ def publish_as_records(
     )
 
 
-def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str]) -> Iterator[str]:
+def _card(key: tuple[str, str], candidates: list[Candidate], verified: int) -> Iterator[str]:
     repositories = Counter(candidate.repository or "unknown" for candidate in candidates)
     ready = sum(candidate.status == "ready" for candidate in candidates)
-    rebuilt = sum(candidate.session_id in verified for candidate in candidates)
     sides = Counter(candidate.split for candidate in candidates)
     days = [candidate.traits.started.date() for candidate in candidates]
     yield f"# {key[0]} · {key[1]}"
     yield ""
     yield (
         f"{len(candidates)} recorded sessions of {min(days)} to {max(days)}: "
-        f"{sides['train']} train, {sides['eval']} eval. {ready} are ready. Of {rebuilt}, applying "
+        f"{sides['train']} train, {sides['eval']} eval. {ready} are ready. Of {verified}, applying "
         "the patch to the base commit was seen to give the very tree that was left behind. "
         "Nobody has judged or scored them."
     )

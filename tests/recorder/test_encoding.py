@@ -57,11 +57,6 @@ def test_what_is_not_there_is_left_out_and_content_is_never_null() -> None:
     assert b'"exitCode":1' in data
 
 
-def test_a_record_written_by_another_writer_with_blanks_and_escapes_is_the_same_record() -> None:
-    spaced = json.dumps(as_json(RECORD), indent=2, ensure_ascii=True).encode()
-    assert decode_record(spaced) == RECORD
-
-
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -53,14 +52,6 @@ def line(record: Record | bytes, form: str = "messages", status: Status = "ready
     (made,) = lines_of(form, [row(record, status)])
     assert not made.withheld
     return made.line
-
-
-def test_a_record_that_was_sent_over_many_lines_comes_out_on_one() -> None:
-    text = json.dumps(as_json(build()), indent=2).encode()
-    made = line(text, "record")
-    assert made.count(b"\n") == 1
-    assert orjson.loads(made) == orjson.loads(text)
-    assert line(build(), "record") == encode_record(build()) + b"\n"
 
 
 def test_tools_are_described_as_the_record_itself_describes_them() -> None:
@@ -231,13 +222,6 @@ def test_the_same_records_in_any_order_give_the_same_bytes(tmp_path: Path) -> No
     assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
     again = publish_records(rows(MANY), str(tmp_path / "a"), "trl", TrainingOptions())
     assert (first.changed, again.changed) == (True, False)
-
-
-def test_a_later_record_moves_none_that_was_there(tmp_path: Path) -> None:
-    publish_records(rows(MANY[:12]), str(tmp_path / "a"), "messages", TrainingOptions())
-    publish_records(rows(MANY), str(tmp_path / "b"), "messages", TrainingOptions())
-    before, after = sides(tmp_path / "a"), sides(tmp_path / "b")
-    assert {name: after[name] for name in before} == before
 
 
 def test_a_copy_of_a_session_is_left_out(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def added(diff: str) -> int:
     return starts.count("+") - starts.count("-")
 
 
+END = "\\ No newline at end of file\n"
 TEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
+TWO = "@@ -2 +2 @@\n-two\n+2\n"
 DIFF = "@@ -1,3 +1,4 @@ heading\n one\n-two\n+2\n+2b\n three\n@@ -9,2 +10,2 @@\n nine\n-ten\n+10\n"
 
 
@@ -128,35 +130,19 @@ def test_a_diff_is_applied_where_it_says() -> None:
         ("sides begin apart", DIFF.replace("+1,4", "+2,4"), "do not begin at the same line"),
         ("second one shifted", DIFF.replace("+10,2", "+9,2"), "line 7: the two sides"),
         ("overlap", DIFF.replace("-9,2 +10,2", "-3,2 +4,2"), "line 7: the hunk begins before"),
-        (
-            "backwards",
-            DIFF[DIFF.index("@@ -9") :].replace("+10,2", "+9,2") + DIFF,
-            "the hunk begins before",
-        ),
+        ("backwards", "@@ -9 +9 @@\n-nine\n+9\n" + DIFF, "the hunk begins before"),
         ("a blank context line", DIFF.replace(" three\n", "\n"), "line 6: neither context"),
         ("a line of another kind", DIFF.replace("+2b", "*2b"), "line 5: neither context"),
         ("a carriage return on heads", DIFF.replace("@@\n", "@@\r\n"), "not the head of a hunk"),
         ("an unknown marker", DIFF.replace("+2b\n", "+2b\n\\ No end\n"), "neither context"),
-        (
-            "a marker right after a head",
-            "@@ -1 +1 @@\n\\ No newline at end of file\n-one\n+1\n",
-            "line 2: neither context",
-        ),
+        ("a marker right after a head", f"@@ -1 +1 @@\n{END}-one\n+1\n", "line 2: neither context"),
         (
             "a marker in the middle",
-            "@@ -1,2 +1,2 @@\n one\n\\ No newline at end of file\n-two\n+2\n",
-            "line 4: comes after a line that has no line end",
+            f"@@ -1,2 +1,2 @@\n one\n{END}-two\n+2\n",
+            "line 4: comes after a",
         ),
-        (
-            "two markers",
-            "@@ -1 +1 @@\n-one\n+1\n" + "\\ No newline at end of file\n" * 2,
-            "neither context",
-        ),
-        (
-            "a hunk after the end",
-            "@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n@@ -2 +2 @@\n-two\n+2\n",
-            "line 5: comes after",
-        ),
+        ("two markers", f"@@ -1 +1 @@\n-one\n+1\n{END}{END}", "neither context"),
+        ("a hunk after the end", f"@@ -1 +1 @@\n-one\n{END}+1\n{TWO}", "line 5: comes after"),
         ("context alone", "@@ -1,2 +1,2 @@\n one\n two\n", "changes nothing"),
         ("a line for itself", "@@ -1 +1 @@\n-one\n+one\n", "changes nothing"),
         ("no lines", "@@ -1,0 +1,0 @@\n", "changes nothing"),
@@ -164,14 +150,10 @@ def test_a_diff_is_applied_where_it_says() -> None:
         ("other blanks", DIFF.replace(" three", " three "), "line 3 of the text is not the one"),
         ("behind the end", "@@ -10,2 +10 @@\n ten\n-eleven\n", "ends before its line 11"),
         ("far behind the end", "@@ -99,0 +100 @@\n+new\n", "ends before its line 99"),
-        (
-            "an end that the text has not",
-            "@@ -10 +10 @@\n-ten\n\\ No newline at end of file\n+10\n",
-            "disagrees with the text about its last line's end",
-        ),
+        ("an end that the text has not", f"@@ -10 +10 @@\n-ten\n{END}+10\n", "its last line's end"),
         (
             "an open line in the middle",
-            "@@ -1 +1 @@\n-one\n+1\n\\ No newline at end of file\n",
+            f"@@ -1 +1 @@\n-one\n+1\n{END}",
             "would not be the last one",
         ),
     ],
@@ -185,9 +167,9 @@ def test_hunks_that_do_not_add_up_or_do_not_fit_are_refused(
 
 
 def test_a_text_without_a_last_line_end_fits_only_a_diff_that_says_so() -> None:
-    marked = "@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n\\ No newline at end of file\n"
+    marked = f"@@ -1 +1 @@\n-one\n{END}+1\n{END}"
     assert apply_hunks("one", marked) == "1"
-    assert apply_hunks("a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n") == "a\n"
+    assert apply_hunks("a", f"@@ -1 +1 @@\n-a\n{END}+a\n") == "a\n"
     with pytest.raises(HunkError, match="last line's end"):
         apply_hunks("one\n", marked)
     with pytest.raises(HunkError, match="last line's end"):
@@ -249,11 +231,7 @@ def test_modes_change_with_and_without_the_text_and_stay_where_nothing_is_said()
         UpdateFile(path="a", diff="", mode="100755"),
         UpdateFile(path="b", diff=TO_TWO, mode="100644"),
         UpdateFile(path="c", diff=TO_TWO),
-        UpdateFile(
-            path="d",
-            diff="@@ -1 +1 @@\n-one\n\\ No newline at end of file\n"
-            "+two\n\\ No newline at end of file\n",
-        ),
+        UpdateFile(path="d", diff=f"@@ -1 +1 @@\n-one\n{END}+two\n{END}"),
         CreateFile(path="e", diff="a/b", mode="120000"),
     ]
     assert apply_operations(before, ops) == {

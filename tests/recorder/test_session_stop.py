@@ -14,7 +14,7 @@ from debrief.errors import InputError
 from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import calls_of, decode_record, encode_record, operations_of
+from debrief.recorder.encoding import calls_of, decode_record, operations_of
 from debrief.recorder.session import opened
 from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
@@ -212,23 +212,6 @@ def api(record_store: RecordStore) -> Iterator[Api]:
 
 def client_of(api: Api) -> RecorderClient:
     return RecorderClient(api.url, api.tokens["write"], HASTE)
-
-
-def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api: Api) -> None:
-    started = shop.start(system="Be brief.")
-    shop.change()
-    shop.run("pnpm", "test")
-    with client_of(api) as client:
-        done = shop.stop(client, StopOptions(ready=True))
-    assert done.receipt is not None
-    assert (done.receipt.status, done.receipt.not_ready) == ("ready", ())
-    with api.client("export") as reading:
-        text = reading.get(f"/sessions/{started.id}/record").content
-    assert text == encode_record(done.record)
-    with api.client("read") as reading:
-        (stored,) = reading.get("/sessions").json()["sessions"]
-    assert (stored["id"], stored["status"]) == (started.id, "ready")
-    assert (stored["taskId"], stored["files"], stored["validated"]) == ("cart", 3, True)
 
 
 def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, api: Api) -> None:

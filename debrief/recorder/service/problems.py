@@ -90,7 +90,7 @@ def unavailable(place: str, reason: str, next_move: str = "Try again soon.") -> 
     return RefusedError(503, place, reason, next_move, {"Retry-After": "5"})
 
 
-def refusal_of(error: DebriefError) -> RefusedError:
+def refusal_of(request: Request, error: Exception) -> RefusedError:
     """Return the refusal that an error means to a client."""
     if isinstance(error, RefusedError):
         return error
@@ -98,11 +98,27 @@ def refusal_of(error: DebriefError) -> RefusedError:
         return unavailable("database", "is away")
     if isinstance(error, StorageError):
         return unavailable("database", error.reason, error.next_move)
-    status, reasons = getattr(error, "status", 422), getattr(error, "reasons", error.reason)
-    return RefusedError(status, error.culprit, reasons, error.next_move)
+    if isinstance(error, DebriefError):
+        status, reasons = getattr(error, "status", 422), getattr(error, "reasons", error.reason)
+        return RefusedError(status, error.culprit, reasons, error.next_move)
+    if isinstance(error, RequestValidationError):
+        return _refusal_of_values(error)
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        move = "GET /openapi.json lists them."
+        return RefusedError(404, "path", "is not one of this service", move)
+    if error.status_code == 405:
+        methods: set[str] = set()
+        for route in request.app.routes:
+            if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+                methods |= route.methods or set()
+        names = sorted(methods)
+        headers = {"Allow": ", ".join(names)}
+        return RefusedError(405, "method", f"is not {' or '.join(names)}", "", headers)
+    return RefusedError(error.status_code, "request", str(error.detail), "", error.headers or {})
 
 
-def refusal_of_values(error: RequestValidationError) -> RefusedError:
+def _refusal_of_values(error: RequestValidationError) -> RefusedError:
     """Return the refusal of query values or path parameters that do not fit; names each."""
     reasons = [
         f"{place_of(item['loc'][1:])}: "
@@ -221,50 +237,25 @@ def add_refusals(app: FastAPI) -> None:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if isinstance(error, DebriefError):
-        refusal = refusal_of(error)
-    elif isinstance(error, RequestValidationError):
-        refusal = refusal_of_values(error)
-    else:
-        assert isinstance(error, HTTPException)
-        refusal = _refusal_of_route(request, error)
+    refusal = refusal_of(request, error)
     if refusal.status == 503:
-        fields = {"id": _request_id(request), "error": type(error).__name__}
+        fields = {"id": request.state.request_id, "error": type(error).__name__}
         logging.getLogger(LOGGER).warning("unavailable", extra={"fields": fields})
     return _answer(request, refusal)
 
 
 async def _report_fault(request: Request, error: Exception) -> Response:
-    fields = {"id": _request_id(request)}
+    fields = {"id": request.state.request_id}
     logging.getLogger(LOGGER).error("fault", exc_info=error, extra={"fields": fields})
     move = "Report the request's id to whoever runs the service."
     return _answer(request, RefusedError(500, "service", "has a fault", move))
 
 
 def _answer(request: Request, refusal: RefusedError) -> Response:
-    details = refusal.details(_request_id(request))
+    details = refusal.details(request.state.request_id)
     return Response(
         details.model_dump_json(by_alias=True),
         refusal.status,
         headers=refusal.headers,
         media_type=MEDIA_TYPE,
     )
-
-
-def _refusal_of_route(request: Request, error: HTTPException) -> RefusedError:
-    if error.status_code == 404:
-        move = "GET /openapi.json lists them."
-        return RefusedError(404, "path", "is not one of this service", move)
-    if error.status_code == 405:
-        methods: set[str] = set()
-        for route in request.app.routes:
-            if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-                methods |= route.methods or set()
-        names = sorted(methods)
-        headers = {"Allow": ", ".join(names)}
-        return RefusedError(405, "method", f"is not {' or '.join(names)}", "", headers)
-    return RefusedError(error.status_code, "request", str(error.detail), "", error.headers or {})
-
-
-def _request_id(request: Request) -> str:
-    return str(request.scope.get("state", {}).get("request_id", ""))

@@ -89,20 +89,16 @@ def _check_headers(request: Request) -> None:
             415, "Content-Encoding", "is not taken", "Send the body as it is.", headers
         )
     kinds = request.headers.getlist("content-type")
-    if len(kinds) != 1 or not _is_json(kinds[0]):
+    header = EmailMessage()
+    header["Content-Type"] = kinds[0] if len(kinds) == 1 else ""
+    is_utf8 = header.get_content_charset("utf-8") == "utf-8"
+    if header.get_content_type() != "application/json" or not is_utf8:
         raise RefusedError(
             415,
             "Content-Type",
             "is not application/json in UTF-8",
             "Send: Content-Type: application/json",
         )
-
-
-def _is_json(kind: str) -> bool:
-    header = EmailMessage()
-    header["Content-Type"] = kind
-    is_utf8 = header.get_content_charset("utf-8") == "utf-8"
-    return header.get_content_type() == "application/json" and is_utf8
 
 
 _Text = Annotated[

@@ -54,18 +54,12 @@ def keep_state(scratch: Scratch, base: str, ignore: Sequence[str], objects: Path
     scratch.add_all()
     files = compare(scratch, base, IgnoreRules(ignore)).files
     texts = [file.after.text for file in files if file.after]
-    ids = iter(scratch.keep_blobs(texts, objects) if texts else ())
-    return KeptState(
-        base,
-        tuple(
-            KeptFile(
-                file.path,
-                entry_of(file.before),
-                Entry(file.after.mode, next(ids)) if file.after else None,
-            )
-            for file in files
-        ),
-    )
+    ids = iter(scratch.write_blobs(texts, objects) if texts else ())
+    kept = []
+    for file in files:
+        after = Entry(file.after.mode, next(ids)) if file.after else None
+        kept.append(KeptFile(file.path, entry_of(file.before), after))
+    return KeptState(base, tuple(kept))
 
 
 class FileStates(Struct, frozen=True, kw_only=True):

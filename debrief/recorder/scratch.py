@@ -39,7 +39,6 @@ _OURS = {
     "maintenance.auto": "false",
 }
 _TIMEOUT = 300.0
-_HASH = ("hash-object", "-w", "--no-filters", "--stdin-paths")
 
 
 class Entry(NamedTuple):
@@ -182,29 +181,31 @@ class Scratch:
             start = end + size_in_bytes + 1
         return blobs
 
-    def write_blobs(self, texts: Sequence[str]) -> list[str]:
-        """Store texts as blobs, in our own git folder; return their ids."""
-        return self.git(*_HASH, data=self._files_of(texts)).decode().split()
+    def write_blobs(self, texts: Sequence[str], store: Path | None = None) -> list[str]:
+        """Store texts as blobs; return their ids.
 
-    def keep_blobs(self, texts: Sequence[str], folder: Path) -> list[str]:
-        """Store texts as blobs in an object store that outlives this one, whole and on disk.
-
-        Those that the repository has are stored as well: it may forget them at any time.
+        Args:
+            texts: what the blobs hold.
+            store: an object store that outlives this one, in which they are whole and on disk,
+                also those that the repository has: it may forget them at any time. Our own git
+                folder by default.
         """
-        make_folder(folder)
-        environment = {**self.environment, "GIT_OBJECT_DIRECTORY": str(folder)}
-        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ""
-        settings = ("-c", "core.fsync=loose-object", "-c", "core.sharedRepository=0600")
-        arguments = (*settings, *_HASH)
-        data = self._files_of(texts)
-        return git(self.git_dir, *arguments, data=data, environment=environment).decode().split()
-
-    def _files_of(self, texts: Sequence[str]) -> bytes:
-        """Write texts to files; return their paths, one a line."""
-        names = [self.git_dir / f"blob-{number}" for number in range(len(texts))]
-        for name, text in zip(names, texts, strict=True):
-            name.write_bytes(text.encode())
-        return b"".join(os.fsencode(name) + b"\n" for name in names)
+        arguments, environment = [], self.environment
+        if store is not None:
+            make_folder(store)
+            arguments += ["-c", "core.fsync=loose-object", "-c", "core.sharedRepository=0600"]
+            stores = {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""}
+            environment = {**environment, **stores}
+        arguments += ["hash-object", "-w", "--no-filters", "--stdin-paths"]
+        paths = b""
+        for number, text in enumerate(texts):
+            path = self.git_dir / f"blob-{number}"
+            path.write_bytes(text.encode())
+            paths += os.fsencode(path) + b"\n"
+        output = git(
+            self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=environment
+        )
+        return output.decode().split()
 
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
@@ -257,7 +258,7 @@ def scratch_of(
     Args:
         folder: anywhere in the working tree.
         parent: where the temporary folder is made; the machine's usual one by default.
-        kept: an object store that ``keep_blobs`` filled, to be read as well.
+        kept: an object store that ``write_blobs`` filled, to be read as well.
 
     Raises:
         InputError: no repository, or the temporary folder would lie in its working tree.

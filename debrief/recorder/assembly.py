@@ -20,15 +20,6 @@ from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
 from debrief.recorder.checks import RANK, change_of
 from debrief.recorder.comparison import ChangedFile
-from debrief.recorder.contracts import (
-    APPLY_PATCH,
-    OUTPUT_LIMIT,
-    READ_FILE,
-    RUN_COMMAND,
-    TRUNCATED,
-    Meta,
-    Record,
-)
 from debrief.recorder.encoding import (
     MAX_BYTES,
     PATCHED,
@@ -57,7 +48,7 @@ def build_record(
     redactor: Redactor,
     scratch: Path | None = None,
     objects: Path | None = None,
-) -> Record:
+) -> contracts.Record:
     """Record a session's changes, replace their secrets, and verify the round trip.
 
     A record that must not leave the machine comes back with ``meta.verified`` false, and the
@@ -104,7 +95,7 @@ def assemble(
     *,
     redactions: contracts.Redactions | None = None,
     verified: bool = False,
-) -> Record:
+) -> contracts.Record:
     """Return the record of a session.
 
     Args:
@@ -127,13 +118,13 @@ def assemble(
             messages.add(contracts.SystemMessage(content=facts.system))
         messages.add(contracts.UserMessage(content=facts.prompt))
         for path, text in first_versions(changes.steps) if full else ():
-            messages.call(READ_FILE, contracts.ReadFile(path=path), text)
+            messages.call(contracts.READ_FILE, contracts.ReadFile(path=path), text)
         steps: list[contracts.PatchStep] = []
         commands: list[contracts.CommandSummary] = []
         for number, step in enumerate(changes.steps):
             if full and step.files:
                 patch = contracts.ApplyPatch(ops=operations_for(step.files))
-                call_id = messages.call(APPLY_PATCH, patch, PATCHED)
+                call_id = messages.call(contracts.APPLY_PATCH, patch, PATCHED)
                 steps.append(contracts.PatchStep(call_id=call_id, tree=step.tree))
             if number < len(facts.commands):
                 last = not patches or number >= patches[-1]
@@ -141,7 +132,7 @@ def assemble(
                 commands.append(run)
         summary = facts.summary or closing_words(summaries, commands)
         messages.add(contracts.AssistantMessage(content=summary))
-        meta = Meta(
+        meta = contracts.Meta(
             **{name: getattr(facts, name) for name in _FACTS},
             session_id=facts.id,
             recorder=RECORDER,
@@ -157,7 +148,7 @@ def assemble(
             warnings=[*_warnings_of(facts), *changes.warnings],
         )
         tools = list(tools_for(meta.rules))
-        return Record(messages=messages.all, tools=tools, meta=meta)
+        return contracts.Record(messages=messages.all, tools=tools, meta=meta)
     except ValidationError as error:
         move = "Record smaller changes, or ignore files that tools make."
         reason = ": ".join(first_problem(error))
@@ -223,9 +214,9 @@ def shown_output(run: RanCommand) -> tuple[str, bool]:
     """Return a command's output as a record has it, and whether it was cut."""
     output = run.output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     ending = f"\n{run.ending}" if run.ending and output else run.ending
-    room = OUTPUT_LIMIT - len(ending)
+    room = contracts.OUTPUT_LIMIT - len(ending)
     if run.cut or len(output) > room:
-        return f"{output[:room]}{ending}{TRUNCATED}", True
+        return f"{output[:room]}{ending}{contracts.TRUNCATED}", True
     return f"{output}{ending}", False
 
 
@@ -254,7 +245,7 @@ class _Messages:
         output, truncated = shown_output(run)
         arguments = contracts.RunCommand(cmd=run.cmd, args=list(run.args), cwd=run.cwd)
         return contracts.CommandSummary(
-            call_id=self.call(RUN_COMMAND, arguments, output if full else ""),
+            call_id=self.call(contracts.RUN_COMMAND, arguments, output if full else ""),
             cmd=run.cmd,
             args=list(run.args),
             cwd=run.cwd,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Literal, TypeVar
 from uuid import UUID
@@ -100,7 +101,7 @@ class Receipt(Struct, frozen=True, kw_only=True, rename="camel"):
     not_ready: tuple[str, ...] = ()
 
 
-class RecorderClient:
+class RecorderClient(AbstractContextManager["RecorderClient"]):
     """A client of one server. Use it as a context manager.
 
     Args:
@@ -148,9 +149,6 @@ class RecorderClient:
                 "names no proxy that can be used",
                 "As http://host:port, or name this server in NO_PROXY.",
             ) from error
-
-    def __enter__(self) -> RecorderClient:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()

@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from debrief.errors import DebriefError
@@ -29,9 +29,6 @@ from debrief.processes import make_socket_folder, socket_folder, stop_with_paren
 from debrief.recorder.storage.rows import StorageError
 from debrief.retry import first_line
 from debrief.settings import Settings, load_settings
-
-if TYPE_CHECKING:
-    from typing import Self
 
 DATABASE = "debrief"
 _FOLDER = "postgres"
@@ -112,7 +109,7 @@ def programs_folder() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(AbstractContextManager["EmbeddedPostgres"]):
     """The server of one folder, from its construction until ``close``.
 
     Args:
@@ -147,9 +144,6 @@ class EmbeddedPostgres:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -120,7 +121,7 @@ _BATCH = 16
 """Rows that the database sends at once. A record may have 8 MB."""
 
 
-class Export(Iterator[StoredRecord]):
+class Export(Iterator[StoredRecord], AbstractContextManager["Export"]):
     """The rows of an export, in the order they were received, from one snapshot.
 
     They are read in small batches, in constant memory. Close it when it is not read to its end. A
@@ -176,9 +177,6 @@ class Export(Iterator[StoredRecord]):
 
     def __next__(self) -> StoredRecord:
         return next(self._rows)
-
-    def __enter__(self) -> Export:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

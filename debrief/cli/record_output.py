@@ -53,18 +53,13 @@ class RecordGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except DebriefError as error:
+            from debrief.recorder.answers import error_answer
+
             if not ctx.meta.get(_KEY):
                 raise
-            print_error(error)
+            line = json_line({"error": error_answer(error)})
+            print(without_secrets().redact_json(line).text, file=sys.stderr, flush=True)
             raise typer.Exit(1) from None
-
-
-def print_error(error: DebriefError) -> None:
-    """Print an error as one line of JSON to the error output, without secrets."""
-    from debrief.recorder.answers import error_answer
-
-    line = json_line({"error": error_answer(error)})
-    print(without_secrets().redact_json(line).text, file=sys.stderr, flush=True)
 
 
 def json_line(value: object) -> str:

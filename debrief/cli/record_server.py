@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -180,17 +180,11 @@ def record_export(
         error = InputError(str(to), "is there already", "Name another file.")
         raise error.known_as("file-exists")
     withheld: dict[str, str] = {}
-    count = 0
-
-    def counting(lines: Iterable[bytes]) -> Iterator[bytes]:
-        nonlocal count
-        for line in lines:
-            count += 1
-            yield line
-
     with server_for("export") as server:
-        write_durably(to, counting(server.lines(form, only, withheld)))
+        write_durably(to, server.lines(form, only, withheld))
     size = to.stat().st_size
+    with to.open("rb") as file:
+        count = sum(1 for _ in file)
     if as_json:
         answer = {"file": str(to.absolute()), "lines": count, "bytes": size, "withheld": withheld}
         print_json(answer)

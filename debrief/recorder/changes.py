@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,10 +81,9 @@ class FileStates(Struct, frozen=True, kw_only=True):
 
     def mapped(self, change: Callable[[FileState], FileState]) -> FileStates:
         """Return it with other files in the place of its own."""
-        files = (file for state in self.states for file in state.values() if file)
-        changed = {file: change(file) for file in dict.fromkeys(files)}
+        once = cache(change)
         states = tuple(
-            {path: changed[file] if file else None for path, file in state.items()}
+            {path: once(file) if file else None for path, file in state.items()}
             for state in self.states
         )
         return structs.replace(self, states=states)

@@ -64,15 +64,10 @@ class FileState(Struct, frozen=True):
     id: str = ""
     """Of its blob, where that is known."""
 
-    @property
-    def entry(self) -> Entry:
-        """What a tree holds of it."""
-        return Entry(self.mode, self.id)
-
 
 def entry_of(state: FileState | None) -> Entry | None:
     """Return what a tree holds of a file; None where there is no file."""
-    return state.entry if state else None
+    return Entry(state.mode, state.id) if state else None
 
 
 class Scratch:

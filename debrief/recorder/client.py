@@ -337,12 +337,12 @@ def client_of(
         parts = httpx.URL(url)
         parts.raw_host.decode("ascii").encode("idna")
         is_plain = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
+        is_more = parts.scheme not in ("http", "https") or parts.userinfo or parts.query
+        problem = "is no plain address of a server" if is_more or not is_plain else ""
     except (httpx.InvalidURL, UnicodeError) as error:
-        wrong = ConfigurationError(URL, f"is no address: {flat(error)}", _ADDRESS)
-        raise wrong.known_as("api-wrong") from error
-    if not is_plain or parts.scheme not in ("http", "https") or parts.userinfo or parts.query:
-        wrong = ConfigurationError(URL, "is no plain address of a server", _ADDRESS)
-        raise wrong.known_as("api-wrong")
+        problem = f"is no address: {flat(error)}"
+    if problem:
+        raise ConfigurationError(URL, problem, _ADDRESS).known_as("api-wrong")
     if not token:
         move = f"Set it to a token with the scope {scope}: debrief tokens create NAME"
         missing = ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")

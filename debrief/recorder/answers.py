@@ -30,10 +30,11 @@ from debrief.recorder.commands import (
 )
 from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import CommandRule, CommandRules
+from debrief.recorder.encoding import decode_record
 from debrief.recorder.repository import baseline_of, worktree_of
 from debrief.recorder.session import OpenSession, utc_now
-from debrief.recorder.session_facts import RanCommand, rules_of
-from debrief.recorder.state import RecorderHome, SessionFolder
+from debrief.recorder.session_facts import RanCommand, SentRecord, rules_of
+from debrief.recorder.state import RecorderHome
 from debrief.recorder.stopping import record_so_far
 from debrief.redaction import Redactor
 
@@ -201,13 +202,18 @@ def _filled(
 
 def _asked(command: Sequence[str], cwd: str, rules: CommandRules | None) -> Answer:
     """Return what the validator says of a command."""
-    answer = {"command": command, "accepted": True, "reason": "", "nextMove": ""}
+    is_check, refusal = False, None
     try:
-        rule = check_command(command[0], command[1:], cwd, rules)
+        is_check = check_command(command[0], command[1:], cwd, rules).check
     except InputError as error:
-        refused = {"accepted": False, "reason": error.reason, "nextMove": error.next_move}
-        return {**answer, **refused, "isCheck": False}
-    return {**answer, "isCheck": rule.check}
+        refusal = error
+    return {
+        "command": command,
+        "accepted": refusal is None,
+        "reason": refusal.reason if refusal else "",
+        "nextMove": refusal.next_move if refusal else "",
+        "isCheck": is_check,
+    }
 
 
 def history_answer(home: RecorderHome, server: RecorderClient | None, most: int) -> Answer:
@@ -221,7 +227,11 @@ def history_answer(home: RecorderHome, server: RecorderClient | None, most: int)
     Raises:
         InputError: a file of them cannot be read.
     """
-    entries = [entry for session in home.unsent() if (entry := _waiting(session))]
+    entries: list[Answer] = []
+    for session in home.unsent():
+        if data := session.record():
+            waiting = SentRecord.of(decode_record(data).meta, len(data))
+            entries.append(_in_history(waiting, "waiting"))
     problem: Answer | None = None
     for sent in home.sent(most):
         if server is not None and problem is None and server.url == sent.server:
@@ -231,30 +241,14 @@ def history_answer(home: RecorderHome, server: RecorderClient | None, most: int)
             except DebriefError as error:
                 if error.code != "not-found":
                     problem = error_answer(error)
-        facts = {to_camel(name): value for name, value in structs.asdict(sent).items()}
-        entries.append({**facts, "state": "sent"})
+        entries.append(_in_history(sent, "sent"))
     entries.sort(key=lambda entry: entry["stoppedAt"], reverse=True)
     return {"sessions": entries, "error": problem}
 
 
-def _waiting(session: SessionFolder) -> Answer | None:
-    from debrief.sessions.readers.recorder.records import decode_meta
-
-    data = session.record()
-    if data is None:
-        return None
-    meta = decode_meta(data)
-    return {
-        "sessionId": meta.session_id,
-        "taskId": meta.task_id,
-        "repoName": meta.repo_name,
-        "stoppedAt": meta.stopped_at,
-        "state": "waiting",
-        "status": "",
-        "notReady": [],
-        "size": len(data),
-        "server": "",
-    }
+def _in_history(record: SentRecord, state: str) -> Answer:
+    facts = {to_camel(name): value for name, value in structs.asdict(record).items()}
+    return {**facts, "state": state}
 
 
 def plain(model: BaseModel) -> Any:

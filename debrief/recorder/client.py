@@ -336,9 +336,9 @@ def client_of(
     try:
         parts = httpx.URL(url)
         parts.raw_host.decode("ascii").encode("idna")
-        is_plain = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
-        is_more = parts.scheme not in ("http", "https") or parts.userinfo or parts.query
-        problem = "is no plain address of a server" if is_more or not is_plain else ""
+        is_http = parts.scheme in ("http", "https") and not (parts.userinfo or parts.query)
+        is_host = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
+        problem = "" if is_http and is_host else "is no plain address of a server"
     except (httpx.InvalidURL, UnicodeError) as error:
         problem = f"is no address: {flat(error)}"
     if problem:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from debrief.recorder.contracts import CommandRules, Contents, OthersWork
+from debrief.recorder.contracts import CommandRules, Contents, Meta, OthersWork
 from debrief.recorder.scratch import Entry
 
 STATE_VERSION = 1
@@ -141,14 +141,25 @@ class StopOptions(Struct, frozen=True, kw_only=True):
 
 
 class SentRecord(Struct, frozen=True, kw_only=True):
-    """A record that a server took."""
+    """A record that a server took, or is to take."""
 
     session_id: str
     task_id: str
     repo_name: str
     stopped_at: datetime
     size: int
-    status: str
-    not_ready: tuple[str, ...]
-    server: str
+    status: str = ""
+    not_ready: tuple[str, ...] = ()
+    server: str = ""
     """Its address."""
+
+    @classmethod
+    def of(cls, meta: Meta, size: int) -> SentRecord:
+        """Return what is remembered of a record that no server has yet."""
+        return cls(
+            session_id=str(meta.session_id),
+            task_id=meta.task_id,
+            repo_name=meta.repo_name,
+            stopped_at=meta.stopped_at,
+            size=size,
+        )

@@ -325,18 +325,9 @@ def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) ->
             receipt = structs.replace(receipt, not_ready=reasons)
     if options.keep:
         home.keep(str(meta.session_id), data)
-    home.add_sent(
-        SentRecord(
-            session_id=str(meta.session_id),
-            task_id=meta.task_id,
-            repo_name=meta.repo_name,
-            stopped_at=meta.stopped_at,
-            size=len(data),
-            status=receipt.status,
-            not_ready=receipt.not_ready,
-            server=server.url,
-        )
-    )
+    sent = SentRecord.of(meta, len(data))
+    sent = structs.replace(sent, status=receipt.status, not_ready=receipt.not_ready)
+    home.add_sent(structs.replace(sent, server=server.url))
     home.remove(session)
     return receipt
 

@@ -258,52 +258,35 @@ def test_a_record_without_contents_is_consistent_and_never_ready() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("record", "rule", "reasons"),
-    [
-        (build(), ReadyRule(), []),
-        (build(final=[]), ReadyRule(), []),
-        (build(earlier=[], final=[]), ReadyRule(validation=False), []),
-        (build(before=BEFORE, after=BEFORE), ReadyRule(), ["it changes no file"]),
-        (build(verified=False), ReadyRule(), ["its patches were not verified to rebuild the final tree"]),
-        (
-            build(redactions=Redactions(count=3, unsure=2, kinds=["password"])),
-            ReadyRule(),
-            ["2 redactions have to be looked at"],
-        ),
-        (build(redactions=Redactions(count=3, kinds=["github-token"])), ReadyRule(), []),
-        (
-            build(earlier=[(["add", "test"], "")], final=[(["install"], "")]),
-            ReadyRule(),
-            ["no validation command (lint, test or build) was run"],
-        ),
-        (
-            build(final=[]),
-            ReadyRule(on_final_tree=True),
-            ["no validation command ran on the final tree"],
-        ),
-        (build(final=[]), ReadyRule(passed=True), ["no validation command passed"]),
-        (build(final=[]), ReadyRule(validation=False, passed=True), []),
-        (build(), ReadyRule(passed=True, on_final_tree=True), []),
-        (build(skipped=[Skipped(path="dist/", reason="ignored (3 changed files)")]), ReadyRule(), []),
-        (build(skipped=SKIPPED, skipped_accepted=True), ReadyRule(), []),
-        (
-            build(skipped=SKIPPED),
-            ReadyRule(),
-            ["1 changed path could not be recorded, and nobody said that it is whole without"],
-        ),
-        (
-            build(others=OTHERS),
-            ReadyRule(),
-            ["its changes may hold those of others: a merge is under way"],
-        ),
-    ],
-)  # fmt: skip
+IS_WHOLE = "1 changed path could not be recorded, and nobody said that it is whole without"
+INSTALLED = {"earlier": [(["add", "test"], "")], "final": [(["install"], "")]}
+RULES: list[tuple[dict[str, Any], dict[str, bool], str]] = [
+    ({}, {}, ""),
+    ({}, {"passed": True, "on_final_tree": True}, ""),
+    ({"final": []}, {}, ""),
+    ({"final": []}, {"on_final_tree": True}, "no validation command ran on the final tree"),
+    ({"final": []}, {"passed": True}, "no validation command passed"),
+    ({"final": []}, {"validation": False, "passed": True}, ""),
+    ({"earlier": [], "final": []}, {"validation": False}, ""),
+    (INSTALLED, {}, "no validation command (lint, test or build) was run"),
+    ({"before": BEFORE, "after": BEFORE}, {}, "it changes no file"),
+    ({"verified": False}, {}, "its patches were not verified to rebuild the final tree"),
+    ({"redactions": Redactions(count=3, unsure=2)}, {}, "2 redactions have to be looked at"),
+    ({"redactions": Redactions(count=3, kinds=["github-token"])}, {}, ""),
+    ({"skipped": [Skipped(path="dist/", reason="ignored (3 changed files)")]}, {}, ""),
+    ({"skipped": SKIPPED}, {}, IS_WHOLE),
+    ({"skipped": SKIPPED, "skipped_accepted": True}, {}, ""),
+    ({"others": OTHERS}, {}, "its changes may hold those of others: a merge is under way"),
+]
+
+
+@pytest.mark.parametrize(("given", "rule", "reason"), RULES)
 def test_the_rule_says_why_a_record_may_not_train(
-    record: Record, rule: ReadyRule, reasons: list[str]
+    given: dict[str, Any], rule: dict[str, bool], reason: str
 ) -> None:
+    record = build(**given)
     assert problems_of(record) == []
-    assert readiness(record, rule) == reasons
+    assert readiness(record, ReadyRule(**rule)) == ([reason] if reason else [])
 
 
 def test_a_record_is_validated_by_a_command_on_its_final_tree_alone() -> None:

@@ -173,15 +173,15 @@ def read_rules(worktree: Path) -> CommandRules | None:
         InputError: the file cannot be read, or a rule would let in what no rule may.
     """
     path = worktree / RULES_FILE
-    for each in (path.parent, path):
-        if each.is_symlink():
-            raise _invalid(each, "is a symbolic link")
-    if not path.exists():
-        return None
-    if not path.is_file() or path.stat().st_size > _LARGEST:
-        raise _invalid(path, f"is not a file of at most {_LARGEST:,} bytes")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        for each in (path.parent, path):
+            if each.is_symlink():
+                raise _invalid(each, "is a symbolic link")
+        if not path.exists():
+            return None
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            raise _invalid(path, f"is not a file of at most {_LARGEST:,} bytes")
+        document = tomllib.loads(path.read_bytes().decode())
         commands = TypeAdapter(list[CommandRule]).validate_python(document.pop("commands", []))
         if document:
             raise ValueError(f"{min(document)} is not known; there is [[commands]]")
@@ -191,7 +191,9 @@ def read_rules(worktree: Path) -> CommandRules | None:
     except ValidationError as error:
         place, reason = first_problem(error)
         raise _invalid(path, f"commands.{place}: {reason}") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise _invalid(path, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise _invalid(path, str(error)) from error
     if problem := next(rules_problems(rules), ""):
         raise _invalid(path, problem)

@@ -149,11 +149,6 @@ _MEANINGS = {
     429: "The token has sent too many requests.",
     503: "The database is away, or the service is busy. Try again.",
 }
-_HEADERS = {
-    401: ("WWW-Authenticate", "string", "How to authenticate."),
-    429: ("Retry-After", "integer", "Seconds until a request is allowed again."),
-    503: ("Retry-After", "integer", "Seconds until it is worth a retry."),
-}
 _bodies: list[type[BaseModel]] = []
 """Models that endpoints read for themselves, after they checked the token."""
 
@@ -162,6 +157,11 @@ def _header(kind: str, text: str) -> dict[str, Any]:
     return {"schema": {"type": kind}, "description": text}
 
 
+_HEADERS = {
+    401: {"WWW-Authenticate": _header("string", "How to authenticate.")},
+    429: {"Retry-After": _header("integer", "Seconds until a request is allowed again.")},
+    503: {"Retry-After": _header("integer", "Seconds until it is worth a retry.")},
+}
 RECORD_ANSWER = {
     "description": "The stored bytes.",
     "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="Record")}}},
@@ -198,8 +198,7 @@ def _refusal(status: int) -> dict[str, Any]:
         },
     }
     if status in _HEADERS:
-        name, kind, text = _HEADERS[status]
-        answer["headers"] = {name: _header(kind, text)}
+        answer["headers"] = _HEADERS[status]
     return answer
 
 

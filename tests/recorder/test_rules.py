@@ -39,19 +39,20 @@ def ruled(shop: Shop, text: str = RULES) -> None:
     commit(shop.folder, {".debrief/recorder.toml": text})
 
 
-def program(shop: Shop, name: str, script: str) -> None:
-    path = shop.folder.parent / "bin" / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+def begun(shop: Shop, text: str = RULES, **scripts: str) -> None:
+    """Start a session under rules, with the programs that they name."""
+    ruled(shop, text)
+    for name, script in scripts.items():
+        path = shop.folder.parent / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    shop.start()
 
 
 def test_a_repositorys_check_is_recorded_with_its_rules_and_makes_it_ready(
     shop: Shop, file: Path
 ) -> None:
-    ruled(shop)
-    program(shop, "uv", 'echo "$@"')
-    program(shop, "make", "echo formatted")
-    shop.start()
+    begun(shop, uv='echo "$@"', make="echo formatted")
     shop.change()
     asked: list[str] = []
 
@@ -75,9 +76,7 @@ def test_a_repositorys_check_is_recorded_with_its_rules_and_makes_it_ready(
 
 
 def test_nothing_of_a_repositorys_own_runs_before_somebody_agreed(shop: Shop) -> None:
-    ruled(shop)
-    program(shop, "make", "touch made")
-    shop.start()
+    begun(shop, make="touch made")
     with pytest.raises(InputError, match="nobody here agreed to") as caught:
         shop.run("make", "format")
     assert caught.value.code == "rules-not-agreed"
@@ -88,9 +87,7 @@ def test_nothing_of_a_repositorys_own_runs_before_somebody_agreed(shop: Shop) ->
 
 
 def test_who_agreed_to_some_rules_agreed_to_no_others(shop: Shop, file: Path) -> None:
-    ruled(shop)
-    program(shop, "make", "true")
-    shop.start()
+    begun(shop, make="true")
     shop.run("make", "format", agrees=lambda rules: True)
     shop.stop(file)
     ruled(shop, RULES + '\n[[commands]]\nprogram = "make"\narguments = ["deploy"]\n')
@@ -100,9 +97,7 @@ def test_who_agreed_to_some_rules_agreed_to_no_others(shop: Shop, file: Path) ->
 
 
 def test_a_session_keeps_the_rules_that_it_began_with(shop: Shop, file: Path) -> None:
-    ruled(shop)
-    program(shop, "make", "true")
-    shop.start()
+    begun(shop, make="true")
     write(shop.folder, {".debrief/recorder.toml": RULES.replace("format", "deploy")})
     with pytest.raises(InputError, match="no pattern of the allowlist"):
         shop.run("make", "deploy", agrees=lambda rules: True)
@@ -112,9 +107,9 @@ def test_a_session_keeps_the_rules_that_it_began_with(shop: Shop, file: Path) ->
 def test_a_rules_time_limit_holds_and_the_checks_are_named_where_none_ran(
     shop: Shop, file: Path
 ) -> None:
-    ruled(shop, RULES.replace("time_limit = 30", "time_limit = 0.3"))
-    program(shop, "pytest", "echo begun; sleep 600")
-    shop.start()
+    begun(
+        shop, RULES.replace("time_limit = 30", "time_limit = 0.3"), pytest="echo begun; sleep 600"
+    )
     shop.change()
     end = shop.run("pytest", "-q", agrees=lambda rules: True)
     assert (end.exit_code, end.ending) == (None, "(ended at its time limit of 0.3 s)")
@@ -220,9 +215,7 @@ def test_the_digest_is_of_the_rules_and_not_of_their_file(shop: Shop) -> None:
 def test_a_server_holds_a_record_to_its_rules_and_its_owner_to_some_programs(
     shop: Shop, file: Path
 ) -> None:
-    ruled(shop)
-    program(shop, "pytest", "echo fine")
-    shop.start()
+    begun(shop, pytest="echo fine")
     shop.change()
     shop.run("pytest", "-q", agrees=lambda rules: True)
     record = shop.stop(file).record

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -126,6 +126,7 @@ class SessionExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Empty where it is known that there were none."""
 
 
+_Extra = TypeVar("_Extra", bound=Struct)
 _References = dict[str, list[dict[str, str]]]
 """The trajectories that calls started, by the calls' ids."""
 
@@ -188,42 +189,29 @@ def _tools(session: Session) -> dict[str, Any]:
 def _extra(session: Session) -> SessionExtra:
     reported = session.reported_usage
     follows = place_of(session.cwd, session.repository).task
-    return SessionExtra(
+    return _extra_of(
+        SessionExtra,
+        session,
         started=session.started.isoformat(),
         ended=session.ended.isoformat(),
         task="" if session.task == follows else session.task,
-        source=session.source,
-        repository=session.repository,
-        branch=session.branch,
-        cwd=session.cwd,
-        title=session.title,
         base_commit=session.base_commit or "",
         usage=astuple(session.usage),
         reported_usage=astuple(reported) if reported is not UNSET else None,
-        api_calls=session.api_calls,
-        slash_commands=session.slash_commands,
-        compactions=session.compactions,
         notices=tuple(at.isoformat() for at in session.notices or ()),
         instructions=None if session.instructions is UNSET else session.instructions,
     )
 
 
+def _extra_of(kind: type[_Extra], part: Struct, **others: Any) -> _Extra:
+    """Return what a part of a session holds of an extra's fields, and ``others``."""
+    names = (name for name in kind.__struct_fields__ if name not in others)
+    return kind(**{name: getattr(part, name) for name in names}, **others)
+
+
 def _opening(turn: Turn) -> dict[str, Any]:
-    deeds = tuple(
-        InterventionExtra(
-            kind=deed.kind, text=deed.text, at=_iso(deed.at), expansion=deed.expansion
-        )
-        for deed in turn.interventions
-    )
-    extra = TurnExtra(
-        origin=turn.origin,
-        ended=_iso(turn.ended),
-        images=turn.images,
-        compacted=turn.compacted,
-        rewound=turn.rewound,
-        expansion=turn.expansion,
-        interventions=deeds,
-    )
+    deeds = (_extra_of(InterventionExtra, deed, at=_iso(deed.at)) for deed in turn.interventions)
+    extra = _extra_of(TurnExtra, turn, ended=_iso(turn.ended), interventions=tuple(deeds))
     source = "system" if turn.origin == "preamble" else "user"
     return _of(source, turn.prompt, turn.at, StepExtra(turn=extra))
 
@@ -263,16 +251,12 @@ def _step(message: Message, started_by: _References) -> dict[str, Any]:
 
 def _call_extra(call: ToolCall, name: str, at: datetime | None) -> CallExtra:
     follows = status_of(call.result)
-    return CallExtra(
+    return _extra_of(
+        CallExtra,
+        call,
         id=None if call.id == name else call.id,
         at=UNSET if call.at == at else _iso(call.at),
         status=None if call.status == follows else call.status,
-        exit_code=call.exit_code,
-        path=call.path,
-        added=call.added,
-        removed=call.removed,
-        patch=call.patch,
-        estimated=call.estimated,
         without_input=not call.input,
     )
 
@@ -293,13 +277,6 @@ def _arguments(call: ToolCall) -> Raw | dict[str, str]:
 
 
 def _of_subagent(agent: Subagent, name: str, session: Session) -> dict[str, Any]:
-    extra = AgentExtra(
-        id=agent.id,
-        type=agent.type,
-        description=agent.description,
-        place=agent.place,
-        call_id=agent.call_id,
-    )
     steps = [_of("user", agent.prompt, None, StepExtra(turn=TurnExtra()))] if agent.prompt else []
     steps += (_step(message, {}) for message in agent.messages)
     steps = steps or [{"source": "system", "message": ""}]
@@ -309,7 +286,7 @@ def _of_subagent(agent: Subagent, name: str, session: Session) -> dict[str, Any]
         "session_id": session.id,
         "trajectory_id": name,
         "agent": _agent(session, agent.type or session.tool, models),
-        "extra": {EXTRA: extra},
+        "extra": {EXTRA: _extra_of(AgentExtra, agent)},
         "steps": _numbered(steps),
     }
 

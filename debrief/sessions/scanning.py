@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import TypeVar
@@ -18,7 +18,16 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.model import Message, Name, Own, Session, Subagent, Turn, Usage
+from debrief.sessions.model import (
+    Message,
+    Name,
+    Own,
+    Session,
+    Subagent,
+    Turn,
+    Usage,
+    messages_of,
+)
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import time_without_records, unique
 
@@ -267,7 +276,7 @@ def _completeness(session: Session) -> tuple[int, int, int, datetime]:
 
 def _with(base: Session, other: Session) -> Session:
     lacks = _lacking(
-        _messages(base), _messages(other), lambda each: (each.at, each.text, each.usage)
+        messages_of(base), messages_of(other), lambda each: (each.at, each.text, each.usage)
     )
     prompts = {turn.prompt for turn in base.turns if turn.origin == "prompt"}
     added = [rest for turn in other.turns if (rest := _rest(turn, lacks, prompts)) is not None]
@@ -322,13 +331,6 @@ def _lacking(
 
     known = {identity(item) for item in mine if item.id}
     return lambda item: identity(item) not in known
-
-
-def _messages(session: Session) -> Iterator[Message]:
-    for turn in session.turns:
-        yield from turn.messages
-    for agent in session.subagents:
-        yield from agent.messages
 
 
 def _rest(turn: Turn, lacks: Callable[[Message], bool], prompts: set[str]) -> Turn | None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET
 from msgspec.structs import astuple
@@ -28,7 +28,6 @@ from debrief.sessions.places import place_of
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft, Timeline, TurnDraft
 from debrief.sessions.readers.values import (
-    decoded_arguments,
     first_string,
     string,
     time_in_name,
@@ -38,6 +37,8 @@ from debrief.sessions.readers.values import (
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_PROBLEMS = 100
+AGENT_TYPES = ("subagent_type", "agent_type", "agent", "agent_name")
+"""Arguments in which a call says what kind of subagent it starts."""
 
 
 class TranscriptDraft:
@@ -137,9 +138,29 @@ class TranscriptDraft:
             elif kind == "thinking":
                 message.thoughts.append(string(block.get("thinking")))
             elif kind in ("tool_use", "toolCall"):
-                id, name = string(block.get("id")), string(block.get("name"))
                 given = block.get("input", block.get("arguments"))
-                self.timeline.call(message, id, name, given, at)
+                self.timeline.call(message, block.get("id"), block.get("name"), given, at)
+
+    def add_instructions(
+        self, files: Iterable[tuple[str, str]], place: Literal["system", "message"]
+    ) -> None:
+        """Add prompt files of the person's, each a path and a text, each once.
+
+        Args:
+            place: where the program put them; see ``Instructions``.
+        """
+        for path, text in files:
+            given = Instructions(path=path, text=text, place=place)
+            if given not in self.instructions:
+                self.instructions.append(given)
+
+    def objects_in(self, messages: Any) -> Iterator[tuple[int, JsonRecord]]:
+        """Yield the objects in a document's list of messages, numbered from 0; report others."""
+        for index, message in enumerate(messages if type(messages) is list else ()):
+            if type(message) is dict:
+                yield index, message
+            else:
+                self.report(0, f"message {index + 1} is not an object")
 
     def take(self, record: JsonRecord, **names: str) -> None:
         """Fill fields that are empty so far from a record, given its names for them."""
@@ -287,11 +308,11 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
     """Return a child transcript as a subagent; what it was asked comes from its own prompts."""
     turns = child.timeline.build()
     call = parent.timeline.calls.get(child.parent_call or parent.child_calls.get(child.id, ""))
-    arguments = decoded_arguments(call.input) if call else {}
+    arguments = call.arguments if call else {}
     prompts = "\n\n".join(turn.prompt for turn in turns if turn.prompt)
     return Subagent(
         id=child.id,
-        type=child.agent_type or first_string(arguments, "subagent_type", "agent_type", "agent"),
+        type=child.agent_type or first_string(arguments, *AGENT_TYPES),
         description=first_string(arguments, "description") or child.title,
         prompt=child.prompt or prompts or first_string(arguments, "prompt", "message"),
         messages=tuple(message for turn in turns for message in turn.messages),

@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
-from debrief.sessions.readers.assembly import TranscriptDraft, assemble
+from debrief.sessions.readers.assembly import AGENT_TYPES, TranscriptDraft, assemble
 from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
 from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
-from debrief.sessions.readers.values import moment
+from debrief.sessions.readers.timeline import CallDraft
+from debrief.sessions.readers.values import first_string, moment
 
 _LOOKED_AT = 1 << 20
 
@@ -188,15 +189,23 @@ class Head(bytes):
 class TranscriptReader(Reader):
     """Reads a source whose sessions are one file each, subagents being files of their own.
 
-    A source defines the class variables, ``claims``, ``describe`` and ``read_file``.
+    A source defines the class variables, ``describe`` and ``read_file``.
     """
 
     suffixes: tuple[str, ...] = (".jsonl",)
     """Of the names of its transcripts."""
+    start: re.Pattern[bytes]
+    """Matches the beginning of each of them."""
+    marks: tuple[re.Pattern[bytes], ...] = ()
+    """Are all found in the beginning too."""
+    spoken: re.Pattern[bytes] = re.compile(b"")
+    """Is found in a file in which anybody says something."""
+    asking: tuple[str, ...] = ()
+    """Arguments in which calls hold what a subagent is asked, where its file names no call."""
 
-    @abstractmethod
     def claims(self, head: bytes) -> bool:
         """Return whether a file with this beginning is the source's."""
+        return bool(self.start.match(head)) and all(mark.search(head) for mark in self.marks)
 
     @abstractmethod
     def describe(self, head: Head, path: str) -> Peek | None:
@@ -219,7 +228,7 @@ class TranscriptReader(Reader):
         """Yield this source's transcripts, in path order: a child at hand completes its parent."""
         heads = ((path, Head.of(path)) for path in walk.paths(self.suffixes, self.source))
         return self.grouped(
-            (path, self.describe(head, path)) for path, head in heads if self.claims(head)
+            (path, self.look(head, path)) for path, head in heads if self.claims(head)
         )
 
     def grouped(self, peeks: Iterable[tuple[str, Peek | None]]) -> Iterator[Transcript]:
@@ -242,7 +251,12 @@ class TranscriptReader(Reader):
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
-        return self.describe(Head.of(transcript.path), transcript.path)
+        return self.look(Head.of(transcript.path), transcript.path)
+
+    def look(self, head: Head, path: str) -> Peek | None:
+        """Return what the beginning of a file says; None where nobody says anything in it."""
+        is_silent = head.is_whole and not self.spoken.search(head)
+        return None if is_silent else self.describe(head, path)
 
     def read(self, transcript: Transcript) -> Session:
         """Read one transcript with its subagents'.
@@ -273,12 +287,27 @@ class TranscriptReader(Reader):
         self, transcript: Transcript, draft: TranscriptDraft
     ) -> Iterator[TranscriptDraft]:
         """Read the transcripts of subagents; those that cannot be read are reported."""
+        messages = (message for turn in draft.timeline.turns for message in turn.messages)
+        calls = [call for message in messages for call in message.calls] if self.asking else []
         for path in transcript.companions:
             if path.endswith(self.suffixes) and self.claims(head_of(path)):
                 try:
-                    yield self.read_file(path)
+                    child = self.read_file(path)
                 except (OSError, ValueError, RecursionError) as error:
                     draft.report(0, f"its subagent's transcript {path} cannot be read: {error}")
+                    continue
+                self._link(child, calls)
+                yield child
+
+    def _link(self, child: TranscriptDraft, calls: list[CallDraft]) -> None:
+        """Link a subagent to the call whose words it was asked with; take that out of ``calls``."""
+        prompt = child.timeline.turns[0].prompt if calls and child.timeline.turns else ""
+        asked = [first_string(call.arguments, *self.asking).strip() for call in calls]
+        fitting = [n for n, words in enumerate(asked) if words and words in prompt]
+        if fitting:
+            call = calls.pop(max(fitting, key=lambda number: len(asked[number])))
+            child.call_id = child.parent_call = call.id
+            child.agent_type = child.agent_type or first_string(call.arguments, *AGENT_TYPES)
 
 
 _ANSWER = re.compile(rb'"(?:role|type)"\s*:\s*"(?:assistant|model|gemini|agent)\b')

@@ -7,7 +7,7 @@ the session shuts down, for the whole session so far.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from operator import ge
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
@@ -24,21 +24,18 @@ from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_u
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
     Repeats,
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     whole_number,
     whole_numbers,
 )
 from debrief.sessions.readers.vscode import READER as VSCODE
 
-_START = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
-_DATA = re.compile(rb'(?<!\\)"data"\s*:\s*\{')
 _ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
-_TALK = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user\.message|assistant\.message|tool\.execution_)')
 _EXIT_CODE = re.compile(r"exit(?:ed with)? code:? (-?\d+)>?\s*\Z")
 _NOTICE = "<system_notification>"
 _MACHINE_SOURCES = ("system", "skill", "command", "autopilot", "agent-")
@@ -66,25 +63,22 @@ class CopilotReader(TranscriptReader):
         search="grep glob rg file_search grep_search semantic_search list_dir",
     )
     home_folders = (".copilot/session-state",)
-
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file with this beginning is a stream of events that starts a session."""
-        return bool(_START.match(head) and _DATA.search(head))
+    start = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
+    marks = (re.compile(rb'(?<!\\)"data"\s*:\s*\{'),)
+    spoken = re.compile(
+        rb'(?<!\\)"type"\s*:\s*"(?:user\.message|assistant\.message|tool\.execution_)'
+    )
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield the streams, but those of VS Code's chats that can be read as such."""
         files = walk.paths(VSCODE.suffixes, VSCODE.source)
         heads = ((path, Head.of(path)) for path in files if "/chatSessions/" in path)
-        chats = [
-            path for path, head in heads if VSCODE.claims(head) and VSCODE.describe(head, path)
-        ]
+        chats = [path for path, head in heads if VSCODE.claims(head) and VSCODE.look(head, path)]
         streams = {stream for path in chats for stream in VSCODE.beside(path)}
         return (found for found in super().find(walk) if found.path not in streams)
 
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says; a session without an id is named after its file."""
-        if head.is_whole and not _TALK.search(head):
-            return None
         identity = head.text(_ID) or _id_in_path(path)
         return Peek(session_id=identity, started=head.first_time())
 
@@ -140,6 +134,18 @@ class _Stream:
         self._billed_models: set[str] = set()
         self._permissions: dict[str, str] = {}
         """The calls that permission was asked for, by the requests' ids."""
+        self._events: dict[str, Callable[[JsonRecord, datetime | None], None]] = {
+            "user.message": self._ask,
+            "system.message": self._instruct,
+            "session.start": self._begin,
+            "session.resume": self._begin,
+            "session.model_change": self._begin,
+            "session.usage_record": self._record_usage,
+            "session.shutdown": self._shutdown,
+            "tool.execution_start": self._start,
+            "tool.execution_complete": self._complete,
+            "permission.completed": self._permitted,
+        }
 
     def add(self, kind: str, data: JsonRecord, record: JsonRecord) -> None:
         at = moment(record.get("timestamp"))
@@ -147,24 +153,8 @@ class _Stream:
         agent = string(record.get("agentId"))
         if agent and "parentToolCallId" not in data and kind != "subagent.started":
             data = {**data, "parentToolCallId": self._callers.get(agent, "")}
-        if kind == "user.message":
-            self._ask(data, at)
-        elif kind == "assistant.message":
+        if kind == "assistant.message":
             self._answer(data, string(record.get("id")), at)
-        elif kind == "session.usage_record":
-            self._record_usage(data)
-        elif kind == "system.message":
-            self._instruct(data)
-        elif kind == "tool.execution_start":
-            self._start(data, at)
-        elif kind == "tool.execution_complete":
-            self._complete(data, at)
-        elif kind in ("session.start", "session.resume"):
-            self._begin(data)
-        elif kind == "session.model_change":
-            self._model = string(data.get("newModel")) or self._model
-        elif kind == "session.shutdown":
-            self._shutdown(data)
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact(string(data.get("summaryContent")))
         elif kind == "system.notification":
@@ -174,11 +164,11 @@ class _Stream:
         elif kind == "permission.requested":
             call = string(mapping(data.get("permissionRequest")).get("toolCallId"))
             self._permissions[string(data.get("requestId"))] = call
-        elif kind == "permission.completed":
-            self._permitted(data, at)
         elif kind == "subagent.started":
             self._callers[agent] = string(data.get("toolCallId"))
             self._agent(self._callers[agent]).agent_type = string(data.get("agentName"))
+        elif take := self._events.get(kind):
+            take(data, at)
 
     def finish(self) -> None:
         """Settle the tokens: as the shutdowns count them, and what came after the last."""
@@ -197,10 +187,10 @@ class _Stream:
         if not self._shut_down and self._timeline.turns:
             draft.report(0, "no shutdown was recorded: input tokens are not known")
 
-    def _begin(self, data: JsonRecord) -> None:
+    def _begin(self, data: JsonRecord, _: datetime | None) -> None:
         draft = self._draft
         draft.take(data, id="sessionId", version="copilotVersion")
-        self._model = string(data.get("selectedModel")) or self._model
+        self._model = first_string(data, "newModel", "selectedModel") or self._model
         if "vscodeVersion" in data:
             draft.tool = "copilot-vscode"
         context = mapping(data.get("context"))
@@ -229,8 +219,8 @@ class _Stream:
         message.texts.append(string(data.get("content")))
         message.thoughts.append(string(data.get("reasoningText")))
         for request in mappings(data.get("toolRequests")):
-            call_id, name = string(request.get("toolCallId")), string(request.get("name"))
-            draft.timeline.call(message, call_id, name, request.get("arguments"), at)
+            call_id, tool, given = map(request.get, ("toolCallId", "name", "arguments"))
+            draft.timeline.call(message, call_id, tool, given, at)
         spent = self._unspent.pop(string(data.get("parentToolCallId")), None)
         output = spent.output if spent else whole_number(data.get("outputTokens"))
         self._since += output
@@ -242,8 +232,8 @@ class _Stream:
         if call is None:
             name = f"{call_id}-message"
             message = timeline.message or timeline.begin_message(name, self._model, at)
-            name = string(data.get("toolName"))
-            call = timeline.call(message, call_id, name, data.get("arguments"), at)
+            given = data.get("arguments")
+            call = timeline.call(message, call_id, data.get("toolName"), given, at)
         call.at = at or call.at
 
     def _complete(self, data: JsonRecord, at: datetime | None) -> None:
@@ -256,8 +246,7 @@ class _Stream:
             return
         result, error = mapping(data.get("result")), data.get("error")
         kind, text = result.get("result_type"), _text_of(result, error)
-        code = _EXIT_CODE.search(text or "")
-        exit_code = int(code[1]) if code else None
+        exit_code = number_in(text or "", _EXIT_CODE)
         if kind in _REFUSALS or string(mapping(error).get("code")) in _REFUSALS:
             timeline.reject(call, text or "", at)
             return
@@ -266,7 +255,7 @@ class _Stream:
         if _EDITING.fullmatch(call.name):
             # The diff of a patch that adds a file has a line too many.
             diff = "" if call.name == "apply_patch" else string(result.get("detailedContent"))
-            edit = _edit(call.input, diff)
+            edit = _edit(call.arguments, diff)
         timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
     def _permitted(self, data: JsonRecord, at: datetime | None) -> None:
@@ -278,22 +267,21 @@ class _Stream:
             words = f"The user said: {feedback}" if feedback else "The user refused this call."
             self._timeline.reject(call, words, at)
 
-    def _record_usage(self, data: JsonRecord) -> None:
+    def _record_usage(self, data: JsonRecord, _: datetime | None) -> None:
         """Take the tokens of one call, which comes before its message."""
         usage = _usage(mapping(data.get("usage")))
         self._counted += usage
         caller = string(data.get("parentToolCallId"))
         self._unspent[caller] = self._unspent.get(caller, NO_USAGE) + usage
 
-    def _instruct(self, data: JsonRecord) -> None:
+    def _instruct(self, data: JsonRecord, _: datetime | None) -> None:
         """Take the system prompt of the session's own agent, with the person's prompts in it."""
         text, draft = string(data.get("content")), self._draft
         if not data.get("parentToolCallId") and not draft.system_prompt:
             draft.system_prompt, draft.shows_instructions = text, True
-            own = _INSTRUCTIONS.findall(text)
-            draft.instructions += [Instructions(path="", text=each, place="system") for each in own]
+            draft.add_instructions((("", own) for own in _INSTRUCTIONS.findall(text)), "system")
 
-    def _shutdown(self, data: JsonRecord) -> None:
+    def _shutdown(self, data: JsonRecord, _: datetime | None) -> None:
         """Take what the session cost so far; a version that counts from 0 again is added up."""
         total = NO_USAGE
         for model, metric in mapping(data.get("modelMetrics")).items():
@@ -331,9 +319,8 @@ def _text_of(result: JsonRecord, error: Any) -> str | None:
     return content if type(content) is str or content is None else compact_json(content)
 
 
-def _edit(arguments: str, diff: str) -> FileEdit | None:
+def _edit(given: JsonRecord, diff: str) -> FileEdit | None:
     """Return what a successful call did: its result's own diff counts before its arguments."""
-    given = decoded_arguments(arguments)
     sections = [f"diff --git {part}" for part in _SECTION.split(diff)[1:]]
     path = first_string(given, "path", "filePath")
     if path and len(sections) == 1:

@@ -9,19 +9,16 @@ not read, nor are the texts that it wrote before these.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
-    decoded_arguments,
-    first_string,
     mapping,
     mappings,
     moment,
@@ -29,11 +26,6 @@ from debrief.sessions.readers.values import (
     text_of,
 )
 
-_START = re.compile(
-    rb'\A\s*\{\s*(?:"role"\s*:\s*"(?:user|assistant)"\s*,\s*"message"\s*:\s*\{\s*"content"\s*:'
-    rb'|"type"\s*:\s*"turn_ended"\s*,\s*"status"\s*:)'
-)
-_TALK = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
 _TIME = re.compile(
     r"<timestamp>\s*\w+,\s+(\w{3})\w*\.?\s+(\d{1,2}),\s+(\d{4}),\s+(\d{1,2}):(\d{2})\s+([AP])M"
     r"(?:\s+\(UTC(?:([+-])(\d{1,2})(?::?(\d{2}))?)?\))?\s*</timestamp>"
@@ -50,7 +42,6 @@ _HIDDEN = re.compile(r"\n*^\[REDACTED\]\s*\Z", re.MULTILINE)
 _EDITING = re.compile(
     r"Write|(?:Multi)?StrReplace|ApplyPatch|EditNotebook|edit_file|search_replace|write"
 )
-_DELEGATING = ("Subagent", "Task")
 _PLACES = ("path", "file_path", "target_directory", "working_directory", "target_notebook")
 _STOPPED = re.compile(r"abort|interrupt|cancel", re.IGNORECASE)
 _LONGEST_PATH = 4_096
@@ -68,15 +59,15 @@ class CursorReader(TranscriptReader):
         search="Grep Glob LS rg SemanticSearch codebase_search",
     )
     home_folders = (".cursor/projects",)
+    start = re.compile(
+        rb'\A\s*\{\s*(?:"role"\s*:\s*"(?:user|assistant)"\s*,\s*"message"\s*:\s*\{\s*"content"\s*:'
+        rb'|"type"\s*:\s*"turn_ended"\s*,\s*"status"\s*:)'
+    )
+    spoken = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
+    asking = ("prompt",)
 
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file's first record is an agent transcript's."""
-        return _START.match(head) is not None
-
-    def describe(self, head: Head, path: str) -> Peek | None:
-        """Return what the path and the first prompt say; None where nobody speaks."""
-        if head.is_whole and not _TALK.search(head):
-            return None
+    def describe(self, head: Head, path: str) -> Peek:
+        """Return what the path and the first prompt say."""
         started = _time_in(head.decode(errors="replace"))
         return Peek(session_id=Path(path).stem, started=started, parent=_parent(path))
 
@@ -87,20 +78,6 @@ class CursorReader(TranscriptReader):
         draft.read_lines(_convert)
         draft.cwd = _folder(draft, path)
         return draft
-
-    def read_children(
-        self, transcript: Transcript, draft: TranscriptDraft
-    ) -> Iterator[TranscriptDraft]:
-        """Read subagents' transcripts: a call is known by what it asks of one."""
-        asked = {
-            first_string(decoded_arguments(call.input), "prompt").strip(): call.id
-            for call in reversed(draft.timeline.calls.values())
-            if call.name in _DELEGATING
-        }
-        for child in super().read_children(transcript, draft):
-            prompt = child.timeline.turns[0].prompt if child.timeline.turns else ""
-            child.parent_call = asked.get(prompt.strip(), "") if prompt else ""
-            yield child
 
 
 READER = CursorReader()
@@ -156,9 +133,9 @@ def _answer(content: Any, draft: TranscriptDraft) -> None:
             name = "".join(
                 string(block.get("name")).split(maxsplit=1)[:1]
             )  # one had a path behind it
-            call = timeline.call(message, string(block.get("id")), name, block.get("input"), None)
+            call = timeline.call(message, block.get("id"), name, block.get("input"), None)
             if _EDITING.fullmatch(name):  # a call is written down once it has run
-                call.edit = edit_of_arguments(decoded_arguments(call.input))
+                call.edit = edit_of_arguments(call.arguments)
                 call.is_edited = True
 
 
@@ -190,7 +167,7 @@ def _folder(draft: TranscriptDraft, path: str) -> str:
     project = parts[parts.index("agent-transcripts", 1) - 1].casefold()
     seen = {""}
     for call in draft.timeline.calls.values():
-        given = decoded_arguments(call.input)
+        given = call.arguments
         for name in (*(string(given.get(each)) for each in _PLACES), *_edited(call)):
             end = len(name) if len(name) < _LONGEST_PATH else 0
             while (folder := name[: max(0, end)]) not in seen:

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
@@ -21,13 +21,13 @@ from debrief.sessions.readers.values import (
     first_string,
     mappings,
     moment,
+    number_in,
     string,
     text_of,
     whole_numbers,
     without,
 )
 
-_START = re.compile(rb'\A\s*\{[^\n]{0,4000}?"type"\s*:\s*"session_start"')
 _FIRST_MESSAGE = re.compile(rb'"type"\s*:\s*"message"\s*,\s*"id"\s*:\s*"([^"\\]{1,80})"')
 _MACHINE_VISIBILITY = frozenset({"llm_only", "user_only"})
 """Of messages that no person wrote: context for the model, notices for the screen."""
@@ -38,10 +38,7 @@ _ATTACHED_FILE = re.compile(r"Contents of .+ \(lines \d+-\d+ of \d+\):\n")
 _PROMPT_FILE = re.compile(
     r"^% cat ([^\n]+)\n<coding_guidelines>\n(.*?)\n</coding_guidelines>$", re.DOTALL | re.MULTILINE
 )
-_EXIT_CODE = re.compile(
-    r"\[Process exited with code (-?\d+)\]|\(exit code:? (-?\d+)\)|\bexit code:? (-?\d+)",
-    re.IGNORECASE,
-)
+_EXIT_CODE = re.compile(r"(?:\[Process exited with|\bexit) code:? (-?\d+)", re.IGNORECASE)
 _INTERRUPTED = "[Request interrupted by user"
 _STOPPED = re.compile(r"interrupt|cancel|abort", re.IGNORECASE)
 _EDITING = frozenset({"ApplyPatch", "Create", "Write", "Edit", "MultiEdit"})
@@ -63,10 +60,7 @@ class DroidReader(TranscriptReader):
     tool = "droid"
     tools = ToolNames(shell="Execute", read="Read", search="Grep Glob LS")
     home_folders = (".factory/sessions",)
-
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file's first record starts a session."""
-        return _START.match(head) is not None
+    start = re.compile(rb'\A\s*\{[^\n]{0,4000}?"type"\s*:\s*"session_start"')
 
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
@@ -145,7 +139,7 @@ def _message(
         visibility = first_string(record, "visibility") or string(message.get("visibility"))
         is_context = identity.startswith(_CONTEXT)
         if is_context:
-            _instruct(text_of(content), draft)
+            draft.add_instructions(_PROMPT_FILE.findall(text_of(content)), "message")
         _ask(blocks, is_context or visibility in _MACHINE_VISIBILITY, at, draft)
     if message.get("role") != "assistant" or type(content) not in (str, list):
         return
@@ -153,14 +147,6 @@ def _message(
     answer = timeline.begin_message(identity, model, at)
     draft.add_blocks(answer, blocks, at)
     timeline.spend(Usage(*whole_numbers(message.get("usage"), *_BILLED)))
-
-
-def _instruct(text: str, draft: TranscriptDraft) -> None:
-    """Take the person's prompt files out of the context that the program put before a prompt."""
-    for path, own in _PROMPT_FILE.findall(text):
-        given = Instructions(path=path, text=own, place="message")
-        if given not in draft.instructions:
-            draft.instructions.append(given)
 
 
 def _ask(
@@ -203,10 +189,8 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     failed = block.get("is_error") is True or outcome.get("success") is False
     exit_code = None
     if call.name == "Execute":
-        end = max(0, len(text) - _TAIL)
-        match = _EXIT_CODE.search(text, end) or _EXIT_CODE.search(text, 0, _TAIL)
-        exit_code = int(match[1] or match[2] or match[3]) if match else None
+        exit_code = number_in(text[-_TAIL:], _EXIT_CODE, number_in(text[:_TAIL], _EXIT_CODE))
     edit = None
     if call.name in _EDITING:
-        edit = edit_of_arguments(decoded_arguments(call.input), string(outcome.get("diff")))
+        edit = edit_of_arguments(call.arguments, string(outcome.get("diff")))
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)

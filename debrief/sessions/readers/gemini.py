@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,38 +15,33 @@ from typing import Any
 
 import orjson
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.files import head_of
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
     Repeats,
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     whole_numbers,
 )
 
 _ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
-_PROJECT = re.compile(rb'(?<!\\)"projectHash"\s*:\s*"')
 _STARTED = re.compile(rb'(?<!\\)"startTime"\s*:\s*"([^"\\]+)"')
 _TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]+)"')
 _SUBAGENT = re.compile(rb'(?<!\\)"kind"\s*:\s*"subagent"')
-_TALK = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|gemini)"')
-_PREAMBLE = re.compile(
-    rb'\A\s*\{\s*"(?:sessionId|projectHash|lastUpdated|messages|startTime|kind)"'
-)
 _MESSAGE = re.compile(rb'(?<!\\)"id"\s*:\s*"([^"\\]+)"')
 _FIRST = 4096
 _SHELL = "run_shell_command"
 _EDITING = frozenset({"write_file", "replace", "edit"})
-_EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
+EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
 _REFERENCED = re.compile(r"\s*--- Content from referenced files ---")
 _NUDGES = ("System: Please continue.", "You have stopped calling tools without finishing.")
 """What the program says in the person's name when an answer broke off."""
@@ -71,15 +65,15 @@ class GeminiReader(TranscriptReader):
     )
     home_folders = (".gemini/tmp",)
     suffixes = (".json", ".jsonl")
+    start = re.compile(
+        rb'\A\s*\{\s*"(?:sessionId|projectHash|lastUpdated|messages|startTime|kind)"'
+    )
+    marks = (_ID, re.compile(rb'(?<!\\)"projectHash"\s*:\s*"'))
+    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|gemini)"')
+    asking = ("prompt", "objective")
 
-    def claims(self, head: bytes) -> bool:
-        """Return whether a beginning names a chat's session and project."""
-        return bool(_PREAMBLE.match(head) and _ID.search(head) and _PROJECT.search(head))
-
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says; a session without an id is named after its file."""
-        if head.is_whole and not _TALK.search(head):
-            return None
         return Peek(
             session_id=head.text(_ID) or Path(path).stem,
             started=head.first_time(_STARTED, _TIME),
@@ -108,24 +102,10 @@ class GeminiReader(TranscriptReader):
         draft.parent = _parent(path) if draft.is_subagent else ""
         draft.see(moment(header.get("startTime")))
         for context in mappings(header.get("messages")):
-            _instruct(text_of_content(context.get("content")), draft)
+            files = _PROMPT_FILE.findall(text_of_content(context.get("content")))
+            draft.add_instructions(files, "message")
         _convert(messages, rewound, draft)
         return draft
-
-    def read_children(
-        self, transcript: Transcript, draft: TranscriptDraft
-    ) -> Iterator[TranscriptDraft]:
-        """Read the chats of subagents, each linked to the call whose words it was asked with."""
-        messages = (message for turn in draft.timeline.turns for message in turn.messages)
-        calls = [call for message in messages for call in message.calls]
-        for child in super().read_children(transcript, draft):
-            asked = next((turn.prompt for turn in child.timeline.turns), "")
-            call = next((call for call in calls if _words_of(call) in asked), None)
-            if call is not None:
-                calls.remove(call)
-                child.call_id = child.parent_call = call.id
-                child.agent_type = string(decoded_arguments(call.input).get("agent_name"))
-            yield child
 
 
 READER = GeminiReader()
@@ -191,20 +171,6 @@ def _hash(folder: str) -> str:
     return hashlib.sha256(folder.encode()).hexdigest()
 
 
-def _words_of(call: CallDraft) -> str:
-    """Return what a call asked a subagent for; what no prompt holds, when it asked none."""
-    given = decoded_arguments(call.input)
-    return first_string(given, "prompt", "objective") or "\0"
-
-
-def _instruct(text: str, draft: TranscriptDraft) -> None:
-    """Take the person's prompt files out of what the program put before the first prompt."""
-    draft.instructions += [
-        Instructions(path=path, text=own, place="message")
-        for path, own in _PROMPT_FILE.findall(text)
-    ]
-
-
 def _parent(path: str) -> str:
     """Return the session that a subagent's chat is filed under; empty when there is none."""
     folder = Path(path).parent.name
@@ -214,10 +180,7 @@ def _parent(path: str) -> str:
 def _convert(messages: list[Any], rewound: set[int], draft: TranscriptDraft) -> None:
     timeline = draft.timeline
     earlier = Repeats()
-    for index, message in enumerate(messages):
-        if type(message) is not dict:
-            draft.report(0, f"message {index + 1} is not an object")
-            continue
+    for index, message in draft.objects_in(messages):
         identity = string(message.get("id"))
         if earlier.hold(identity, message):
             draft.report(0, f"message {index + 1} repeats an earlier one and was counted once")
@@ -262,14 +225,14 @@ def _answer(
     message: JsonRecord, identity: str, at: datetime | None, draft: TranscriptDraft
 ) -> None:
     timeline = draft.timeline
-    answer = timeline.begin_message(identity, string(message.get("model")), at)
+    answer = timeline.begin_message(identity, message.get("model"), at)
     answer.texts.append(text_of_content(message.get("content")))
     for thought in mappings(message.get("thoughts")):
         about = string(thought.get("subject")), first_string(thought, "description", "summary")
         answer.thoughts.append("\n".join(filter(None, about)))
     for record in mappings(message.get("toolCalls")):
-        call_id, name = string(record.get("id")), string(record.get("name"))
-        call = timeline.call(answer, call_id, name, record.get("args"), at)
+        given = record.get("args")
+        call = timeline.call(answer, record.get("id"), record.get("name"), given, at)
         _result(call, record, draft)
     names = ("input", "tool", "output", "thoughts", "cached")
     prompt, tool, output, thoughts, cached = whole_numbers(message.get("tokens"), *names)
@@ -285,10 +248,9 @@ def _result(call: CallDraft, record: JsonRecord, draft: TranscriptDraft) -> None
     elif status in ("success", "completed", "error"):
         exit_code = None
         if call.name == _SHELL:
-            match = _EXIT_CODE.search(text)
             # Newer versions leave the exit code out when it is 0.
             is_ok = text.startswith("Output:") and status != "error"
-            exit_code = int(match[1]) if match else 0 if is_ok else None
+            exit_code = number_in(text, EXIT_CODE, 0 if is_ok else None)
         failed = status == "error"
         edit = edit_of(call.name, mapping(record.get("args")), record.get("resultDisplay"))
         draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)

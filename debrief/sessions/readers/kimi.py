@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -20,19 +20,17 @@ from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
     declared_tools,
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     text_of,
     whole_number,
     whole_numbers,
 )
 
-_START = re.compile(rb'\A\s*\{\s*"type"\s*:\s*"metadata"\s*,\s*"protocol_version"\s*:')
-_SPOKEN = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:turn\.prompt|context\.append_)')
 _CREATED = re.compile(rb'(?<!\\)"created_at"\s*:\s*(\d{9,16})')
 _EXIT_CODE = re.compile(r"exit code:? (-?\d+)\.?\s*\Z", re.IGNORECASE)
 _PROMPT_FILE = re.compile(r"<!-- From: ([^\n<>]+) -->\n(.*?)(?=\n<!-- From: |\n```|\Z)", re.DOTALL)
@@ -49,15 +47,11 @@ class KimiReader(TranscriptReader):
     tools = ToolNames(shell="Bash", read="Read", search="Grep Glob")
     home_folders = (".kimi-code/sessions",)
     moved_by = ("KIMI_CODE_HOME", ".kimi-code")
+    start = re.compile(rb'\A\s*\{\s*"type"\s*:\s*"metadata"\s*,\s*"protocol_version"\s*:')
+    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:turn\.prompt|context\.append_)')
 
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file's first record names the protocol's version."""
-        return _START.match(head) is not None
-
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning and the file's place say."""
-        if head.is_whole and not _SPOKEN.search(head):
-            return None
         session, agent = _place(path)
         created = head.text(_CREATED)  # a fork is a copy, and keeps its original's
         return Peek(
@@ -128,10 +122,9 @@ class _Wire:
         prompt = string(record.get("systemPrompt"))
         if prompt and not self.timeline.messages:
             draft.system_prompt, draft.shows_instructions = prompt, True
-            draft.instructions = [
-                Instructions(path=path, text=text.strip("\n"), place="system")
-                for path, text in _PROMPT_FILE.findall(prompt)
-            ]
+            draft.instructions.clear()
+            files = _PROMPT_FILE.findall(prompt)
+            draft.add_instructions(((path, text.strip("\n")) for path, text in files), "system")
 
     def request(self, record: JsonRecord, _: datetime | None) -> None:
         """Take the model that is asked, and its system prompt where that is another one."""
@@ -169,8 +162,8 @@ class _Wire:
             answer = self.timeline.begin_message(identity, self.model or self.draft.model, at)
             answer.texts.append(_words(content))
             for call in mappings(message.get("toolCalls")):
-                call_id, name = string(call.get("id")), string(call.get("name"))
-                self.timeline.call(answer, call_id, name, call.get("arguments"), at)
+                given = call.get("arguments")
+                self.timeline.call(answer, call.get("id"), call.get("name"), given, at)
         elif role == "tool":
             result = {"output": content, "isError": message.get("isError")}
             self._result(string(message.get("toolCallId")), result, at)
@@ -188,8 +181,8 @@ class _Wire:
             elif part.get("type") == "think":
                 self._message(at).thoughts.append(string(part.get("think")))
         elif kind == "tool.call":
-            call_id, name = string(event.get("toolCallId")), string(event.get("name"))
-            self.timeline.call(self._message(at), call_id, name, event.get("args"), at)
+            id, name, given = event.get("toolCallId"), event.get("name"), event.get("args")
+            self.timeline.call(self._message(at), id, name, given, at)
         elif kind == "tool.result":
             result = mapping(event.get("result"))
             self._result(string(event.get("toolCallId")), result, at)
@@ -259,11 +252,10 @@ class _Wire:
             return
         failed, code = result.get("isError") is True, None
         if call.name == "Bash":
-            match = _EXIT_CODE.search(text, max(0, len(text) - 100))
-            code = int(match[1]) if match else None if failed else 0
+            code = number_in(text[-100:], _EXIT_CODE, None if failed else 0)
         edit = None
         if call.name in ("Edit", "Write", "MultiEdit"):
-            edit = edit_of_arguments(decoded_arguments(call.input))
+            edit = edit_of_arguments(call.arguments)
         self.timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=edit)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -19,19 +19,16 @@ from debrief.sessions.readers.patches import FileEdit, Hunk, edit_of_arguments, 
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
     declared_tools,
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     text_of,
     whole_numbers,
 )
 
-_START = re.compile(
-    rb'\A\s*\{\s*"type"\s*:\s*"session"\s*,(?=[^\n]*?"timestamp"\s*:)[^\n]*?"cwd"\s*:'
-)
 _BILLED = ("input", "output", "cacheWrite", "cacheRead")
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)\s*\Z")
 _PROMPT_FILE = re.compile(
@@ -48,10 +45,9 @@ class PiReader(TranscriptReader):
     tools = ToolNames(shell="bash", read="read", search="grep find ls")
     home_folders = (".pi/agent/sessions",)
     moved_by = ("PI_CODING_AGENT_DIR", ".pi/agent")
-
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file's first record starts a session in a folder."""
-        return _START.match(head) is not None
+    start = re.compile(
+        rb'\A\s*\{\s*"type"\s*:\s*"session"\s*,(?=[^\n]*?"timestamp"\s*:)[^\n]*?"cwd"\s*:'
+    )
 
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
@@ -139,10 +135,7 @@ def _instruct(message: JsonRecord, draft: TranscriptDraft) -> None:
     sections = map(string, mapping(message.get("sections")).values())
     draft.system_prompt = "\n\n".join(filter(None, sections)) or text_of(message.get("content"))
     draft.declared += declared_tools(message.get("toolsAdded"))
-    draft.instructions += [
-        Instructions(path=path, text=text, place="system")
-        for path, text in _PROMPT_FILE.findall(draft.system_prompt)
-    ]
+    draft.add_instructions(_PROMPT_FILE.findall(draft.system_prompt), "system")
 
 
 def _words(content: object) -> str:
@@ -157,7 +150,7 @@ def _answer(
     timeline, blocks = draft.timeline, mappings(message.get("content"))
     usage = Usage(*whole_numbers(message.get("usage"), *_BILLED))
     if blocks or usage != NO_USAGE:
-        answer = timeline.begin_message(identity, string(message.get("model")), at)
+        answer = timeline.begin_message(identity, message.get("model"), at)
         draft.add_blocks(answer, blocks, at)
         timeline.spend(usage)
     if message.get("stopReason") == "aborted":
@@ -171,12 +164,10 @@ def _result(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) ->
     text, details = text_of(message.get("content")), mapping(message.get("details"))
     failed, exit_code, edit = message.get("isError") is True, None, None
     if call.name == "bash":
-        match = _EXIT_CODE.search(text, max(0, len(text) - 100))
-        exit_code = int(match[1]) if match else None if failed else 0
+        exit_code = number_in(text[-100:], _EXIT_CODE, None if failed else 0)
     elif call.name in ("edit", "write"):
-        given = decoded_arguments(call.input)
-        path = first_string(given, "path", "file_path")
-        edit = _edit(path, string(details.get("diff"))) or edit_of_arguments(given)
+        path = first_string(call.arguments, "path", "file_path")
+        edit = _edit(path, string(details.get("diff"))) or edit_of_arguments(call.arguments)
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
     for index, run in enumerate(mappings(details.get("results"))):
         if type(run.get("messages")) is list:

@@ -16,29 +16,30 @@ from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
-from debrief.sessions.readers.gemini import asked, edit_of, result_text, text_of_content
+from debrief.sessions.readers.gemini import (
+    EXIT_CODE,
+    asked,
+    edit_of,
+    result_text,
+    text_of_content,
+)
 from debrief.sessions.readers.patches import FileEdit
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft
 from debrief.sessions.readers.values import (
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     whole_numbers,
 )
 
-_ENVELOPE = re.compile(
-    rb'\A\s*\{\s*"uuid"\s*:\s*"[^"\\]*"\s*,\s*"parentUuid"\s*:[^,{}]{1,100},\s*"sessionId"\s*:'
-)
 _OWN = re.compile(
     rb'(?<!\\)"message"\s*:\s*\{\s*"role"\s*:\s*"\w+"\s*,\s*"parts"\s*:|(?<!\\)"systemPayload"\s*:'
 )
 """What Claude Code's records, which may begin in the same way, do not hold."""
-_SPOKEN = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|assistant)"')
 _AGENT = "agent-"
-_EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
 _REFUSED = re.compile(r"did not allow|rejected|declined|denied", re.IGNORECASE)
 _COUNTED = (
     ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "totalTokenCount"),
@@ -57,15 +58,14 @@ class QwenReader(TranscriptReader):
     )
     home_folders = (".qwen/projects",)
     moved_by = ("QWEN_HOME", ".qwen")
+    start = re.compile(
+        rb'\A\s*\{\s*"uuid"\s*:\s*"[^"\\]*"\s*,\s*"parentUuid"\s*:[^,{}]{1,100},\s*"sessionId"\s*:'
+    )
+    marks = (_OWN,)
+    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|assistant)"')
 
-    def claims(self, head: bytes) -> bool:
-        """Return whether a beginning has Gemini's contents, or events, in the usual envelope."""
-        return bool(_ENVELOPE.match(head) and _OWN.search(head))
-
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says; a session without an id is named after its file."""
-        if head.is_whole and not _SPOKEN.search(head):
-            return None
         first = next(iter(head.records()), {})
         session, agent = _ids(first)
         return Peek(
@@ -174,8 +174,8 @@ class _Chat:
         for part in mappings(content):
             call = mapping(part.get("functionCall"))
             if call:
-                call_id, name = string(call.get("id")), string(call.get("name"))
-                self.timeline.call(answer, call_id, name, call.get("args"), at)
+                given = call.get("args")
+                self.timeline.call(answer, call.get("id"), call.get("name"), given, at)
             else:
                 said = answer.thoughts if part.get("thought") is True else answer.texts
                 said.append(text_of_content(part))
@@ -246,14 +246,14 @@ class _Chat:
             agent = self.draft.agent(agent_id, "progress")
             agent.agent_type = kind
             agent.see(at)
-            identity, model = string(event.get("response_id")), string(event.get("model"))
-            answer = agent.timeline.begin_message(identity, model, at)
+            id, model = event.get("response_id"), event.get("model")
+            answer = agent.timeline.begin_message(id, model, at)
             answer.texts.append(string(event.get("response_text")))
             agent.timeline.spend(usage)
         elif name.endswith(".tool_call") and agent_id in self.draft.agents:
             agent = self.draft.agents[agent_id]
             if agent.timeline.message is not None:
-                given, tool = event.get("function_args"), string(event.get("function_name"))
+                given, tool = event.get("function_args"), event.get("function_name")
                 call = agent.timeline.call(agent.timeline.message, "", tool, given, at)
                 failed = event.get("success") is not True
                 agent.timeline.result(call, None, failed=failed, at=at)
@@ -267,12 +267,11 @@ def _usage(counts: Any, names: tuple[str, ...]) -> Usage:
 
 def _exit_code(shown: JsonRecord, text: str) -> int | None:
     code = shown.get("exitCode")
-    match = _EXIT_CODE.search(text)
-    return code if type(code) is int else int(match[1]) if match else None
+    return code if type(code) is int else number_in(text, EXIT_CODE)
 
 
 def _edit(call: CallDraft, shown: JsonRecord) -> FileEdit | None:
-    given = decoded_arguments(call.input)
+    given = call.arguments
     if shown.get("fileDiffTruncated") is True:
         names = ("model_added_lines", "model_removed_lines")
         added, removed = whole_numbers(shown.get("diffStat"), *names)

@@ -26,7 +26,7 @@ from debrief.sessions.model import (
     Usage,
 )
 from debrief.sessions.readers.patches import FileEdit
-from debrief.sessions.readers.values import arguments_text
+from debrief.sessions.readers.values import arguments_text, decoded_arguments, string
 
 NO_USAGE = Usage()
 ASKING_TOOLS = frozenset(
@@ -68,6 +68,11 @@ class CallDraft(Struct):
     edit: FileEdit | None = None
     is_edited: bool = False
     """The edit was seen to be made, however the call ended."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as an object; an empty one where they are none."""
+        return decoded_arguments(self.input)
 
     def build(self) -> ToolCall:
         """Return the finished call; its edit counts only when it was carried out."""
@@ -222,30 +227,35 @@ class Timeline:
             before.touch(turn.ended)
         self.turns = turns
 
-    def begin_message(self, id: str, model: str, at: datetime | None) -> MessageDraft:
-        """Begin a message of the model; work before any prompt becomes a preamble."""
+    def begin_message(self, id: Any, model: Any, at: datetime | None) -> MessageDraft:
+        """Begin a message of the model; work before any prompt becomes a preamble.
+
+        Args:
+            id: as the transcript holds it; what is no text counts as none, as of the model.
+        """
         turn = self._turn(at)
         if self.compacting:
             turn.compacted, self.compacting = True, False
         self.messages += 1
         self.latest = None
-        self.message = MessageDraft(id, model, at, summary=self.summary, thoughts=self.thoughts)
+        self.message = MessageDraft(string(id), string(model), at)
+        self.message.summary, self.message.thoughts = self.summary, self.thoughts
         self.summary, self.thoughts = "", []
         turn.messages.append(self.message)
         turn.touch(at)
         return self.message
 
     def call(
-        self, message: MessageDraft, id: str, name: str, given: Any, at: datetime | None
+        self, message: MessageDraft, id: Any, name: Any, given: Any, at: datetime | None
     ) -> CallDraft:
-        """Add a tool call to ``message``.
+        """Add a tool call to ``message``, all as the transcript holds it.
 
         Args:
-            id: made up when it is empty.
-            given: the arguments, as the transcript holds them.
+            id: made up when it is empty or no text.
+            given: the arguments.
         """
-        id = id or f"{message.id}-{len(message.calls)}"
-        call = CallDraft(id, name or "unknown", arguments_text(given), at)
+        id = string(id) or f"{message.id}-{len(message.calls)}"
+        call = CallDraft(id, string(name) or "unknown", arguments_text(given), at)
         self.place(message, call)
         return call
 

@@ -62,6 +62,16 @@ def whole_numbers(record: Any, *names: str) -> list[int]:
     return [whole_number(fields.get(name)) for name in names]
 
 
+def number_in(text: str, pattern: re.Pattern[str], otherwise: int | None = None) -> int | None:
+    """Return the number in the first group of a pattern's first match.
+
+    Args:
+        otherwise: returned where nothing matches.
+    """
+    match = pattern.search(text)
+    return int(match[1]) if match else otherwise
+
+
 def moment(value: Any) -> datetime | None:
     """Return a time of a transcript in UTC; naive times are UTC.
 

@@ -42,11 +42,6 @@ from debrief.sessions.readers.values import (
     string,
 )
 
-_START = re.compile(
-    rb'\A\s*\{\s*"(?:schema_version|agent|continued_trajectory_ref|extra|final_metrics|notes'
-    rb'|session_id|trajectory_id)"\s*:'
-)
-_VERSION = re.compile(rb'(?<!\\)"schema_version"\s*:\s*"ATIF-v')
 _STEPS = re.compile(rb'(?<!\\)"steps"\s*:\s*\[')
 _SESSION = re.compile(rb'(?<!\\)"session_id"\s*:\s*"([^"\\]+)"')
 _STARTED = re.compile(rb'(?<!\\)"started"\s*:\s*"([^"\\]{1,40})"')
@@ -62,10 +57,11 @@ class AtifReader(TranscriptReader):
         shell="execute_bash exec execute", read="read read_file view", search="grep glob find ls"
     )
     suffixes = (".json",)
-
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file with this beginning is a trajectory."""
-        return bool(_START.match(head) and _VERSION.search(head))
+    start = re.compile(
+        rb'\A\s*\{\s*"(?:schema_version|agent|continued_trajectory_ref|extra|final_metrics|notes'
+        rb'|session_id|trajectory_id)"\s*:'
+    )
+    marks = (re.compile(rb'(?<!\\)"schema_version"\s*:\s*"ATIF-v'),)
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says, or the whole document where that says too little.

@@ -17,7 +17,6 @@ from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
-    decoded_arguments,
     first_string,
     mapping,
     mappings,
@@ -153,9 +152,7 @@ class Steps:
     def _ask(self, draft: TranscriptDraft, content: Any, at: datetime | None) -> None:
         timeline = draft.timeline
         said = codex.said({"content": content})
-        for note in said.notes:
-            if found := codex.instructions_in(note):
-                draft.instructions.append(found)
+        draft.add_instructions(filter(None, map(codex.instructions_in, said.notes)), "message")
         if self._handed_over:
             self._handed_over, timeline.summary = False, said.words
             return
@@ -282,7 +279,7 @@ def _end(
 
 def _edit(call: CallDraft) -> Any:
     name = call.name.rpartition("__")[2]
-    return edit_of_arguments(decoded_arguments(call.input)) if _EDITING.fullmatch(name) else None
+    return edit_of_arguments(call.arguments) if _EDITING.fullmatch(name) else None
 
 
 def _exit_code(details: JsonRecord, text: str) -> int | None:

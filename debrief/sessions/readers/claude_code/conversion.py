@@ -165,8 +165,7 @@ class TranscriptFile:
             draft, key = self._going_on(message, thread, at)
         else:
             known = self._drafts.get((thread.id, *key))
-            id, model = string(message.id), string(message.model)
-            draft = known or thread.timeline.begin_message(id, model, at)
+            draft = known or thread.timeline.begin_message(message.id, message.model, at)
             self._drafts[thread.id, *key] = draft
         if type(usage) is records.Tokens:
             self._spend(key, usage, thread, draft)
@@ -188,7 +187,7 @@ class TranscriptFile:
         asked = replace(records.usage_of(message.usage), output=0)
         draft, paid, key = self._going.get(thread.id) or (None, NO_USAGE, (None, None))
         if draft is None or draft is not thread.timeline.message or not NO_USAGE != asked == paid:
-            draft = thread.timeline.begin_message(string(message.id), string(message.model), at)
+            draft = thread.timeline.begin_message(message.id, message.model, at)
             key = (None, (self.main.path, len(self.spent)))
         self._going[thread.id] = (draft, asked, key)
         return draft, key

@@ -23,7 +23,7 @@ import orjson
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, compact_json
 from debrief.sessions.readers.timeline import (
@@ -243,11 +243,9 @@ class Requests:
     def attachment(self, attachment: Attachment) -> None:
         """Take prompt files, and a prompt's snapshot."""
         if attachment.type == "instructions":
-            for file in mappings(attachment.files):
-                path, text = string(file.get("path")), string(file.get("content"))
-                given = Instructions(path=path, text=text, place="message")
-                if text and given not in self._draft.instructions:
-                    self._draft.instructions.append(given)
+            files = mappings(attachment.files)
+            given = [(string(file.get("path")), string(file.get("content"))) for file in files]
+            self._draft.add_instructions((file for file in given if file[1]), "message")
         elif attachment.type == "prompt_snapshot" and not self._draft.system_prompt:
             parts = _decoded(attachment.systemPrompt)
             parts = [string(attachment.cliPrefix), *(parts if type(parts) is list else ())]

@@ -24,6 +24,7 @@ from debrief.sessions.readers.values import (
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     text_of,
     whole_numbers,
@@ -36,7 +37,6 @@ _SESSION = re.compile(
 _ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
 _PARENT = re.compile(rb'(?<!\\)"parentThreadId"\s*:\s*"([^"\\]+)"')
 _TIME = re.compile(rb'(?<!\\)"ts"\s*:\s*(\d{9,16})')
-_SPOKEN = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
 _ENVELOPE = re.compile(r"<user_(input|command)\b([^>]*)>(.*?)</user_\1>", re.DOTALL)
 _SLASH = re.compile(r'\bslash="([^"]+)"')
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)")
@@ -57,15 +57,16 @@ class ClineReader(TranscriptReader):
     home_folders = (".cline/data/sessions", *tasks.HOME_FOLDERS)
     moved_by = ("CLINE_DATA_DIR", ".cline/data")
     suffixes = (_DOCUMENT, tasks.DOCUMENT)
+    start = _SESSION
+    spoken = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
+    asking = ("task",)
 
     def claims(self, head: bytes) -> bool:
         """Return whether a beginning is of a session's document, or of a task's."""
-        return _SESSION.match(head) is not None or tasks.claims(head)
+        return super().claims(head) or tasks.claims(head)
 
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says."""
-        if head.is_whole and not _SPOKEN.search(head):
-            return None
         if tasks.claims(head):
             return tasks.describe(head, path)
         return Peek(
@@ -96,16 +97,9 @@ class ClineReader(TranscriptReader):
     def read_children(
         self, transcript: Transcript, draft: TranscriptDraft
     ) -> Iterator[TranscriptDraft]:
-        """Read subagents' documents: a call is known by what it asks of one."""
-        calls = [call for call in draft.timeline.calls.values() if call.name == "spawn_agent"]
+        """Read subagents' documents."""
         for child in super().read_children(transcript, draft):
             draft.reported_usage = None  # the manifest counts the session's own calls alone
-            asked = child.timeline.turns[0].prompt if child.timeline.turns else ""
-            for call in calls:
-                if decoded_arguments(call.input).get("task") == asked:
-                    child.parent_call = call.id
-                    calls.remove(call)
-                    break
             yield child
 
 
@@ -129,11 +123,7 @@ def _convert(document: JsonRecord, others: list[JsonRecord], draft: TranscriptDr
             compacted = _compaction(beside)
         else:
             _describe(beside, draft)
-    messages = document.get("messages")
-    for index, message in enumerate(messages if type(messages) is list else []):
-        if type(message) is not dict:
-            draft.report(0, f"message {index + 1} is not an object")
-            continue
+    for index, message in draft.objects_in(document.get("messages")):
         at = moment(message.get("ts"))
         draft.see(at)
         if compacted and at and compacted[0] and at > compacted[0]:
@@ -224,14 +214,13 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     failed = block.get("is_error") is True or any(each.get("success") is False for each in parts)
     code = None
     if call.name == "run_commands":
-        match = _EXIT_CODE.search(text)
-        code = int(match[1]) if match else None if failed else 0
+        code = number_in(text, _EXIT_CODE, None if failed else 0)
     edit = _edit(call)
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=edit)
 
 
 def _edit(call: CallDraft) -> FileEdit | None:
-    given = decoded_arguments(call.input)
+    given = call.arguments
     if call.name == "editor":  # whatever else a model may name, these alone are obeyed
         path = first_string(given, "path")
         texts = {name: given.get(name) for name in ("old_text", "new_text")}

@@ -26,6 +26,7 @@ from debrief.sessions.readers.values import (
     mapping,
     mappings,
     moment,
+    number_in,
     string,
     text_of,
     whole_numbers,
@@ -94,11 +95,7 @@ def convert(document: JsonRecord, others: list[JsonRecord], draft: TranscriptDra
                 requests[before + 2 if type(before) is int else len(requests) * 2 + 1] = shown
         hosts = mappings(each.get("environment_history"))
         draft.version = draft.version or string((hosts or [{}])[-1].get("cline_version"))
-    messages = document.get("messages")
-    for index, message in enumerate(messages if type(messages) is list else []):
-        if type(message) is not dict:
-            draft.report(0, f"message {index + 1} is not an object")
-            continue
+    for index, message in draft.objects_in(document.get("messages")):
         request = requests.get(index, {})
         at = moment(message.get("ts", request.get("ts")))
         draft.see(at)
@@ -167,10 +164,7 @@ def _result(
     if text.startswith(_REFUSED):
         timeline.reject(call, text, at, words=(words or "").strip("\n"))
         return None
-    code = None
-    if call.name == "execute_command":
-        match = _EXIT_CODE.search(text[:200])
-        code = int(match[1]) if match else None
+    code = number_in(text[:200], _EXIT_CODE) if call.name == "execute_command" else None
     failed = _ERROR.match(text) is not None
     timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=_edit(call))
     if words is not None:
@@ -198,8 +192,7 @@ def _answer(
     has_calls = any(block.get("type") == "tool_use" for block in blocks)
     for block in blocks:
         if block.get("type") == "tool_use":
-            call_id, name = string(block.get("id")), string(block.get("name"))
-            timeline.call(answer, call_id, name, block.get("input"), at)
+            timeline.call(answer, block.get("id"), block.get("name"), block.get("input"), at)
         elif block.get("type") == "text" and has_calls:
             answer.texts.append(string(block.get("text")))
         elif block.get("type") == "text":
@@ -247,7 +240,7 @@ def _usage(message: JsonRecord, request: JsonRecord) -> Usage:
 def _edit(call: CallDraft) -> FileEdit | None:
     if call.name not in _EDITING:
         return None
-    given = decoded_arguments(call.input)
+    given = call.arguments
     path = first_string(given, "path", "absolutePath")
     if call.name == "replace_in_file":
         parts = _replacements(string(given.get("diff")))

@@ -185,8 +185,7 @@ class RolloutCalls:
         if codes := self._codes.pop(call_id, None):
             code = next(filter(None, codes.values()), 0)
         if edit is None and call.name == "apply_patch":
-            given = decoded_arguments(call.input)
-            edit = joined(from_apply_patch(first_string(given, "patch", "input")))
+            edit = joined(from_apply_patch(first_string(call.arguments, "patch", "input")))
         if call.name.endswith("spawn_agent"):
             agent = string(decoded_arguments(output.text).get("agent_id"))
             self._draft.child_calls.setdefault(agent, call_id)

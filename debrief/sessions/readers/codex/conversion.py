@@ -14,7 +14,6 @@ from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
     declared_tools,
-    decoded_arguments,
     first_string,
     inside,
     mapping,
@@ -243,10 +242,8 @@ class Rollout:
             self._timeline.notice(at)
         if any(map(records.is_environment, said.notes)):
             self._draft.shows_instructions = True
-        found = map(records.instructions_in, said.notes)
-        self._draft.instructions += [
-            each for each in found if each and each not in self._draft.instructions
-        ]
+        found = filter(None, map(records.instructions_in, said.notes))
+        self._draft.add_instructions(found, "message")
         if not (said.words or said.images) or self._replied(said.words, at):
             return
         self._reviewing = False
@@ -307,7 +304,7 @@ class Rollout:
         """Record the goal that a person set, once; the model sets goals by a call."""
         goal = string(mapping(payload.get("goal")).get("objective"))
         calls = (each for each in self._timeline.calls.values() if each.name == "create_goal")
-        goals = {string(decoded_arguments(call.input).get("objective")) for call in calls}
+        goals = {string(call.arguments.get("objective")) for call in calls}
         if goal and goal not in (goals | self._goals):
             self._goals.add(goal)
             self._timeline.intervene("slash_command", f"/goal {goal}", at)

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.sessions.model import Instructions
 from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
@@ -96,15 +95,15 @@ def is_environment(text: str) -> bool:
     return text.lstrip().startswith("<environment_context>")
 
 
-def instructions_in(text: str) -> Instructions | None:
-    """Return the prompt file that a part of a message holds; None when it holds none."""
+def instructions_in(text: str) -> tuple[str, str] | None:
+    """Return path and text of the prompt file that a part of a message holds; None for none."""
     header = _AGENTS.match(text)
     body = inside(text, "INSTRUCTIONS" if header else "user_instructions")
     if body is None or not (header or text.startswith("<user_instructions>")):
         return None
     folder = header[1] if header else ""
     path = f"{folder.rstrip('/')}/AGENTS.md" if folder else "AGENTS.md"
-    return Instructions(path=path, text=body.strip("\n"), place="message")
+    return path, body.strip("\n")
 
 
 def own_words(text: str) -> str:

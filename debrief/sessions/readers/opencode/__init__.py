@@ -120,8 +120,6 @@ def read_stored(stored: StoredFiles) -> TranscriptDraft:
     return draft
 
 
-_EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
-_SESSION_IN_EXPORT = re.compile(rb'(?<!\\)"(?:directory|projectID|version)"\s*:\s*"')
 _EMPTY_LIST = re.compile(rb'"messages"\s*:\s*\[\s*\]')
 _OWN_ID = re.compile(r"ses_[0-9A-Za-z]{16,}")
 
@@ -135,10 +133,8 @@ class OpenCodeReader(TranscriptReader):
     home_folders = (".local/share/opencode",)
     moved_by = ("XDG_DATA_HOME", ".local/share")
     suffixes = (".json", ".jsonl")
-
-    def claims(self, head: bytes) -> bool:
-        """Return whether a file with this beginning is an exported session."""
-        return bool(_EXPORT.match(head) and _SESSION_IN_EXPORT.search(head))
+    start = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
+    marks = (re.compile(rb'(?<!\\)"(?:directory|projectID|version)"\s*:\s*"'),)
 
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning of an export says; None when it holds no message."""

@@ -99,7 +99,7 @@ def _answer(
     if summarizes and not timeline.compacting:
         timeline.compact()
     draft.cwd = draft.cwd or string(mapping(info.get("path")).get("cwd"))
-    message = timeline.begin_message(identity, string(info.get("modelID")), at)
+    message = timeline.begin_message(identity, info.get("modelID"), at)
     steps: list[Usage] = []
     for part in parts:
         kind = part.get("type")
@@ -124,11 +124,11 @@ def _answer(
 
 def _tool(part: JsonRecord, message: MessageDraft, draft: TranscriptDraft) -> None:
     state = mapping(part.get("state"))
-    call_id, name = first_string(part, "callID", "id"), string(part.get("tool"))
+    id, name = first_string(part, "callID", "id"), part.get("tool")
     at = time_of(state, "start") or message.at
-    call = draft.timeline.call(message, call_id, name, state.get("input"), at)
+    call = draft.timeline.call(message, id, name, state.get("input"), at)
     metadata = mapping(state.get("metadata"))
-    if name in _HANDING_ON:
+    if call.name in _HANDING_ON:
         draft.child_calls[first_string(metadata, "sessionId", "sessionID")] = call.id
     ended = time_of(state, "end")
     if state.get("status") == "completed":

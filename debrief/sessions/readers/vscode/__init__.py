@@ -25,9 +25,6 @@ _SERVERS = (".vscode-server", ".vscode-server-insiders", ".vscodium-server", ".v
 _CHATS = ("workspaceStorage/*/chatSessions", "globalStorage/*ChatSessions")
 STREAMS = "GitHub.copilot-chat/transcripts"
 """Where the extension keeps events of the chats that are beside it in ``chatSessions``."""
-_CHAT = re.compile(rb'\A\s*\{\s*"(?:kind"\s*:\s*0\s*,\s*"v"|version"|re\w+er\w+"|initialLocation")')
-_REQUESTS = re.compile(rb'(?<!\\)"requests"\s*:\s*\[')
-_OWN = re.compile(rb'(?<!\\)"(?:responderUsername|creationDate)"\s*:')
 _CREATED = re.compile(rb'(?<!\\)"creationDate"\s*:\s*(\d{10,13})\b')
 _ASKED = re.compile(rb'(?<!\\)"timestamp"\s*:\s*(\d{10,13})\b')
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -47,6 +44,14 @@ class VSCodeReader(TranscriptReader):
         "copilot_listDirectory semantic_search copilot_searchCodebase",
     )
     suffixes = (".json", ".jsonl")
+    start = re.compile(
+        rb'\A\s*\{\s*"(?:kind"\s*:\s*0\s*,\s*"v"|version"|re\w+er\w+"|initialLocation")'
+    )
+    marks = (
+        re.compile(rb'(?<!\\)"requests"\s*:\s*\['),
+        re.compile(rb'(?<!\\)"(?:responderUsername|creationDate)"\s*:'),
+    )
+    spoken = re.compile(b'"requestId"')
 
     def folders(self, home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """Return the chats' folders of every workspace, for there are other things beside them."""
@@ -56,20 +61,14 @@ class VSCodeReader(TranscriptReader):
         users += [home / server / "data/User" for server in _SERVERS]
         return tuple(at for user in users for chats in _CHATS for at in sorted(user.glob(chats)))
 
-    def claims(self, head: bytes) -> bool:
-        """Return whether a beginning is a chat's document, or the first entry of its log."""
-        return bool(_CHAT.match(head) and _REQUESTS.search(head) and _OWN.search(head))
-
     def beside(self, path: str) -> tuple[str, ...]:
         """Return the stream of a chat's events, which tells the same once more."""
         chats = Path(path).parent
         stream = chats.parent / STREAMS / f"{Path(path).stem}.jsonl"
         return (str(stream),) if chats.name == "chatSessions" and stream.is_file() else ()
 
-    def describe(self, head: Head, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says, and the end, where a document tells its time."""
-        if head.is_whole and not head.count(b'"requestId"'):
-            return None
         text = head if head.is_whole else head + _end_of(path)
         made = _CREATED.search(text) or _ASKED.search(text)
         started = moment(int(made[1])) if made else None

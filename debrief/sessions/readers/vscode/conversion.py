@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from debrief.sessions.model import Instructions, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, joined
@@ -112,7 +112,7 @@ class _Shown(Struct):
             code = code if type(code) is int else None
             edit = joined(self.edits)
             if _EDITING.fullmatch(call.name):
-                edit = edit_of_arguments(decoded_arguments(call.input)) or edit
+                edit = edit_of_arguments(call.arguments) or edit
             failed = self.details.get("isError") is True or (text or "").startswith(_FAILED)
             draft.timeline.result(call, text, failed=failed, at=None, exit_code=code, edit=edit)
 
@@ -158,13 +158,9 @@ class ChatRequest:
     def _ask(self, at: datetime | None, is_dropped: bool) -> None:
         record = self._record
         mode = mapping(mapping(record.get("modeInfo")).get("modeInstructions"))
-        path, text = (
-            path_of(mode.get("uri")) or string(mode.get("name")),
-            string(mode.get("content")),
-        )
-        given = Instructions(path=path, text=text, place="system")
-        if text and mode.get("isBuiltin") is not True and given not in self._draft.instructions:
-            self._draft.instructions.append(given)
+        own = path_of(mode.get("uri")) or string(mode.get("name")), string(mode.get("content"))
+        if own[1] and mode.get("isBuiltin") is not True:
+            self._draft.add_instructions([own], "system")
         if record.get("isSystemInitiated") is True:
             self._timeline.notice(at)
             return
@@ -199,8 +195,8 @@ class ChatRequest:
             thought = mapping(round_.get("thinking")).get("text")
             message.thoughts += map(string, thought if type(thought) is list else [thought])
             for record in mappings(round_.get("toolCalls")):
-                call_id, name = string(record.get("id")), string(record.get("name"))
-                calls.append(timeline.call(message, call_id, name, record.get("arguments"), at))
+                call_id, name, given = map(record.get, ("id", "name", "arguments"))
+                calls.append(timeline.call(message, call_id, name, given, at))
             if id in summaries:
                 self._compact(summaries.pop(id))  # once, should ids be masked to one word
         by_id = {each.text("toolCallId"): each for each in own}

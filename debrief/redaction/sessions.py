@@ -18,12 +18,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from debrief.keys import slugify
+from debrief.keys import place_of, slugify
 from debrief.redaction.finder import find, find_at, may_hold_secret, placeholders, prefilter
 from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
 from debrief.sessions.model import OURS, Session
-from debrief.sessions.places import place_of
 
 _Form = Literal["text", "name", "json", "patch"]
 Item = TypeVar("Item", bound=msgspec.Struct)

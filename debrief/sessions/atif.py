@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import astuple
 
+from debrief.keys import place_of
 from debrief.sessions.model import (
     CallStatus,
     Instructions,
@@ -29,7 +30,6 @@ from debrief.sessions.model import (
     TurnOrigin,
     Usage,
 )
-from debrief.sessions.places import place_of
 
 VERSION: Final = "ATIF-v1.7"
 """The oldest that has subagents within the document, so that most programs read it."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
+from pathlib import Path
 from typing import TypeVar
 
 from msgspec import UNSET, Struct
@@ -33,6 +34,8 @@ from debrief.sessions.readers.values import time_without_records, unique
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
+MIRRORED_FILES, ORIGIN = "files", "origin"
+"""In the folder of a mirror: the files that were brought here, and the address that they are of."""
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
 
@@ -94,6 +97,15 @@ class MirrorOrigin(Struct, frozen=True):
     """What their paths begin with."""
     there: str
     """What the addresses in the store begin with."""
+
+
+def origins_of(folders: Iterable[Path]) -> tuple[MirrorOrigin, ...]:
+    """Return where the folders that are mirrors come from."""
+    return tuple(
+        MirrorOrigin(f"{folder}/", f"{origin.read_text(encoding='utf-8')}/")
+        for folder in folders
+        if folder.name == MIRRORED_FILES and (origin := folder.parent / ORIGIN).is_file()
+    )
 
 
 def shared_path(path: str, origins: Iterable[MirrorOrigin]) -> str:

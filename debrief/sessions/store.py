@@ -26,12 +26,12 @@ from debrief.sessions.scanning import (
     ScanEntry,
     completed,
     local_entry,
+    origins_of,
     shared_entry,
     shared_path,
     with_digest,
 )
 from debrief.sessions.sources import Redact, read_week, scan
-from debrief.sessions.transfer import origins_of
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"

@@ -30,11 +30,11 @@ from debrief.redaction.sessions import redact_name
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import DATABASES, SUFFIX, opened
-from debrief.sessions.scanning import MirrorOrigin, ScanEntry
+from debrief.sessions.scanning import MIRRORED_FILES, ORIGIN, ScanEntry
 from debrief.sessions.sources import scan
 
 _AT_ONCE = 8
-_FILES, _INDEX, _ORIGIN = "files", "index.json", "origin"
+_INDEX = "index.json"
 _SEPARATOR = re.compile(rf"{re.escape(os.pathsep)}(?!//)")
 T = TypeVar("T")
 
@@ -92,9 +92,9 @@ def mirror(url: str, home: Path) -> Path:
     """
     url = url.rstrip("/")
     folder = home / "mirror" / _digest(url)
-    files = folder / _FILES
+    files = folder / MIRRORED_FILES
     files.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (folder / _ORIGIN).write_text(url, encoding="utf-8")
+    (folder / ORIGIN).write_text(url, encoding="utf-8")
     store = FileStore(url)
     stored = {
         name: _object_version(entry)
@@ -124,15 +124,6 @@ def mirror(url: str, home: Path) -> Path:
             path.unlink(missing_ok=True)
     _save(folder / _INDEX, stored)
     return files
-
-
-def origins_of(folders: Iterable[Path]) -> tuple[MirrorOrigin, ...]:
-    """Return where the folders that are mirrors come from."""
-    return tuple(
-        MirrorOrigin(f"{folder}/", f"{origin.read_text(encoding='utf-8')}/")
-        for folder in folders
-        if folder.name == _FILES and (origin := folder.parent / _ORIGIN).is_file()
-    )
 
 
 def _object_version(entry: dict[str, Any]) -> tuple[str, int]:

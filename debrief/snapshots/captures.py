@@ -25,8 +25,7 @@ from debrief.keys import digest_of
 from debrief.sessions.model import Problem, SessionHead
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.files import walk
-from debrief.sessions.scanning import shared_path
-from debrief.sessions.transfer import origins_of
+from debrief.sessions.scanning import origins_of, shared_path
 from debrief.snapshots.capture import (
     HOME,
     MAIN,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from debrief.keys import slugify
+from debrief.keys import place_of, slugify
 from debrief.redaction.redactor import WITHHELD_MARK, Redactor
 from debrief.redaction.sessions import fields_of, redact_name, redact_session
 from debrief.sessions.model import (
@@ -28,7 +28,6 @@ from debrief.sessions.model import (
     UnreadTranscript,
     Usage,
 )
-from debrief.sessions.places import place_of
 from tests.redaction.synthetic import KNOWN, Maker
 
 REDACTOR = Redactor(b"k" * 32)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.keys import SLUG, slugify
-from debrief.sessions.places import Place, place_of
+from debrief.keys import SLUG, Place, place_of, slugify
 
 CASES = {
     "/home/ann/shop": ("shop", "shop"),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from debrief.keys import slugify
+from debrief.keys import place_of, slugify
 from debrief.sessions.model import (
     DeclaredTool,
     Instructions,
@@ -24,7 +24,6 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
-from debrief.sessions.places import place_of
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft, Timeline, TurnDraft
 from debrief.sessions.readers.values import (

@@ -19,10 +19,7 @@ from functools import cache
 import orjson
 
 from debrief.langfuse.messages import Said
-from debrief.langfuse.parts import (
-    ReportedCall,
-    ReportedResult,
-)
+from debrief.langfuse.parts import ReportedCall, ReportedResult
 from debrief.langfuse.traces import Observed
 from debrief.sessions.model import CallStatus, ToolCall
 

@@ -87,9 +87,7 @@ class SessionFetcher:
 
 
 def session_of(
-    session_id: str,
-    rows: Sequence[Row],
-    redact: Callable[[Session], Session] | None = None,
+    session_id: str, rows: Sequence[Row], redact: Callable[[Session], Session] | None = None
 ) -> Session:
     """Return a session made of its observations.
 

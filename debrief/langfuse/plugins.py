@@ -198,12 +198,7 @@ def _claude_message(row: Row, calls: dict[str, Row], facts: Json) -> Iterator[Js
         if _object(one, "output_meta"):  # else nothing came back before the plugin looked
             result = _claude_result(one)
             message = {"role": "user", "content": [result]}
-            yield {
-                **facts,
-                "type": "user",
-                "timestamp": _time(one, "endTime"),
-                "message": message,
-            }
+            yield {**facts, "type": "user", "timestamp": _time(one, "endTime"), "message": message}
 
 
 def _claude_result(row: Row) -> Json:

@@ -32,10 +32,7 @@ VIEW_ANCHORS: tuple[tuple[str, str, bool], ...] = tuple(
         ("escape", rf"{_COLOUR}[!-\[\]-~]{{8}}"),
         ("escape", rf"[A-Za-z0-9_\-](?:{_COLOUR}){{1,4}}[A-Za-z0-9_\-]{{2}}"),
         ("escape", r"(?:\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xc2\xad)"),
-        (
-            "quoted",
-            r"=(?:3D|5F|7E|0[9AD]|[2-7][0-9A-F][A-Za-z0-9_\-]{2})|[!-~]=\r?\n[!-~]",
-        ),
+        ("quoted", r"=(?:3D|5F|7E|0[9AD]|[2-7][0-9A-F][A-Za-z0-9_\-]{2})|[!-~]=\r?\n[!-~]"),
         (
             "join",
             r"[A-Za-z0-9_\-+/=.:]{2}\\?[\"'`][\s+.&~|<>\-\\n]+[fFrRbBuU]?\\?[\"'`][A-Za-z0-9_\-+/=]{8}",

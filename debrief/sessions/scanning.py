@@ -19,16 +19,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.model import (
-    Message,
-    Name,
-    Own,
-    Session,
-    Subagent,
-    Turn,
-    Usage,
-    messages_of,
-)
+from debrief.sessions.model import Message, Name, Own, Session, Subagent, Turn, Usage, messages_of
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import time_without_records, unique
 

@@ -56,10 +56,7 @@ class SessionServer(Protocol):
 
 
 def scan_into(
-    lake: Lake,
-    folders: Sequence[Path],
-    redactor: Redactor,
-    servers: Iterable[SessionServer] = (),
+    lake: Lake, folders: Sequence[Path], redactor: Redactor, servers: Iterable[SessionServer] = ()
 ) -> Scan:
     """Search ``folders``, opening only what changed since the lake's last scan, and file it.
 

@@ -203,11 +203,7 @@ def test_what_was_said_comes_back_from_calls_that_have_no_ids(talks: list[Talk],
     assert talks_of(session_of("s1", rows_of(talks, GEMINI, CUTS[cut], whole=True))) == talks
 
 
-@given(
-    talks=talks_with(st.none() | WORDS),
-    dialect=DIALECTS,
-    cut=st.sampled_from(sorted(CUTS)),
-)
+@given(talks=talks_with(st.none() | WORDS), dialect=DIALECTS, cut=st.sampled_from(sorted(CUTS)))
 @settings(max_examples=40, deadline=None)
 def test_what_was_said_comes_back_whatever_vendor_and_however_it_was_cut_into_traces(
     talks: list[Talk], dialect: Dialect, cut: str

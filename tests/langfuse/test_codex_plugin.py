@@ -60,11 +60,7 @@ def rollout(folder: Path) -> Session:
 
 
 def send(
-    server: LangfuseServer,
-    trace: str,
-    calls: int = len(CALLS),
-    session: str = THREAD,
-    **root: Any,
+    server: LangfuseServer, trace: str, calls: int = len(CALLS), session: str = THREAD, **root: Any
 ) -> None:
     """Send the turn as the plugin does; with fewer calls as one that is under way."""
     recorder = Recorder(server, session)

@@ -125,9 +125,7 @@ def test_an_update_that_is_not_shown_yet_is_not_confirmed_by_the_score_before_it
     assert (receipt.status, receipt.reason) == ("unconfirmed", "the server shows an earlier one")
 
 
-def test_what_a_server_lost_is_noticed_once_a_day_and_written_again(
-    server: LangfuseServer,
-) -> None:
+def test_what_a_server_lost_is_noticed_once_a_day_and_written_again(server: LangfuseServer) -> None:
     first = write_scores(client_of(server), [scored()])
     del server.scores[first[2].score_id]
     asked = len(server.requests)

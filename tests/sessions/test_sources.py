@@ -114,9 +114,7 @@ def test_what_a_scan_remembers_can_be_stored_in_the_lake(tmp_path: Path) -> None
     assert tuple(remembered) == first.entries
 
 
-def test_copies_in_other_folders_and_under_other_names_are_the_same_session(
-    tmp_path: Path,
-) -> None:
+def test_copies_in_other_folders_and_under_other_names_are_the_same_session(tmp_path: Path) -> None:
     log = session(1)
     written(tmp_path / "a", log)
     log.write(tmp_path / "checkpoints" / "7" / "full.jsonl")

@@ -28,15 +28,7 @@ from debrief.snapshots.plans import (
     prepare,
     repository_of,
 )
-from tests.snapshots.scenario import (
-    PROMPTS,
-    agent_command,
-    commit,
-    git,
-    head,
-    repository,
-    write,
-)
+from tests.snapshots.scenario import PROMPTS, agent_command, commit, git, head, repository, write
 
 PLAN = "# Retry queue\n\nRetry three times.\n"
 

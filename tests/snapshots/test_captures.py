@@ -135,9 +135,7 @@ def test_links_to_prompts_are_not_followed(tmp_path: Path) -> None:
     ]
 
 
-def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(
-    tmp_path: Path,
-) -> None:
+def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(tmp_path: Path) -> None:
     shop = repository_of(repository(tmp_path / "shop"))
     exclude = shop.git / "info" / "exclude"
     exclude.write_bytes(b"*.mine")

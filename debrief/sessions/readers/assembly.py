@@ -207,11 +207,7 @@ class TranscriptDraft:
 
 
 def assemble(
-    draft: TranscriptDraft,
-    *,
-    source: str,
-    tool: str,
-    children: Sequence[TranscriptDraft] = (),
+    draft: TranscriptDraft, *, source: str, tool: str, children: Sequence[TranscriptDraft] = ()
 ) -> Session:
     """Return the session of a transcript with its subagents' transcripts.
 

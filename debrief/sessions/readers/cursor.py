@@ -18,13 +18,7 @@ from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReade
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
-from debrief.sessions.readers.values import (
-    mapping,
-    mappings,
-    moment,
-    string,
-    text_of,
-)
+from debrief.sessions.readers.values import mapping, mappings, moment, string, text_of
 
 _TIME = re.compile(
     r"<timestamp>\s*\w+,\s+(\w{3})\w*\.?\s+(\d{1,2}),\s+(\d{4}),\s+(\d{1,2}):(\d{2})\s+([AP])M"

@@ -16,13 +16,7 @@ from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
-from debrief.sessions.readers.gemini import (
-    EXIT_CODE,
-    asked,
-    edit_of,
-    result_text,
-    text_of_content,
-)
+from debrief.sessions.readers.gemini import EXIT_CODE, asked, edit_of, result_text, text_of_content
 from debrief.sessions.readers.patches import FileEdit
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft
 from debrief.sessions.readers.values import (

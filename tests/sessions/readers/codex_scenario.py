@@ -99,12 +99,7 @@ def prompted(second: float, words: str) -> list[dict[str, Any]]:
 
 def spent(second: float, total: tuple[int, int, int, int], last: tuple[int, ...]) -> Any:
     """Return what a paginated rollout says that a call cost: its own record, and the event."""
-    fields = (
-        "input_tokens",
-        "cached_input_tokens",
-        "cache_write_input_tokens",
-        "output_tokens",
-    )
+    fields = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     whole, own = (dict(zip(fields, counts, strict=True)) for counts in (total, last))
     info = {"total_token_usage": whole, "last_token_usage": own}
     return [

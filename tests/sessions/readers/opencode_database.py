@@ -93,12 +93,7 @@ class Database:
         times = {"seq": self._rows, "time_created": at, "time_updated": at}
         id = f"msg_{self._rows:03}"
         self.insert(
-            "session_message",
-            id=id,
-            session_id=session,
-            type=type,
-            **times,
-            data=json.dumps(facts),
+            "session_message", id=id, session_id=session, type=type, **times, data=json.dumps(facts)
         )
 
 

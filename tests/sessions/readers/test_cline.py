@@ -28,12 +28,7 @@ def user(second: int, *blocks: Any, **more: Any) -> dict[str, Any]:
 
 
 def answer(second: int, *blocks: Any, tokens: int = 10) -> dict[str, Any]:
-    counts = {
-        "inputTokens": tokens,
-        "outputTokens": 2,
-        "cacheReadTokens": 3,
-        "cacheWriteTokens": 1,
-    }
+    counts = {"inputTokens": tokens, "outputTokens": 2, "cacheReadTokens": 3, "cacheWriteTokens": 1}
     return {
         "id": f"a{second}",
         "role": "assistant",

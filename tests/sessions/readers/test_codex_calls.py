@@ -48,9 +48,7 @@ def test_an_output_tells_how_the_call_ended(
     tmp_path: Path, output: Any, status: str, code: int | None
 ) -> None:
     session = read_turn(
-        tmp_path,
-        called(2, "exec_command", "c1", cmd="make"),
-        answered(3, "c1", output),
+        tmp_path, called(2, "exec_command", "c1", cmd="make"), answered(3, "c1", output)
     )
     (call,) = calls_of(session)
     assert (call.name, call.status, call.exit_code) == ("exec_command", status, code)
@@ -113,9 +111,7 @@ def test_without_an_event_the_patch_itself_counts_when_it_succeeded(
     tmp_path: Path, output: str, added: int
 ) -> None:
     session = read_turn(
-        tmp_path,
-        called(2, "apply_patch", "c1", patch=PATCH),
-        answered(3, "c1", output),
+        tmp_path, called(2, "apply_patch", "c1", patch=PATCH), answered(3, "c1", output)
     )
     (call,) = calls_of(session)
     assert (call.added, call.removed, call.estimated) == (added, added, bool(added))

@@ -129,11 +129,7 @@ def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:
         ("wrong way", True),
         ("right way", False),
     ]
-    assert texts_of(session) == [
-        "final",
-        "gone wrong",
-        "good",
-    ]
+    assert texts_of(session) == ["final", "gone wrong", "good"]
     assert session.title == "Counting"
     assert [each.line for each in session.problems] == [11]
 

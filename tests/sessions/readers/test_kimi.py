@@ -65,10 +65,7 @@ def read_one(folder: Path, *records: Any) -> Session:
 
 
 def test_each_step_is_a_message_with_its_own_tokens(tmp_path: Path) -> None:
-    failed = [
-        loop(3, "step.begin", uuid="s3"),
-        event(3, "llm.request", kind="loop", model="m"),
-    ]
+    failed = [loop(3, "step.begin", uuid="s3"), event(3, "llm.request", kind="loop", model="m")]
     session = read_one(tmp_path, prompt(1, "go"), *step(2, tokens=5), *failed, *step(4, tokens=7))
     (turn,) = session.turns
     assert [(each.id, each.model, each.text) for each in turn.messages] == [

@@ -372,11 +372,7 @@ def test_a_session_that_is_gone_since_it_was_found_is_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("variable", "folder"),
-    [
-        ("XDG_DATA_HOME", "opencode"),
-        ("CLAUDE_CONFIG_DIR", "projects"),
-        ("CODEX_HOME", "sessions"),
-    ],
+    [("XDG_DATA_HOME", "opencode"), ("CLAUDE_CONFIG_DIR", "projects"), ("CODEX_HOME", "sessions")],
 )
 def test_folders_that_a_variable_moves_are_searched_beside_the_usual_ones(
     variable: str, folder: str, tmp_path: Path

@@ -17,13 +17,7 @@ from debrief.sessions.readers.claude_code.records import (
 )
 from debrief.sessions.readers.documents import compact_json, mend
 from debrief.sessions.readers.patches import FileEdit, Hunk, created, from_hunks, joined, replaced
-from debrief.sessions.readers.values import (
-    inside,
-    mapping,
-    mappings,
-    string,
-    without_leading,
-)
+from debrief.sessions.readers.values import inside, mapping, mappings, string, without_leading
 
 Said = Literal["prompt", "slash_command", "interruption", "notice", "machine"]
 """``notice``: what others did meanwhile, on which the model goes on."""

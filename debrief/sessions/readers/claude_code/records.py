@@ -26,11 +26,7 @@ from msgspec.structs import astuple
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, compact_json
-from debrief.sessions.readers.timeline import (
-    NO_USAGE,
-    MessageDraft,
-    TurnDraft,
-)
+from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
     declared_tools,
     mapping,
@@ -199,10 +195,7 @@ def text_or_none(value: Any) -> str | None:
 
 _CONVERSATION = ("sdk", "repl_main_thread")
 """What a request is for that goes on with the session, and is no question of the program's."""
-_COUNTED = (
-    *("inputTokens", "outputTokens"),
-    *("cacheCreationInputTokens", "cacheReadInputTokens"),
-)
+_COUNTED = (*("inputTokens", "outputTokens"), *("cacheCreationInputTokens", "cacheReadInputTokens"))
 
 
 class Requests:

@@ -262,12 +262,7 @@ class RolloutCalls:
         self._timeline.result(call, output.text, failed=output.failed, at=at)
 
 
-_FIELDS = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-)
+_FIELDS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 
 
 class TokenMeter:

@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft
-from debrief.sessions.readers.values import (
-    first_string,
-    inside,
-    mapping,
-    mappings,
-    moment,
-    string,
-)
+from debrief.sessions.readers.values import first_string, inside, mapping, mappings, moment, string
 
 _ITEM = re.compile(
     r"message|(?:function|custom_tool)_call(?:_output)?|(?:local_shell|web_search|tool_search)_call"

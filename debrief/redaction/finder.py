@@ -29,7 +29,7 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
     *((rule, rule.start, True) for rule in FORMATS),
     *((Broken(rule), rule.broken, True) for rule in FORMATS if rule.broken),
     *((rule, rule.anchor, rule.tracked) for rule in CONTEXTS),
-    *VIEW_ANCHORS,
+    *((name, anchor, False) for name, anchor in VIEW_ANCHORS),
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 

@@ -20,30 +20,26 @@ from debrief.redaction.spans import SecretSpan
 _QUAD = "[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589_\\-+/][A-Za-z0-9+/_\\-]"
 _JOIN = r"(?:[\s+.&~|<>\-]|\\{1,4}n?){1,64}[fFrRbBuU]?\\?[\"'`]"
 _COLOUR = r"(?:\x1b|\\(?:e|x1b|u001b|033))\[[0-9;?]{0,12}[A-Za-z]"
-VIEW_ANCHORS: tuple[tuple[str, str, bool], ...] = tuple(
-    (name, anchor, False)
-    for name, anchor in (
-        (
-            "escape",
-            r"\\(?:u00|x|u\{0{0,4})(?:[2-7][0-9a-fA-F]|0[aAdD])|\\(?:0[4-7][0-7]|1[0-7]{2})",
-        ),
-        ("escape", r"%(?:[2-7][0-9a-fA-F]|0[9AaDd])"),
-        ("escape", r"&(?:#[xX]?[0-9a-fA-F]{1,6}|[A-Za-z]{2,8});"),
-        ("escape", rf"{_COLOUR}[!-\[\]-~]{{8}}"),
-        ("escape", rf"[A-Za-z0-9_\-](?:{_COLOUR}){{1,4}}[A-Za-z0-9_\-]{{2}}"),
-        ("escape", r"(?:\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xc2\xad)"),
-        ("quoted", r"=(?:3D|5F|7E|0[9AD]|[2-7][0-9A-F][A-Za-z0-9_\-]{2})|[!-~]=\r?\n[!-~]"),
-        (
-            "join",
-            r"[A-Za-z0-9_\-+/=.:]{2}\\?[\"'`][\s+.&~|<>\-\\n]+[fFrRbBuU]?\\?[\"'`][A-Za-z0-9_\-+/=]{8}",
-        ),
-        ("delta", r'"(?:partial_json|text_delta|input_json_delta|[a-z_.]{0,30}\.delta)\\?"'),
-        ("base64", rf"(?:^|[^A-Za-z0-9+/_\-]|\\[nrt])(?:{_QUAD}){{6}}"),
-        ("hex", r"(?:^|[^0-9A-Fa-f])(?:(?:[2-7][0-9a-f]){14}|(?:[2-7][0-9A-F]){14})"),
-    )
+VIEW_ANCHORS = (
+    (
+        "escape",
+        r"\\(?:u00|x|u\{0{0,4})(?:[2-7][0-9a-fA-F]|0[aAdD])|\\(?:0[4-7][0-7]|1[0-7]{2})",
+    ),
+    ("escape", r"%(?:[2-7][0-9a-fA-F]|0[9AaDd])"),
+    ("escape", r"&(?:#[xX]?[0-9a-fA-F]{1,6}|[A-Za-z]{2,8});"),
+    ("escape", rf"{_COLOUR}[!-\[\]-~]{{8}}"),
+    ("escape", rf"[A-Za-z0-9_\-](?:{_COLOUR}){{1,4}}[A-Za-z0-9_\-]{{2}}"),
+    ("escape", r"(?:\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xc2\xad)"),
+    ("quoted", r"=(?:3D|5F|7E|0[9AD]|[2-7][0-9A-F][A-Za-z0-9_\-]{2})|[!-~]=\r?\n[!-~]"),
+    (
+        "join",
+        r"[A-Za-z0-9_\-+/=.:]{2}\\?[\"'`][\s+.&~|<>\-\\n]+[fFrRbBuU]?\\?[\"'`][A-Za-z0-9_\-+/=]{8}",
+    ),
+    ("delta", r'"(?:partial_json|text_delta|input_json_delta|[a-z_.]{0,30}\.delta)\\?"'),
+    ("base64", rf"(?:^|[^A-Za-z0-9+/_\-]|\\[nrt])(?:{_QUAD}){{6}}"),
+    ("hex", r"(?:^|[^0-9A-Fa-f])(?:(?:[2-7][0-9a-f]){14}|(?:[2-7][0-9A-F]){14})"),
 )
-"""Where a text may hide a secret behind an encoding: the view that shows it, its anchor, and
-whether the engine tracks where it starts."""
+"""Where a text may hide a secret behind an encoding: the view that shows it, and its anchor."""
 
 ORDER = ("delta", "join", "quoted", "escape")
 """Which of two views looks first where both have something to show."""

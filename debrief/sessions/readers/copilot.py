@@ -30,8 +30,8 @@ from debrief.sessions.readers.values import (
     moment,
     number_in,
     string,
+    usage_in,
     whole_number,
-    whole_numbers,
 )
 from debrief.sessions.readers.vscode import READER as VSCODE
 
@@ -269,7 +269,7 @@ class _Stream:
 
     def _record_usage(self, data: JsonRecord, _: datetime | None) -> None:
         """Take the tokens of one call, which comes before its message."""
-        usage = _usage(mapping(data.get("usage")))
+        usage = usage_in(data.get("usage"), *_BILLED)
         self._counted += usage
         caller = string(data.get("parentToolCallId"))
         self._unspent[caller] = self._unspent.get(caller, NO_USAGE) + usage
@@ -287,7 +287,7 @@ class _Stream:
         for model, metric in mapping(data.get("modelMetrics")).items():
             usage = mapping(metric).get("usage")
             if type(usage) is dict:
-                total += _usage(usage)
+                total += usage_in(usage, *_BILLED)
                 self._billed_models.add(model)
         before = self._billed
         is_cumulative = all(map(ge, astuple(total), astuple(before)))
@@ -305,11 +305,6 @@ class _Stream:
         agent = self._draft.agent(call_id)
         agent.parent_call = agent.call_id = call_id
         return agent
-
-
-def _usage(counts: JsonRecord) -> Usage:
-    prompt, output, write, read = whole_numbers(counts, *_BILLED)
-    return Usage(max(0, prompt - read - write), output, write, read)
 
 
 def _text_of(result: JsonRecord, error: Any) -> str | None:

@@ -17,7 +17,6 @@ from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
-from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import mapping, mappings, moment, string, text_of
 
 _TIME = re.compile(
@@ -162,7 +161,8 @@ def _folder(draft: TranscriptDraft, path: str) -> str:
     seen = {""}
     for call in draft.timeline.calls.values():
         given = call.arguments
-        for name in (*(string(given.get(each)) for each in _PLACES), *_edited(call)):
+        edited = call.edit.path if call.edit else ""
+        for name in (*(string(given.get(each)) for each in _PLACES), edited):
             end = len(name) if len(name) < _LONGEST_PATH else 0
             while (folder := name[: max(0, end)]) not in seen:
                 seen.add(folder)
@@ -170,7 +170,3 @@ def _folder(draft: TranscriptDraft, path: str) -> str:
                     return folder
                 end = max(folder.rfind("/"), folder.rfind("\\"))
     return ""
-
-
-def _edited(call: CallDraft) -> tuple[str, ...]:
-    return (call.edit.path,) if call.edit else ()

@@ -161,14 +161,10 @@ def _directory(header: JsonRecord, path: str) -> str:
             return root.read_text(errors="replace").strip()
         if listed.is_file():
             folders = mapping(mapping(orjson.loads(listed.read_bytes())).get("projects"))
-            names = ((folder, {string(name), _hash(folder)}) for folder, name in folders.items())
-            return next((folder for folder, known in names if project.name in known), "")
+            for folder, name in folders.items():  # earlier versions name it by a digest
+                if project.name in (name, hashlib.sha256(folder.encode()).hexdigest()):
+                    return folder
     return ""
-
-
-def _hash(folder: str) -> str:
-    """Return what earlier versions call a project's folder among the chats."""
-    return hashlib.sha256(folder.encode()).hexdigest()
 
 
 def _parent(path: str) -> str:

@@ -29,6 +29,7 @@ from debrief.sessions.readers.values import (
     text_of,
     whole_number,
     whole_numbers,
+    words_of,
 )
 
 _CREATED = re.compile(rb'(?<!\\)"created_at"\s*:\s*(\d{9,16})')
@@ -145,7 +146,7 @@ class _Wire:
     def steer(self, record: JsonRecord, at: datetime | None) -> None:
         """Take what was said while the model worked."""
         if mapping(record.get("origin")).get("kind", "user") == "user":
-            self.timeline.intervene("remark", _words(record.get("input")), at)
+            self.timeline.intervene("remark", words_of(record.get("input")), at)
         else:
             self.timeline.notice(at)
 
@@ -155,12 +156,12 @@ class _Wire:
         role, content = message.get("role"), message.get("content")
         origin = mapping(message.get("origin"))
         if role == "user" and origin.get("kind", "user") == "user":
-            if self.timeline.fresh_prompt() != _words(content):
+            if self.timeline.fresh_prompt() != words_of(content):
                 self._ask(content, origin, at)
         elif role == "assistant":
             identity = string(message.get("id")) or f"message-{self.timeline.messages + 1}"
             answer = self.timeline.begin_message(identity, self.model or self.draft.model, at)
-            answer.texts.append(_words(content))
+            answer.texts.append(words_of(content))
             for call in mappings(message.get("toolCalls")):
                 given = call.get("arguments")
                 self.timeline.call(answer, call.get("id"), call.get("name"), given, at)
@@ -228,7 +229,7 @@ class _Wire:
         return self.timeline.message
 
     def _ask(self, content: Any, origin: JsonRecord, at: datetime | None) -> None:
-        text = _words(content)
+        text = words_of(content)
         images = sum(part.get("type") == "image_url" for part in mappings(content))
         kind = origin.get("kind", "user")
         if kind == "user" or self.draft.parent:
@@ -257,12 +258,6 @@ class _Wire:
         if call.name in ("Edit", "Write", "MultiEdit"):
             edit = edit_of_arguments(call.arguments)
         self.timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=edit)
-
-
-def _words(content: Any) -> str:
-    """Return the text of a prompt's or an answer's content."""
-    parts = [part for part in mappings(content) if part.get("type") == "text"]
-    return text_of(parts) if type(content) is list else string(content)
 
 
 _EVENTS = {

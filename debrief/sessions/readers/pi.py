@@ -27,6 +27,7 @@ from debrief.sessions.readers.values import (
     string,
     text_of,
     whole_numbers,
+    words_of,
 )
 
 _BILLED = ("input", "output", "cacheWrite", "cacheRead")
@@ -119,7 +120,7 @@ def _message(
             asked = f"/skill:{skill[1]} {text[skill.end() :].strip()}".rstrip()
             timeline.prompt(asked, at, images, expansion=text)
         else:
-            timeline.prompt(_words(content), at, images)
+            timeline.prompt(words_of(content), at, images)
     elif role == "assistant":
         _answer(message, identity, at, draft)
     elif role == "toolResult":
@@ -136,12 +137,6 @@ def _instruct(message: JsonRecord, draft: TranscriptDraft) -> None:
     draft.system_prompt = "\n\n".join(filter(None, sections)) or text_of(message.get("content"))
     draft.declared += declared_tools(message.get("toolsAdded"))
     draft.add_instructions(_PROMPT_FILE.findall(draft.system_prompt), "system")
-
-
-def _words(content: object) -> str:
-    """Return a prompt's text without its images."""
-    blocks = [block for block in mappings(content) if block.get("type") == "text"]
-    return text_of(blocks) if type(content) is list else string(content)
 
 
 def _answer(

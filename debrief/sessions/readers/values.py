@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from debrief.keys import FIRST_WEEK
-from debrief.sessions.model import DeclaredTool
+from debrief.sessions.model import DeclaredTool, Usage
 from debrief.sessions.readers.documents import compact_json
 
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
@@ -60,6 +60,17 @@ def whole_numbers(record: Any, *names: str) -> list[int]:
     """Return counts out of an object's fields; see ``whole_number``."""
     fields = mapping(record)
     return [whole_number(fields.get(name)) for name in names]
+
+
+def usage_in(counts: Any, *names: str) -> Usage:
+    """Return tokens whose input includes those that were written to a cache and read from it.
+
+    Args:
+        counts: an object.
+        names: of its input, output, tokens written and tokens read; empty where it has none.
+    """
+    given, output, written, read = whole_numbers(counts, *names)
+    return Usage(max(0, given - written - read), output, written, read)
 
 
 def number_in(text: str, pattern: re.Pattern[str], otherwise: int | None = None) -> int | None:
@@ -153,6 +164,12 @@ def _text_of_block(block: Any) -> str:
     if kind == "tool_reference":
         return f"[tool {block.get('tool_name') or block.get('name') or ''}]"
     return ""
+
+
+def words_of(content: Any) -> str:
+    """Return the text of a message's content without its images and whatever else is in it."""
+    blocks = [block for block in mappings(content) if block.get("type") == "text"]
+    return text_of(blocks) if type(content) is list else string(content)
 
 
 def arguments_text(value: Any) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.cline import tasks
@@ -27,7 +26,7 @@ from debrief.sessions.readers.values import (
     number_in,
     string,
     text_of,
-    whole_numbers,
+    usage_in,
     without,
 )
 
@@ -147,8 +146,8 @@ def _describe(manifest: JsonRecord, draft: TranscriptDraft) -> None:
     first = next(iter(mappings(mapping(metadata.get("checkpoint")).get("history"))), {})
     if first.get("kind") == "commit":
         draft.take(first, commit="ref")
-    usage = _usage(metadata.get("usage"))
-    draft.reported_usage = usage if metadata.get("usage") else None
+    if counts := metadata.get("usage"):
+        draft.reported_usage = usage_in(counts, *_BILLED)
 
 
 def _compaction(document: JsonRecord) -> tuple[datetime | None, str]:
@@ -156,11 +155,6 @@ def _compaction(document: JsonRecord) -> tuple[datetime | None, str]:
     first = next(iter(mappings(document.get("messages"))), {})
     at = mapping(first.get("metadata")).get("generatedAt", document.get("updated_at"))
     return moment(at), text_of(first.get("content"))
-
-
-def _usage(counts: object) -> Usage:
-    prompt, output, written, read = whole_numbers(counts, *_BILLED)
-    return Usage(max(0, prompt - written - read), output, written, read)
 
 
 def _ask(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:
@@ -197,7 +191,7 @@ def _answer(
     model = string(mapping(message.get("modelInfo")).get("id")) or draft.model
     answer = timeline.begin_message(identity, model, at)
     draft.add_blocks(answer, mappings(message.get("content")), at)
-    timeline.spend(_usage(message.get("metrics")))
+    timeline.spend(usage_in(message.get("metrics"), *_BILLED))
 
 
 def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from operator import add, ge, sub
 from typing import Any
 
 from msgspec import Struct
@@ -309,14 +310,12 @@ class TokenMeter:
         if total is not None:
             if total == before:
                 return None
-            if before is not None and all(map(int.__ge__, total, before)):
-                grown = _less(total, before)
+            if before is not None and all(map(ge, total, before)):
+                grown = list(map(sub, total, before))
             else:
                 grown = total if last is None else last
             last = grown if last is None else last
-            self._reported = [
-                sum(pair) for pair in zip(self._reported or _NONE, grown, strict=True)
-            ]
+            self._reported = list(map(add, self._reported or _NONE, grown))
         if last is None or not any(last):
             return None
         self.calls += 1
@@ -337,10 +336,6 @@ def _total_of(payload: JsonRecord) -> list[int] | None:
 
 def _counts(usage: Any) -> list[int] | None:
     return whole_numbers(usage, *_FIELDS) if type(usage) is dict else None
-
-
-def _less(total: list[int], before: list[int]) -> list[int]:
-    return [now - then for now, then in zip(total, before, strict=True)]
 
 
 def _usage(counts: list[int]) -> Usage:

@@ -56,7 +56,8 @@ def said(payload: JsonRecord) -> Attributed:
     content = payload.get("content")
     blocks = mappings(content if type(content) is list else [{"text": content}])
     about = mapping(payload.get("internal_chat_message_metadata_passthrough"))
-    kinds = [string(kind) for kind in _list(about.get("content_item_kinds"))]
+    told = about.get("content_item_kinds")
+    kinds = [string(kind) for kind in (told if type(told) is list else ())]
     is_certain = len(kinds) == len(blocks) and any(kind != "unknown" for kind in kinds)
     words: list[str] = []
     notes: list[str] = []
@@ -71,10 +72,6 @@ def said(payload: JsonRecord) -> Attributed:
             words.append(text)
     images = sum(block.get("type") == "input_image" for block in blocks)
     return Attributed("\n\n".join(words), images, tuple(notes), is_certain)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if type(value) is list else []
 
 
 def is_notice(text: str) -> bool:

@@ -293,17 +293,13 @@ def _offsets(path: str) -> Iterator[int]:
         return
 
 
-def _file_of(transcript: Transcript) -> str:
-    return next(iter(transcript.companions), transcript.path)
-
-
 def _data(transcript: Transcript) -> bytes:
     """Return the bytes of a record, its line end left off.
 
     Raises:
         OSError: they cannot be read.
     """
-    path = _file_of(transcript)
+    path = transcript.on_disk
     with open(path, "rb") as file:  # noqa: PTH123
         if path == transcript.path:
             return file.read().removesuffix(b"\n")

@@ -29,6 +29,7 @@ from debrief.sessions.readers.values import (
     moment,
     string,
     text_of,
+    usage_in,
     whole_number,
     whole_numbers,
 )
@@ -262,9 +263,7 @@ class ChatRequest:
         """Return the request's tokens, and whether they are those of all its calls."""
         usage = NO_USAGE
         for each in mappings(self._record.get("modelTotals")):
-            names = ("inputTokens", "outputTokens", "cachedTokens")
-            prompt, output, cached = whole_numbers(each, *names)
-            usage += Usage(max(0, prompt - cached), output, 0, cached)
+            usage += usage_in(each, "inputTokens", "outputTokens", "", "cachedTokens")
         is_whole = usage != NO_USAGE
         last = [(each, "completionTokens") for each in (self._record, self._result.get("usage"))]
         for record, name in (*last, (self._metadata, "outputTokens")):

@@ -23,7 +23,7 @@ from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
-from debrief.sessions.transfer import local_folders, split_locations
+from debrief.sessions.transfer import mirror, split_locations
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.model import SessionMetadataRow
 
@@ -232,7 +232,10 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         settings = load_settings()
         named = self.folders or split_locations(settings.sessions)
-        return local_folders(named, settings.home) or default_folders(Path.home(), os.environ)
+        return [
+            mirror(each, settings.home) if "://" in each else Path(each).expanduser().absolute()
+            for each in named
+        ] or default_folders(Path.home(), os.environ)
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""

@@ -63,27 +63,13 @@ def split_locations(text: str) -> list[str]:
     return [location for location in _SEPARATOR.split(text) if location]
 
 
-def local_folders(locations: Iterable[str], home: Path) -> list[Path]:
-    """Return the folders that ``locations`` are on this machine; URLs are mirrored first.
-
-    Args:
-        locations: folders and fsspec URLs.
-        home: ``DEBRIEF_HOME``, in which mirrors are kept.
-
-    Raises:
-        ConfigurationError: a store is not known, is not there or refuses.
-        LakeError: a store is away.
-    """
-    return [
-        mirror(location, home) if "://" in location else Path(location).expanduser().absolute()
-        for location in locations
-    ]
-
-
 def mirror(url: str, home: Path) -> Path:
     """Bring the transcripts below a URL to this machine; return their folder.
 
     What the store says is unchanged is not fetched again; what is gone there is removed here.
+
+    Args:
+        home: ``DEBRIEF_HOME``, in which mirrors are kept.
 
     Raises:
         InputError: there is nothing below the URL.

@@ -15,7 +15,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import scan_into, store_week
-from debrief.sessions.transfer import local_folders, mirror, push, split_locations
+from debrief.sessions.transfer import mirror, push, split_locations
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.sessions.readers.codex_scenario import asked, meta, said, write
 from tests.sessions.readers.test_compressed import squeeze
@@ -47,7 +47,7 @@ def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: 
     push([tmp_path / "kim"], bucket.url("transcripts"), "kim", REDACTOR, tmp_path / "home")
     lakes = []
     for name in ("first", "second"):
-        places = local_folders([bucket.url("transcripts")], tmp_path / name)
+        places = [mirror(bucket.url("transcripts"), tmp_path / name)]
         lake = Lake(str(tmp_path / name / "lake"))
         assert not store_week(lake, scan_into(lake, places, REDACTOR), WEEK, REDACTOR)
         lakes.append(lake)
@@ -58,8 +58,8 @@ def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: 
     assert session.transcripts[0].path.startswith(bucket.url("transcripts", "kim", "kim-"))
     (entry,) = first.read("scan", "transcripts", ScanEntry)
     assert entry.path == session.transcripts[0].path
-    places = local_folders([bucket.url("transcripts")], tmp_path / "third")
-    found = scan_into(first, places, REDACTOR)
+    third = mirror(bucket.url("transcripts"), tmp_path / "third")
+    found = scan_into(first, [third], REDACTOR)
     assert store_week(first, found, WEEK, REDACTOR)
 
 

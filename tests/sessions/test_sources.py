@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from datetime import timedelta
@@ -19,7 +18,7 @@ from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.sources import read_week, scan
-from tests.sessions.readers.content import prompts_of
+from tests.sessions.readers.content import prompts_of, write_records
 from tests.sessions.scanned import WEEK, blank, session, sessions, written
 from tests.sessions.scenario import MONDAY, SESSION, Log, usage
 from tests.waiting import is_done_within
@@ -181,7 +180,7 @@ def test_the_source_of_the_documentation_is_one_file(
         {"who": "agent", "text": "done", "tool": "edit", "result": "ok", "model": "m"}
         | {"input": {"path": "a.py", "old_str": "x", "new_str": "y"}},
     ]
-    (tmp_path / "n1.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
+    write_records(tmp_path / "n1.jsonl", *notes)
     registry = readers.Registry()
     assert "run_terminal_cmd" in registry.tool_names("shell")
     monkeypatch.setattr(sources, "READERS", registry)

@@ -25,6 +25,7 @@ from debrief.sessions.store import (
     store_week,
 )
 from tests.redaction.synthetic import Maker
+from tests.sessions.readers.content import write_records
 from tests.sessions.scanned import blank
 from tests.sessions.scenario import Log, usage
 
@@ -249,10 +250,9 @@ def test_what_is_known_to_be_a_secret_by_now_leaves_rows_whose_transcripts_are_g
 def test_a_subagent_outlasts_its_transcript(lake: Lake, folder: Path) -> None:
     path = part(folder, "shop", TEN)
     own = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
-    own.parent.mkdir(parents=True)
     lines = [json.loads(line) for line in part(folder, "other", ELEVEN).read_text().splitlines()]
     marked = [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
-    own.write_text("".join(json.dumps(line) + "\n" for line in marked))
+    write_records(own, *marked)
     shutil.rmtree(folder / "other")
     before = read_again(lake, folder)
     assert [len(agent.messages) for agent in before[0].subagents] == [1]

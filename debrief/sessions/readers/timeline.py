@@ -30,15 +30,8 @@ from debrief.sessions.readers.values import arguments_text, decoded_arguments, s
 
 NO_USAGE = Usage()
 ASKING_TOOLS = frozenset(
-    {
-        "AskUser",
-        "AskUserQuestion",
-        "ask_question",
-        "ask_user",
-        "question",
-        "request_user_input",
-        "vscode_askQuestions",
-    }
+    {"AskUser", "AskUserQuestion", "ask_question", "ask_user"}
+    | {"question", "request_user_input", "vscode_askQuestions"}
 )
 """Tools whose result is what the person answered."""
 
@@ -102,16 +95,11 @@ class MessageDraft(Struct):
 
     def build(self) -> Message:
         """Return the finished message."""
-        return Message(
-            id=self.id,
-            model=self.model,
-            at=self.at,
-            text=_paragraphs(self.texts),
-            thinking=_paragraphs(self.thoughts) if self.thoughts else "",
-            calls=tuple([call.build() for call in self.calls]),
-            usage=self.usage,
-            summary=self.summary,
-        )
+        fields = asdict(self)
+        fields["text"] = _paragraphs(fields.pop("texts"))
+        fields["thinking"] = _paragraphs(fields.pop("thoughts"))
+        fields["calls"] = tuple([call.build() for call in self.calls])
+        return Message(**fields)
 
 
 class TurnDraft(Struct):

@@ -10,7 +10,7 @@ from typing import Any
 
 from debrief.sessions.model import Session
 from debrief.sessions.readers.codex import READER
-from tests.sessions.readers.content import read_all
+from tests.sessions.readers.content import read_all, write_records
 
 ID = "019a0000-0000-7000-8000-000000000001"
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
@@ -114,9 +114,7 @@ def numbered(records: Iterable[dict[str, Any]], first: int = 0) -> list[dict[str
 
 
 def write(folder: Path, records: Iterable[Any], name: str = f"rollout-{ID}") -> Path:
-    path = folder / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return path
+    return write_records(folder / f"{name}.jsonl", *records)
 
 
 def read_one(folder: Path, *records: Any) -> Session:

@@ -1,12 +1,20 @@
-"""The sessions of a folder, and what one holds, turn after turn."""
+"""Transcripts written for a test, the sessions of a folder, and what one holds."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.base import Reader
 from debrief.sessions.readers.files import walk
+
+
+def write_records(path: Path, *records: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return path
 
 
 def read_all(reader: Reader, folder: Path) -> list[Session]:

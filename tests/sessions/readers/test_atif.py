@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import BrokenTranscript
 from debrief.sessions.readers.files import walk
 from debrief.sessions.sources import read_week, scan
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
 
 ID = "7f3c9a52-6c1e-4c58-9f0a-5b8f4a1f3c77"
 PROMPT: dict[str, Any] = {"source": "user", "message": "Fix it."}
@@ -21,26 +22,15 @@ PROMPT: dict[str, Any] = {"source": "user", "message": "Fix it."}
 def trajectory(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
     numbered = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
     agent = {"name": "terminus-2", "version": "2.0.0", "model_name": "glm-5"}
-    return {
-        "schema_version": "ATIF-v1.6",
-        "session_id": ID,
-        "agent": agent,
-        "steps": numbered,
-        **more,
-    }
+    head = {"schema_version": "ATIF-v1.6", "session_id": ID, "agent": agent}
+    return {**head, "steps": numbered, **more}
 
 
 def said(text: str, *names: str, second: int = 1, **more: Any) -> dict[str, Any]:
     """Return a step of the agent's with calls, whose ids are their names."""
     calls = [{"tool_call_id": name, "function_name": name, "arguments": {}} for name in names]
-    when = {"timestamp": f"2026-03-02T10:00:{second:02d}Z"}
-    return {
-        **when,
-        "source": "agent",
-        "message": text,
-        **({"tool_calls": calls} if calls else {}),
-        **more,
-    }
+    told = {"timestamp": f"2026-03-02T10:00:{second:02d}Z", "source": "agent", "message": text}
+    return {**told, **({"tool_calls": calls} if calls else {}), **more}
 
 
 def results(*contents: Any, **of_first: Any) -> dict[str, Any]:
@@ -57,12 +47,8 @@ def tokens(prompt: int, output: int, cached: int = 0, **extra: int) -> dict[str,
 def read(folder: Path, *documents: dict[str, Any]) -> Session:
     for number, document in enumerate(documents):
         (folder / f"{number}.json").write_text(json.dumps(document, indent=1))
-    (transcript,) = READERS["atif"].find(walk(folder))
-    return READERS["atif"].read(transcript)
-
-
-def calls_of(session: Session) -> list[ToolCall]:
-    return [c for turn in session.turns for message in turn.messages for c in message.calls]
+    (session,) = read_all(READERS["atif"], folder)
+    return session
 
 
 def test_prompt_tokens_have_the_cached_ones_unless_there_are_more_of_these(tmp_path: Path) -> None:
@@ -72,11 +58,8 @@ def test_prompt_tokens_have_the_cached_ones_unless_there_are_more_of_these(tmp_p
         PROMPT,
         said("a", **tokens(900, 5, 700, **_WROTE)),
         said("b", second=2, **tokens(20, 5, 1600)),
-        final_metrics={
-            "total_prompt_tokens": 920,
-            "total_completion_tokens": 10,
-            "total_cached_tokens": 2300,
-        },
+        final_metrics={"total_prompt_tokens": 920, "total_completion_tokens": 10}
+        | {"total_cached_tokens": 2300},
     )
     session = read(tmp_path, apart)
     assert session.usage == session.reported_usage == Usage(920, 10, 100, 2300)
@@ -169,9 +152,8 @@ def test_what_codex_puts_into_the_persons_name_is_no_prompt(tmp_path: Path) -> N
     document = trajectory({"source": "user", "message": agents}, PROMPT, answer)
     document["agent"]["name"] = "codex"
     session = read(tmp_path, document)
-    assert [turn.prompt for turn in session.turns] == ["Fix it."]
-    assert session.instructions
-    assert session.instructions[0].text == "Use tabs."
+    assert prompts_of(session) == ["Fix it."]
+    assert [each.text for each in session.instructions or ()] == ["Use tabs."]
     assert (session.tool, calls_of(session)[0].exit_code) == ("codex", 2)
 
 
@@ -181,7 +163,7 @@ def test_steps_of_claude_codes_sidechains_are_a_subagents(tmp_path: Path) -> Non
         tmp_path,
         trajectory({**PROMPT, "message": "Look around.", **aside}, said("I did.", **aside), PROMPT),
     )
-    assert [turn.prompt for turn in session.turns] == ["Fix it."]
+    assert prompts_of(session) == ["Fix it."]
     (agent,) = session.subagents
     assert (agent.id, agent.prompt, len(agent.messages)) == ("a1", "Look around.", 1)
 
@@ -196,8 +178,7 @@ def test_a_subagent_with_a_file_of_its_own_is_its_parents(tmp_path: Path) -> Non
     (agent,) = session.subagents
     assert (agent.type, agent.prompt, agent.call_id) == ("asker", "Is it?", "delegate")
     (tmp_path / "0.json").unlink()
-    (transcript,) = READERS["atif"].find(walk(tmp_path))
-    alone = READERS["atif"].read(transcript)
+    (alone,) = read_all(READERS["atif"], tmp_path)
     assert [turn.number for turn in alone.turns] == [0]
 
 
@@ -215,7 +196,7 @@ def test_a_trajectory_that_goes_on_in_another_file_is_one_session(tmp_path: Path
     (session,) = read_week(found, found.weeks()[0])
     assert isinstance(session, Session)
     assert session.usage == Usage(30, 3)
-    assert [m.text for turn in session.turns for m in turn.messages] == ["Begun.", "Ended."]
+    assert texts_of(session) == ["Begun.", "Ended."]
 
 
 def test_subagents_within_subagents_however_deep_are_all_read(tmp_path: Path) -> None:
@@ -224,9 +205,8 @@ def test_subagents_within_subagents_however_deep_are_all_read(tmp_path: Path) ->
         document = trajectory(
             said(str(depth)), trajectory_id=f"t{depth % 100}", subagent_trajectories=[document]
         )
-    assert (
-        len(read(tmp_path, trajectory(PROMPT, subagent_trajectories=[document])).subagents) == 150
-    )
+    session = read(tmp_path, trajectory(PROMPT, subagent_trajectories=[document]))
+    assert len(session.subagents) == 150
 
 
 def test_a_document_that_only_holds_a_trajectory_is_not_claimed_and_a_false_one_refused(

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
-from debrief.sessions.model import Message, Session, Usage
+from debrief.sessions.model import Session, Usage, messages_of
 from debrief.sessions.readers.base import BrokenTranscript, NoSession
 from tests.sessions.scenario import Log, read, usage
 
 COLLECTION = Path(__file__).parents[4] / "shared" / "sessions"
 TABLE = COLLECTION / "expected_claude.tsv"
 FIELDS = (
-    "human_prompts",
-    "slash_commands",
-    "api_calls",
-    "input",
-    "output",
-    "cache_create",
-    "cache_read",
-    "lines_added",
-    "lines_removed",
+    *("human_prompts", "slash_commands", "api_calls", "input", "output"),
+    *("cache_create", "cache_read", "lines_added", "lines_removed"),
 )
 
 WITHOUT_IDS = {
@@ -51,7 +43,9 @@ def counted(session: Session) -> dict[str, int]:
     for message in told_by_progress:
         used = message.usage
         tokens += Usage(-used.input, -used.output, -used.cache_write, -used.cache_read)
-    calls = [call for message in messages(session) for call in message.calls if not call.estimated]
+    calls = [
+        call for message in messages_of(session) for call in message.calls if not call.estimated
+    ]
     return {
         "records": session.transcripts[0].records,
         "human_prompts": sum(turn.origin == "prompt" for turn in session.turns),
@@ -65,13 +59,6 @@ def counted(session: Session) -> dict[str, int]:
         "lines_added": sum(call.added for call in calls),
         "lines_removed": sum(call.removed for call in calls),
     }
-
-
-def messages(session: Session) -> Iterator[Message]:
-    for turn in session.turns:
-        yield from turn.messages
-    for agent in session.subagents:
-        yield from agent.messages
 
 
 def differences(path: Path, row: dict[str, str]) -> dict[str, tuple[int, int]]:

@@ -13,7 +13,7 @@ from debrief.sessions.readers.copilot import READER
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.vscode import STREAMS
 from debrief.sessions.sources import scan
-from tests.sessions.readers.content import calls_of, prompts_of
+from tests.sessions.readers.content import calls_of, prompts_of, write_records
 
 
 class Stream:
@@ -245,12 +245,11 @@ def test_a_chat_of_vs_code_and_the_stream_of_its_events_are_one_session(
 ) -> None:
     chat, stream = tmp_path / "w/chatSessions/p1.json", tmp_path / "w" / STREAMS / "p1.jsonl"
     chat.parent.mkdir(parents=True)
-    stream.parent.mkdir(parents=True)
     document = {"version": 3, "responderUsername": "GitHub Copilot", "requests": requests}
     chat.write_text(json.dumps(document))
     events = Stream()
     events.add("user.message", content="Fix it")
-    stream.write_text("".join(json.dumps(record) + "\n" for record in events.records))
+    write_records(stream, *events.records)
     found = scan([tmp_path])
     (entry,) = [each for each in found.entries if each.session_id]
     assert entry.path == str(chat if requests else stream)

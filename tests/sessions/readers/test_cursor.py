@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import calls_of, write_records
 
 ID, CHILD = "1031d227-0c67-4e17-8954-0b6e2b3322f0", "59c0d1aa-1c67-4e17-8954-0b6e2b3322f1"
 WHEN = "<timestamp>Friday, May 8, 2026, 6:05 AM (UTC+5:30)</timestamp>\n"
@@ -27,9 +27,8 @@ def called(name: str, given: Any, text: str = "") -> dict[str, Any]:
 
 
 def written(home: Path, *records: dict[str, Any], file: str = f"{ID}.jsonl") -> None:
-    path = home / "projects" / "home-ann-my-shop" / "agent-transcripts" / ID / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, records)))
+    place = home / "projects" / "home-ann-my-shop" / "agent-transcripts" / ID
+    write_records(place / file, *records)
 
 
 def read(home: Path) -> Session:
@@ -107,7 +106,7 @@ def test_calls_have_no_results_and_their_edits_are_estimates(tmp_path: Path) -> 
     session_records = [asked("\nGo.\n"), *edits]
     written(tmp_path, *session_records)
     session = read(tmp_path)
-    calls = [c for turn in session.turns for message in turn.messages for c in message.calls]
+    calls = calls_of(session)
     assert [(c.name, c.status, c.result, c.added, c.estimated) for c in calls] == [
         ("Write", "unanswered", None, 2, True),
         ("EditNotebook", "unanswered", None, 1, True),

@@ -11,7 +11,7 @@ import pytest
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.droid import READER
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
 
 START = {
     "type": "session_start",
@@ -56,11 +56,9 @@ def result(call: str, content: Any, is_error: bool = False) -> dict[str, Any]:
 
 
 def write(folder: Path, records: list[Any], name: str = "s1", settings: Any = SETTINGS) -> Path:
-    path = folder / f"{name}.jsonl"
-    path.write_text("\n".join(json.dumps(record) for record in records) + "\n")
     if settings is not None:
         (folder / f"{name}.settings.json").write_text(json.dumps(settings))
-    return path
+    return write_records(folder / f"{name}.jsonl", *records)
 
 
 def read_one(folder: Path, records: list[Any], settings: Any = SETTINGS) -> Session:
@@ -77,6 +75,7 @@ def read_turn(folder: Path, *records: Any) -> Session:
 def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Path) -> None:
     notice = message(7, "user", [text("Token limit reached")])
     notice["message"]["visibility"] = "user_only"
+    shown = "Contents of /home/ann/a.py (lines 1-2 of 2):\nx = 1\n"
     session = read_one(
         tmp_path,
         [
@@ -88,13 +87,7 @@ def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Pa
             message(4, "user", [text("<system-reminder>use the todo list</system-reminder>")]),
             message(5, "user", [text("<system-reminder>x</system-reminder>"), text("do it")]),
             message(
-                6,
-                "user",
-                [
-                    text("look at @a.py"),
-                    text("Contents of /home/ann/a.py (lines 1-2 of 2):\nx = 1\n"),
-                    {"type": "image", "source": {}},
-                ],
+                6, "user", [text("look at @a.py"), text(shown), {"type": "image", "source": {}}]
             ),
         ],
     )
@@ -213,22 +206,13 @@ def test_a_subagent_belongs_to_the_session_that_called_it(tmp_path: Path) -> Non
     )
     (session,) = read_all(READER, tmp_path)
     (subagent,) = session.subagents
-    assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
-        "s2",
-        "tester",
-        "run tests",
-        "test it",
-    )
+    told = (subagent.id, subagent.type, subagent.description, subagent.prompt)
+    assert told == ("s2", "tester", "run tests", "test it")
     assert prompts_of(session) == ["go"]
     assert session.usage == Usage(1000, 51, 7, 4000)
     assert session.lines_added == 1
     assert session.api_calls == 2
-    assert {Path(each.path).name for each in session.transcripts} == {
-        "s1.jsonl",
-        "s1.settings.json",
-        "s2.jsonl",
-        "s2.settings.json",
-    }
+    assert {each.path for each in session.transcripts} == set(map(str, tmp_path.iterdir()))
 
 
 def test_a_subagent_without_its_session_is_kept_without_human_turns(tmp_path: Path) -> None:

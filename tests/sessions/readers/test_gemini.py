@@ -13,7 +13,7 @@ from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.gemini import READER
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
 
 HEADER = {
     "sessionId": "g1",
@@ -121,8 +121,8 @@ def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:
         message(5, "user", "right way"),
         message(6, "gemini", "good"),
     ]
-    path = tmp_path / "session-1.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records) + '{"id": "m7", "ty')
+    path = write_records(tmp_path / "session-1.jsonl", *records)
+    path.write_text(path.read_text() + '{"id": "m7", "ty')
     (session,) = read_all(READER, tmp_path)
     assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
         ("one", False),
@@ -164,7 +164,7 @@ def test_a_chat_that_was_resumed_began_when_it_began_and_holds_the_persons_file(
         {**HEADER, "startTime": "2026-03-02T10:30:00.000Z"},
         message(2, "user", "more"),
     ]
-    (tmp_path / "session-1.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    write_records(tmp_path / "session-1.jsonl", *lines)
     (session,) = read_all(READER, tmp_path)
     assert session.started.minute == 59
     assert prompts_of(session) == ["go", "more"]

@@ -11,7 +11,7 @@ import pytest
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.kimi import READER
 from debrief.sessions.sources import read_week, scan
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
 
 START = 1_772_445_600_000
 HEADER = {"type": "metadata", "protocol_version": "1.5", "created_at": START}
@@ -53,9 +53,7 @@ def result(second: int, output: str, **more: Any) -> dict[str, Any]:
 
 def write(folder: Path, agent: str, *records: Any) -> Path:
     path = folder / "wd" / "session_1" / "agents" / agent / "wire.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in (HEADER, *records)))
-    return path
+    return write_records(path, HEADER, *records)
 
 
 def read_one(folder: Path, *records: Any) -> Session:

@@ -21,22 +21,14 @@ START = 1_772_445_600_000
 
 
 def info(**more: Any) -> dict[str, Any]:
-    return {
-        "id": "ses_1",
-        "directory": "/home/ann/shop",
-        "title": "Retry",
-        "version": "1.2.0",
-        "time": {"created": START},
-        **more,
-    }
+    facts = {"id": "ses_1", "directory": "/home/ann/shop", "title": "Retry", "version": "1.2.0"}
+    return {**facts, "time": {"created": START}, **more}
 
 
 def user(number: int, *parts: Any, **more: Any) -> dict[str, Any]:
     time = {"created": START + number * 1000}
-    return {
-        "info": {"id": f"msg_{number}", "role": "user", "time": time, **more},
-        "parts": list(parts),
-    }
+    facts = {"id": f"msg_{number}", "role": "user", "time": time, **more}
+    return {"info": facts, "parts": list(parts)}
 
 
 def assistant(number: int, *parts: Any, **more: Any) -> dict[str, Any]:
@@ -152,12 +144,8 @@ def test_a_session_with_a_parent_is_its_subagent(tmp_path: Path) -> None:
     )
     (session,) = read_all(READER, tmp_path)
     (subagent,) = session.subagents
-    assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
-        "ses_2",
-        "explore",
-        "look around",
-        "find it",
-    )
+    told = (subagent.id, subagent.type, subagent.description, subagent.prompt)
+    assert told == ("ses_2", "explore", "look around", "find it")
     assert session.usage == Usage(5, 6)
     assert session.prompt_count == 1
 

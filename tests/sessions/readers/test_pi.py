@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.pi import READER
 from debrief.sessions.sources import read_week, scan
 from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import write_records as write
 
 ID = "0d6f6d0e-0000-7000-8000-00000000a001"
 
@@ -55,12 +55,6 @@ def result(number: int, parent: int, text: str, failed: bool = False, **details:
             "isError": failed,
         },
     )
-
-
-def write(path: Path, *records: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 def read_one(folder: Path, *records: Any) -> Session:

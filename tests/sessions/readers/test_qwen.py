@@ -10,7 +10,7 @@ import pytest
 
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.qwen import READER
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
 
 
 def record(number: int, kind: str, **more: Any) -> dict[str, Any]:
@@ -78,14 +78,8 @@ def spent(number: int, prompt: int, thread: str, agent: str = "") -> dict[str, A
     )
 
 
-def write(path: Path, *records: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return path
-
-
 def read_one(folder: Path, *records: Any) -> Session:
-    write(folder / "chats" / "s.jsonl", *records)
+    write_records(folder / "chats" / "s.jsonl", *records)
     (session,) = read_all(READER, folder)
     return session
 
@@ -215,7 +209,7 @@ def test_calls_of_the_model_without_a_message_count_and_none_counts_twice(tmp_pa
 def test_a_subagent_has_a_transcript_beside_and_a_description(tmp_path: Path) -> None:
     side = {"agentId": "scout-c", "isSidechain": True, "model": None}
     agent = tmp_path / "subagents" / "s" / "agent-scout-c.jsonl"
-    write(
+    write_records(
         agent,
         user(1, "count", **side),
         answer(2, **side),

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.sessions.readers.content import write_records
+
 CHAT = "0b5c7a4e-1111-4222-8333-944445555666"
 CART = "/home/ann/shop/cart.py"
 START = 1_772_445_600_000
@@ -63,8 +65,5 @@ def write(folder: Path, *requests: Any, **more: Any) -> Path:
 
 
 def log(folder: Path, *entries: Any, first: Any = None) -> Path:
-    path = folder / "w" / "chatSessions" / f"{CHAT}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
     initial = {"kind": 0, "v": document() if first is None else first}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (initial, *entries)))
-    return path
+    return write_records(folder / "w" / "chatSessions" / f"{CHAT}.jsonl", initial, *entries)

@@ -196,10 +196,8 @@ def test_a_session_is_the_same_from_every_server(place: Place) -> None:
     assert session.turns == expected(place, chat).turns
     assert [turn.prompt for turn in session.turns] == ["Fix the cart.", "And test it."]
     found = [call for turn in session.turns for m in turn.messages for call in m.calls]
-    assert [(call.result, call.status) for call in found] == [
-        ("1 failed", "ok"),
-        ("1 failed", "failed"),
-    ]
+    told = [(call.result, call.status) for call in found]
+    assert told == [("1 failed", "ok"), ("1 failed", "failed")]
 
 
 def test_a_session_whose_id_stands_on_roots_alone_is_whole(place: Place) -> None:

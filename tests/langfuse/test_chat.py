@@ -99,10 +99,8 @@ def test_of_several_answers_the_first_counts() -> None:
 def test_a_tool_on_the_models_own_server_brings_its_result_along() -> None:
     item = {"type": "mcp_call", "id": "m1", "name": "search", "arguments": "{}", "output": "found"}
     (said,) = said_by([item])
-    assert (said.calls[0].name, said.results) == (
-        "search",
-        (ReportedResult("m1", "search", "found"),),
-    )
+    found = (said.calls[0].name, said.results)
+    assert found == ("search", (ReportedResult("m1", "search", "found"),))
     (failed,) = said_by([{**item, "output": None, "error": "away"}])
     assert failed.results == (ReportedResult("m1", "search", "away", "failed"),)
 

@@ -146,10 +146,8 @@ def test_a_subagents_transcript_is_filed_with_its_sessions(
 ) -> None:
     _, _, ids = carry_out(shop, home, "helped")
     filed = shop.root / ".debrief/sessions/retries/transcripts"
-    assert {path.relative_to(filed).as_posix() for path in filed.rglob("*.jsonl")} == {
-        f"{ids[0]}.jsonl",
-        f"{ids[0]}/subagents/agent-a1.jsonl",
-    }
+    found = {path.relative_to(filed).as_posix() for path in filed.rglob("*.jsonl")}
+    assert found == {f"{ids[0]}.jsonl", f"{ids[0]}/subagents/agent-a1.jsonl"}
 
 
 def test_a_session_in_another_folder_at_the_same_time_is_not_filed(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.model import Session, ToolCall, Turn
 from debrief.sessions.readers.base import Reader
 from debrief.sessions.readers.files import walk
 
@@ -31,3 +31,7 @@ def texts_of(session: Session) -> list[str]:
 
 def calls_of(session: Session) -> list[ToolCall]:
     return [call for turn in session.turns for each in turn.messages for call in each.calls]
+
+
+def deeds_of(turn: Turn) -> list[tuple[str, str]]:
+    return [(deed.kind, deed.text) for deed in turn.interventions]

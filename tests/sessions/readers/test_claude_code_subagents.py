@@ -36,13 +36,8 @@ def test_a_file_below_the_session_is_found_and_tied_to_its_call(tmp_path: Path) 
     (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     (agent,) = session.subagents
-    assert (agent.id, agent.type, agent.description, agent.place, agent.call_id) == (
-        "a1",
-        "Explore",
-        "Find it",
-        "file",
-        "t1",
-    )
+    found = (agent.id, agent.type, agent.description, agent.place, agent.call_id)
+    assert found == ("a1", "Explore", "Find it", "file", "t1")
     assert (agent.prompt, agent.messages[0].text) == ("Where is total()?", "In cart.py")
     assert session.prompt_count == 1
     assert (session.usage, session.api_calls) == (Usage(2, 3), 1)
@@ -85,10 +80,8 @@ def test_inline_sidechains_are_told_apart_by_their_chains(tmp_path: Path) -> Non
     log.last = main
     log.result("t1", "Found")
     session = log.read(tmp_path)
-    assert [(a.prompt, a.messages[0].text, a.place) for a in session.subagents] == [
-        ("Part 1", "Answer 1", "inline"),
-        ("Part 2", "Answer 2", "inline"),
-    ]
+    found = [(a.prompt, a.messages[0].text, a.place) for a in session.subagents]
+    assert found == [("Part 1", "Answer 1", "inline"), ("Part 2", "Answer 2", "inline")]
     assert (session.prompt_count, session.lines_added, session.api_calls) == (1, 2, 2)
     assert len(session.turns[0].messages) == 1
 
@@ -123,10 +116,8 @@ def test_subagents_whose_session_is_lost_are_one_session_without_turns(tmp_path:
     (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     assert (session.id, session.turns) == (SESSION, ())
-    assert [(agent.id, agent.place) for agent in session.subagents] == [
-        ("a1", "file"),
-        ("a2", "file"),
-    ]
+    found = [(agent.id, agent.place) for agent in session.subagents]
+    assert found == [("a1", "file"), ("a2", "file")]
 
 
 def test_a_subagents_file_that_cannot_be_read_does_not_cost_the_session(tmp_path: Path) -> None:

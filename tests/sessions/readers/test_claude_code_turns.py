@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sessions.readers.content import prompts_of
+from tests.sessions.readers.content import deeds_of, prompts_of
 from tests.sessions.scenario import Log
 
 NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -143,10 +143,8 @@ def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Pat
     log.user(NOTICE, timestamp=None)
     session = log.read(tmp_path)
     assert prompts_of(session) == ["Go"]
-    assert [at.isoformat().replace("+00:00", "Z") for at in session.notices or ()] == [
-        first["timestamp"],
-        second["timestamp"],
-    ]
+    found = [at.isoformat().replace("+00:00", "Z") for at in session.notices or ()]
+    assert found == [first["timestamp"], second["timestamp"]]
 
 
 REFUSAL = (
@@ -182,7 +180,7 @@ def test_a_rejected_call_is_an_intervention_with_its_words(
     log.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
     (turn,) = log.read(tmp_path).turns
     assert turn.messages[0].calls[0].status == "rejected"
-    assert [(i.kind, i.text) for i in turn.interventions] == [("rejection", words)]
+    assert deeds_of(turn) == [("rejection", words)]
 
 
 def test_interruptions_and_answers_to_questions_are_interventions(tmp_path: Path) -> None:
@@ -192,10 +190,7 @@ def test_interruptions_and_answers_to_questions_are_interventions(tmp_path: Path
     log.says("Going")
     log.user([{"type": "text", "text": "[Request interrupted by user]"}])
     (turn,) = log.read(tmp_path).turns
-    assert [(i.kind, i.text) for i in turn.interventions] == [
-        ("answer", "Which?: The second"),
-        ("interruption", ""),
-    ]
+    assert deeds_of(turn) == [("answer", "Which?: The second"), ("interruption", "")]
 
 
 def queued(log: Log, text: str) -> None:
@@ -208,10 +203,8 @@ def test_a_prompt_that_exists_only_in_the_queue_is_a_turn(tmp_path: Path) -> Non
     queued(log, "And the tests, please")
     log.says("Both done.")
     session = log.read(tmp_path)
-    assert [(turn.number, turn.origin, turn.prompt) for turn in session.turns] == [
-        (1, "prompt", "Go"),
-        (2, "queued", "And the tests, please"),
-    ]
+    found = [(turn.number, turn.origin, turn.prompt) for turn in session.turns]
+    assert found == [(1, "prompt", "Go"), (2, "queued", "And the tests, please")]
     assert session.turns[1].messages[0].text == "Both done."
 
 
@@ -272,7 +265,7 @@ def test_escape_on_a_running_call_interrupts_and_refuses_nothing(tmp_path: Path)
     log.user(notice, interruptedMessageId="m1")
     (turn,) = log.read(tmp_path).turns
     assert [call.status for call in turn.messages[0].calls] == ["failed", "failed"]
-    assert [(i.kind, i.text) for i in turn.interventions] == [("interruption", "")]
+    assert deeds_of(turn) == [("interruption", "")]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +284,7 @@ def test_why_a_call_did_not_run_is_what_the_program_says(
     refused(log, "c1", **said)
     (turn,) = log.read(tmp_path).turns
     assert turn.messages[0].calls[0].status == status
-    assert [(i.kind, i.text) for i in turn.interventions] == deeds
+    assert deeds_of(turn) == deeds
 
 
 def test_a_slash_command_has_the_text_that_the_model_was_given_for_it(tmp_path: Path) -> None:

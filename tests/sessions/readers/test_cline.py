@@ -10,7 +10,7 @@ import pytest
 
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.cline import READER
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, read_all, texts_of
 
 START = 1_772_445_600_000
 ID = "1772445600000_abcde"
@@ -106,11 +106,8 @@ def test_words_stand_in_an_envelope_and_what_the_program_says_is_no_prompt(tmp_p
         answer(6),
         user(7, "plain", {"type": "image", "data": ""}),
     )
-    assert [(turn.prompt, turn.expansion, turn.images) for turn in session.turns] == [
-        ("do it", "", 0),
-        ("/team", "spawn a team: count", 0),
-        ("plain", "", 1),
-    ]
+    found = [(turn.prompt, turn.expansion, turn.images) for turn in session.turns]
+    assert found == [("do it", "", 0), ("/team", "spawn a team: count", 0), ("plain", "", 1)]
     assert len(session.notices or ()) == 1
 
 
@@ -231,10 +228,9 @@ def test_a_task_is_what_the_model_was_sent_word_for_word(tmp_path: Path) -> None
     )
     first, second = session.turns
     assert (first.prompt, second.prompt) == ("add it", "now test it")
-    assert [(deed.kind, deed.text) for deed in first.interventions] == [("answer", "so")]
-    assert [(call.status, call.exit_code, call.added, call.removed) for call in calls_of(session)][
-        :2
-    ] == [("ok", None, 2, 1), ("failed", 2, 0, 0)]
+    assert deeds_of(first) == [("answer", "so")]
+    found = [(call.status, call.exit_code, call.added, call.removed) for call in calls_of(session)]
+    assert found[:2] == [("ok", None, 2, 1), ("failed", 2, 0, 0)]
     assert (session.id, session.tool, session.cwd) == (TASK, "cline-vscode", "/w/shop")
     assert (session.base_commit, session.models) == ("0123456789" * 4, ("m",))
     assert session.usage == Usage(20, 8, 0, 12)
@@ -288,9 +284,7 @@ def test_a_refusal_in_a_task_keeps_the_persons_words(tmp_path: Path) -> None:
         said(f"{refusal}<feedback>\nleave it\n</feedback>", 2),
     )
     assert [call.status for call in calls_of(session)] == ["rejected"]
-    assert [(deed.kind, deed.text) for deed in session.turns[0].interventions] == [
-        ("rejection", "leave it")
-    ]
+    assert deeds_of(session.turns[0]) == [("rejection", "leave it")]
 
 
 def test_words_that_open_elements_and_close_none_are_read_in_linear_time(tmp_path: Path) -> None:

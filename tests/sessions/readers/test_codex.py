@@ -25,7 +25,7 @@ from tests.sessions.readers.codex_scenario import (
     said,
     write,
 )
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, read_all, texts_of
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,7 @@ def test_a_review_is_a_slash_command_and_its_own_prompt_is_nobodys(tmp_path: Pat
     )
     assert prompts_of(session) == ["write it", "fix the findings"]
     assert session.slash_commands == 1
-    assert [(each.kind, each.text) for each in session.turns[0].interventions] == [
-        ("slash_command", "/review current changes")
-    ]
+    assert deeds_of(session.turns[0]) == [("slash_command", "/review current changes")]
 
 
 @given(
@@ -213,12 +211,8 @@ def test_a_spawned_agents_rollout_belongs_to_the_session_that_spawned_it(tmp_pat
     )
     (session,) = read_all(READER, tmp_path)
     (subagent,) = session.subagents
-    assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
-        "kid",
-        "worker",
-        "Nash",
-        "do this part",
-    )
+    found = (subagent.id, subagent.type, subagent.description, subagent.prompt)
+    assert found == ("kid", "worker", "Nash", "do this part")
     assert prompts_of(session) == ["go"]
     assert session.usage == Usage(9, 4)
 

@@ -31,7 +31,7 @@ from tests.sessions.readers.codex_scenario import (
     write,
     wrote,
 )
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, read_all, texts_of
 
 REPEATED = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+x\n+y\n*** End Patch"
 DIFF = {"/shop/a.py": {"type": "update", "unified_diff": "@@ -1,1 +1,2 @@\n x\n+y\n"}}
@@ -186,9 +186,7 @@ def test_a_goal_is_the_persons_and_going_on_with_it_is_not(tmp_path: Path) -> No
         event(8, "thread_goal_updated", goal={"objective": "all blue"}),
     )
     (turn,) = session.turns
-    assert [(each.kind, each.text) for each in turn.interventions] == [
-        ("slash_command", "/goal all green")
-    ]
+    assert deeds_of(turn) == [("slash_command", "/goal all green")]
     assert (texts_of(session), len(session.notices or ())) == (["ok", "on it"], 1)
     assert session.problems == ()
 
@@ -234,11 +232,8 @@ def test_ids_that_were_masked_to_one_word_lose_no_call_and_no_token(tmp_path: Pa
         folder = tmp_path / name
         folder.mkdir()
         session = read_turn(folder, *rounds[0], *rounds[1], *rounds[2])
-        assert [(call.exit_code, call.result) for call in calls_of(session)] == [
-            (0, "Output:\n2"),
-            (1, "Output:\n4"),
-            (1, "Output:\n6"),
-        ]
+        found = [(call.exit_code, call.result) for call in calls_of(session)]
+        assert found == [(0, "Output:\n2"), (1, "Output:\n4"), (1, "Output:\n6")]
         assert (session.usage, session.api_calls) == (Usage(300, 6), 3)
 
 
@@ -337,11 +332,8 @@ def test_a_thread_that_was_taken_back_and_went_on_in_another_file_is_one_session
     again = [*prompted(11, "three"), *agent(12, "c"), *spent(12, (230, 0, 0, 40), (130, 0, 0, 30))]
     later = write(tmp_path, numbered([page(cut), *again], cut), name=f"rollout-{ID}_{OTHER}")
     (session,) = read_all(READER, tmp_path)
-    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
-        ("one", False),
-        ("two", True),
-        ("three", False),
-    ]
+    found = [(turn.prompt, turn.rewound) for turn in session.turns]
+    assert found == [("one", False), ("two", True), ("three", False)]
     assert (session.usage, session.reported_usage) == (Usage(350, 60), Usage(350, 60))
     assert [Path(each.path) for each in session.transcripts][1:] == [later]
 

@@ -13,7 +13,7 @@ from debrief.sessions.readers.copilot import READER
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.vscode import STREAMS
 from debrief.sessions.sources import scan
-from tests.sessions.readers.content import calls_of, prompts_of, write_records
+from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, write_records
 
 
 class Stream:
@@ -94,10 +94,8 @@ def test_records_of_calls_come_before_what_the_shutdown_tells(tmp_path: Path) ->
         stream.add("session.usage_record", usage=usage).say(f"{number}", outputTokens=number)
     told = metrics(inputTokens=300, outputTokens=3, cacheReadTokens=120)
     session = stream.add("session.shutdown", modelMetrics=told).read(tmp_path)
-    assert [message.usage for message in session.turns[0].messages] == [
-        Usage(40, 1, 0, 60),
-        Usage(140, 2, 0, 60),
-    ]
+    found = [message.usage for message in session.turns[0].messages]
+    assert found == [Usage(40, 1, 0, 60), Usage(140, 2, 0, 60)]
     assert session.usage == session.reported_usage == Usage(180, 3, 0, 120)
     assert session.problems == ()
     stream.add("session.shutdown", modelMetrics=metrics(inputTokens=900, outputTokens=9))
@@ -182,9 +180,7 @@ def test_a_permission_that_the_person_denied_is_a_rejection_with_their_words(
     stream.add("tool.execution_complete", toolCallId="c-bash", success=False, error={})
     session = stream.read(tmp_path)
     assert [call.status for call in calls_of(session)] == ["rejected"]
-    assert [(each.kind, each.text) for each in session.turns[0].interventions] == [
-        ("rejection", "not that folder")
-    ]
+    assert deeds_of(session.turns[0]) == [("rejection", "not that folder")]
 
 
 def test_questions_interruptions_and_compactions_are_noted(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ import pytest
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.droid import READER
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
+from tests.sessions.readers.content import (
+    calls_of,
+    deeds_of,
+    prompts_of,
+    read_all,
+    texts_of,
+    write_records,
+)
 
 START = {
     "type": "session_start",
@@ -116,9 +123,7 @@ def test_words_beside_a_tool_result_are_a_remark_and_begin_no_turn(tmp_path: Pat
         message(3, "user", [result("c1", "x = 1"), text("that is the wrong file")]),
     )
     (turn,) = session.turns
-    assert [(each.kind, each.text) for each in turn.interventions] == [
-        ("remark", "that is the wrong file")
-    ]
+    assert deeds_of(turn) == [("remark", "that is the wrong file")]
 
 
 @pytest.mark.parametrize(

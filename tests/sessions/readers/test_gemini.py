@@ -124,11 +124,8 @@ def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:
     path = write_records(tmp_path / "session-1.jsonl", *records)
     path.write_text(path.read_text() + '{"id": "m7", "ty')
     (session,) = read_all(READER, tmp_path)
-    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
-        ("one", False),
-        ("wrong way", True),
-        ("right way", False),
-    ]
+    found = [(turn.prompt, turn.rewound) for turn in session.turns]
+    assert found == [("one", False), ("wrong way", True), ("right way", False)]
     assert texts_of(session) == ["final", "gone wrong", "good"]
     assert session.title == "Counting"
     assert [each.line for each in session.problems] == [11]

@@ -11,7 +11,14 @@ import pytest
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.kimi import READER
 from debrief.sessions.sources import read_week, scan
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
+from tests.sessions.readers.content import (
+    calls_of,
+    deeds_of,
+    prompts_of,
+    read_all,
+    texts_of,
+    write_records,
+)
 
 START = 1_772_445_600_000
 HEADER = {"type": "metadata", "protocol_version": "1.5", "created_at": START}
@@ -66,10 +73,8 @@ def test_each_step_is_a_message_with_its_own_tokens(tmp_path: Path) -> None:
     failed = [loop(3, "step.begin", uuid="s3"), event(3, "llm.request", kind="loop", model="m")]
     session = read_one(tmp_path, prompt(1, "go"), *step(2, tokens=5), *failed, *step(4, tokens=7))
     (turn,) = session.turns
-    assert [(each.id, each.model, each.text) for each in turn.messages] == [
-        ("s2", "m", "answer 2"),
-        ("s4", "m", "answer 4"),
-    ]
+    found = [(each.id, each.model, each.text) for each in turn.messages]
+    assert found == [("s2", "m", "answer 2"), ("s4", "m", "answer 4")]
     assert [each.usage for each in turn.messages] == [Usage(5, 2, 4, 3), Usage(7, 2, 4, 3)]
     assert (session.id, session.started.timestamp()) == ("session_1", START / 1000)
 
@@ -145,9 +150,7 @@ def test_only_the_persons_own_words_begin_a_turn(tmp_path: Path) -> None:
     )
     assert prompts_of(session) == ["one", "/skill:tidy all"]
     assert session.turns[1].expansion == "Tidy: all."
-    assert [(deed.kind, deed.text) for deed in session.turns[0].interventions] == [
-        ("remark", "softly")
-    ]
+    assert deeds_of(session.turns[0]) == [("remark", "softly")]
     assert len(session.notices or ()) == 2
 
 
@@ -187,15 +190,10 @@ def test_refusals_interruptions_and_turns_taken_back_are_the_persons(tmp_path: P
         event(8, "context.undo", count=1),
         prompt(9, "three"),
     )
-    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
-        ("one", False),
-        ("two", True),
-        ("three", False),
-    ]
-    assert [(deed.kind, deed.text) for deed in session.turns[0].interventions] == [
-        ("rejection", "use pytest"),
-        ("interruption", ""),
-    ]
+    found = [(turn.prompt, turn.rewound) for turn in session.turns]
+    assert found == [("one", False), ("two", True), ("three", False)]
+    deeds = [("rejection", "use pytest"), ("interruption", "")]
+    assert deeds_of(session.turns[0]) == deeds
     assert [each.status for each in calls_of(session)] == ["rejected"]
 
 

@@ -81,10 +81,8 @@ def test_a_session_is_read_with_its_subagent_its_tokens_and_its_growth(
     assert agent.messages[-1].text == "It says x"
     assert agent.call_id == calls_of(session)[0].id
     statuses = [(call.name, call.status, call.exit_code) for call in calls_of(session)]
-    assert statuses[:2] == [
-        ("task" if make is first else "subagent", "ok", None),
-        ("edit", "ok", None),
-    ]
+    found = statuses[:2]
+    assert found == [("task" if make is first else "subagent", "ok", None), ("edit", "ok", None)]
     assert statuses[2] == ("bash" if make is first else "shell", "failed", 1)
     assert session.problems == ()
     assert session.usage == times_of(ANSWER, 4 if make is first else 5)

@@ -10,7 +10,14 @@ import pytest
 
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.qwen import READER
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
+from tests.sessions.readers.content import (
+    calls_of,
+    deeds_of,
+    prompts_of,
+    read_all,
+    texts_of,
+    write_records,
+)
 
 
 def record(number: int, kind: str, **more: Any) -> dict[str, Any]:
@@ -97,9 +104,7 @@ def test_only_the_persons_own_words_begin_a_turn(tmp_path: Path) -> None:
         user(8, "and then?"),
     )
     assert prompts_of(session) == ["go", "and then?"]
-    assert [(deed.kind, deed.text) for deed in session.turns[0].interventions] == [
-        ("remark", "wait")
-    ]
+    assert deeds_of(session.turns[0]) == [("remark", "wait")]
     assert len(session.notices or ()) == 2
     assert (session.branch, session.tool_version, session.task) == ("main", "0.24.4", "shop")
 
@@ -114,10 +119,8 @@ def test_a_commands_text_is_kept_beside_what_was_typed(tmp_path: Path) -> None:
         system(5, "slash_command", phase="invocation", rawCommand="/about", sentToModel=False),
         user(6, "expanded", systemPayload={"displayText": "typed"}),
     )
-    assert [(turn.prompt, turn.expansion) for turn in session.turns] == [
-        ("/greet all", "Greet all of them."),
-        ("typed", "expanded"),
-    ]
+    found = [(turn.prompt, turn.expansion) for turn in session.turns]
+    assert found == [("/greet all", "Greet all of them."), ("typed", "expanded")]
     assert [deed.text for deed in session.turns[0].interventions] == ["/about"]
     assert session.slash_commands == 1
 
@@ -182,7 +185,7 @@ def test_a_refusal_is_told_from_a_cancellation(
         result(3, response, status="cancelled"),
     )
     assert [each.status for each in calls_of(session)] == [status]
-    assert [(each.kind, each.text) for each in session.turns[0].interventions] == [(deed, "")]
+    assert deeds_of(session.turns[0]) == [(deed, "")]
 
 
 def test_calls_of_the_model_without_a_message_count_and_none_counts_twice(tmp_path: Path) -> None:
@@ -199,10 +202,8 @@ def test_calls_of_the_model_without_a_message_count_and_none_counts_twice(tmp_pa
     )
     assert session.usage == Usage(29 + 6 + 69, 6, 0, 3)
     assert session.reported_usage == session.usage
-    assert [(turn.compacted, turn.messages[0].summary) for turn in session.turns] == [
-        (False, ""),
-        (True, "They went."),
-    ]
+    found = [(turn.compacted, turn.messages[0].summary) for turn in session.turns]
+    assert found == [(False, ""), (True, "They went.")]
     assert [each.usage.input for turn in session.turns for each in turn.messages] == [29, 69]
 
 
@@ -268,11 +269,8 @@ def test_records_that_the_person_went_back_before_are_taken_back(tmp_path: Path)
         user(6, "right way"),
         answer(7),
     )
-    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
-        ("one", False),
-        ("wrong way", True),
-        ("right way", False),
-    ]
+    found = [(turn.prompt, turn.rewound) for turn in session.turns]
+    assert found == [("one", False), ("wrong way", True), ("right way", False)]
 
 
 def test_a_chain_that_breaks_off_takes_nothing_back(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Agreement: whether judges, dimensions and rubrics say what people say."""
 
 from itertools import islice
-from operator import attrgetter
 
 import dagster as dg
 from pydantic import Field
@@ -9,11 +8,12 @@ from pydantic import Field
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, page_address, preview
+from assets.presentation import listed, markdown
 from assets.rubrics import rubric_evaluations
-from assets.weekly import KINDS, OWNERS
+from assets.weekly import StageRun, check, stage
 from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
+from debrief.lake import Lake
 from debrief.markdown import plain
 from debrief.outcomes.gathering import outcomes_beside
 from debrief.outcomes.store import put_labels
@@ -28,12 +28,9 @@ from debrief.rubrics.agreement_report import (
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-from resources.services import EvaluatorResource, LangfuseResource
-from resources.storage import LakeResource
+from debrief.view import links
 
 PAGE = "reports/judge_agreement.md"
-_MEASURED = attrgetter("kind", "name", "judged_by", "kappa", "ac1", "labelled")
-_UNMATCHED = attrgetter("label.session_id", "label.name", "label.place", "reason", "similar_to")
 
 
 class Probing(dg.Config):
@@ -50,39 +47,33 @@ class Probing(dg.Config):
     )
 
 
-@dg.asset(
+@stage(
     group_name="reports",
     code_version=versions.AGREEMENT,
-    owners=OWNERS,
-    kinds=KINDS,
     deps=[all_of(judge_evaluations), all_of(session_scores), all_of(rubric_evaluations)],
-    description=(
-        "How judges, dimensions and rubrics agree with people: Cohen's kappa, Gwet's AC1, base "
-        "rates, and the rate of good sessions corrected for the judge's mistakes. What labels "
-        "make of scores, whether they go by length, order or the judge's own kind of model, and "
-        "where two models differ. Labels come "
-        "from Langfuse annotations, `human_feedback.md` files and CSV files (`DEBRIEF_LABELS`), "
-        "and are kept beside what attributions and rewards by the transcripts say of success. "
-        "It fails when there are labels and none matches a session."
-    ),
 )
 def judge_agreement(
-    context: dg.AssetExecutionContext,
-    config: Probing,
-    lake: LakeResource,
-    langfuse: LangfuseResource,
-    evaluator: EvaluatorResource,
+    context: dg.AssetExecutionContext, config: Probing
 ) -> dg.MaterializeResult[None]:
-    """Compare people's labels with what was judged."""
-    tables = lake.open()
+    """How judges, dimensions and rubrics agree with people: Cohen's kappa, Gwet's AC1, base rates,
+    and the rate of good sessions corrected for the judge's mistakes.
+
+    What labels make of scores, whether they go by length, order or the judge's own kind of model,
+    and where two models differ. Labels come from Langfuse annotations, `human_feedback.md` files
+    and CSV files (`DEBRIEF_LABELS`), and are kept beside what attributions and rewards by the
+    transcripts say of success. It fails when there are labels and none matches a session.
+    """
+    run = StageRun(context)
+    tables = run.lake
     if config.sessions and tables.partitions("raw_sessions"):
-        by = evaluator.open(context.run)
+        by = run.evaluators
         week = tables.partitions("raw_sessions")[-1]
         sessions = islice(tables.read("raw_sessions", week, Session), config.sessions)
         if isinstance(by.change_judge, DspyJudge) and not by.dry_run:
             probed = order_probes(sessions, by.judges, by.change_judge)
             tables.write(ORDER_PROBES, ALL, probed, OrderProbe)
-    labels = read_labels(load_settings(), langfuse.open(), evaluator.repository_folder())
+    repository = context.resources.evaluator.repository_folder()
+    labels = read_labels(load_settings(), run.langfuse.open(), repository)
     put_labels(tables, outcomes_beside(tables))
     try:
         agreement = store_agreement(tables, labels)
@@ -95,40 +86,34 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
-            "shown_at": dg.MetadataValue.url(page_address("/labels/next")),
+            "shown_at": dg.MetadataValue.url(links.address("/labels/next")),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),
-            "unmatched_labels": preview(
-                ("session", "name", "where", "reason", "looks like"),
-                [*map(_UNMATCHED, agreement.unmatched)],
+            "unmatched_labels": listed(
+                agreement.unmatched,
+                *("session=label.session_id", "name=label.name", "where=label.place"),
+                *("reason", "looks like=similar_to"),
             ),
             "not_read": len(agreement.problems),
         }
     )
 
 
-@dg.asset_check(
-    asset=judge_agreement,
-    description=(
-        "Judges and dimensions agree with people at least as far as DEBRIEF_MIN_AGREEMENT asks; "
-        "passes when nothing is asked. While it fails, no training set is written."
-    ),
-)
-def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
-    """Look at the stored rows."""
-    tables = lake.open()
+@check(judge_agreement)
+def agreement_suffices(lake: Lake, _keys: list[str]) -> dg.AssetCheckResult:
+    """Judges and dimensions agree with people at least as far as DEBRIEF_MIN_AGREEMENT asks; passes
+    when nothing is asked. While it fails, no training set is written."""
     minimum = load_settings().min_agreement
-    shortfall = agreement_shortfall(tables, minimum)
+    shortfall = agreement_shortfall(lake, minimum)
     return dg.AssetCheckResult(
         passed=not shortfall,
-        severity=dg.AssetCheckSeverity.ERROR,
         metadata={
             "asked_for": f"nothing ({MINIMUM} is not set)" if minimum is None else minimum,
             "shortfall": shortfall or "none",
-            "kappa": preview(
-                ("what", "name", "by", "kappa", "AC1", "labelled"),
-                [*map(_MEASURED, tables.read(AGREEMENT, ALL, AgreementRow))],
+            "kappa": listed(
+                list(lake.read(AGREEMENT, ALL, AgreementRow)),
+                *("what=kind", "name", "by=judged_by", "kappa", "AC1=ac1", "labelled"),
             ),
         },
     )

@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets import versions
 from assets.partitions import add_pairs
-from assets.presentation import PREVIEW_ROWS, preview, session_links
+from assets.presentation import PREVIEW_ROWS, listed, preview, session_links
 from assets.sessions import raw_sessions, session_metadata
 from assets.weekly import (
     COUNT,
@@ -17,7 +17,7 @@ from assets.weekly import (
     Metadata,
     Row,
     StageRun,
-    checked_weeks,
+    check,
     upstream,
     weekly_asset,
     weekly_stage,
@@ -33,13 +33,12 @@ from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
-from debrief.scoring.dimensions import problems_of
+from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
 from debrief.summary import first_reason
 from debrief.training.selection import observed_pairs
-from resources.storage import LakeResource
 
 LANGFUSE_POOL = "langfuse"
 """Of what writes to the server: a limit on it holds over all runs of an instance."""
@@ -111,44 +110,36 @@ def evaluation_stage(
 
 
 def score_check(
-    name: str,
-    asset: dg.AssetsDefinition,
-    row_type: type[Row],
-    problem: Callable[[Row], str],
-    *,
-    description: str,
-) -> dg.AssetChecksDefinition:
-    """Return a check that no row of a run's weeks has a problem, and that none failed.
+    asset: dg.AssetsDefinition, row_type: type[Row]
+) -> Callable[[Callable[[Row], str]], dg.AssetChecksDefinition]:
+    """Return a decorator for a check that no row of a run's weeks has a problem, and none failed.
+
+    What it decorates says what is wrong with a row; empty when nothing is.
 
     Args:
-        name: of the check.
         asset: whose table is read.
         row_type: its rows, with ``session_id``, ``status`` and ``failure``.
-        problem: says what is wrong with a row; empty when nothing is.
-        description: of the check.
     """
-    table = asset.key.to_user_string()
 
-    @dg.asset_check(
-        name=name, asset=asset, description=description, required_resource_keys={"lake"}
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        lake: Lake = context.resources.lake.open()
-        weeks = checked_weeks(context, lake, table)
-        rows: list[Any] = list(lake.rows(table, row_type, weeks))
-        outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
-        failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
-        return dg.AssetCheckResult(
-            passed=not outside and not failed,
-            severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
-            metadata={
-                "rows": len(rows),
-                "outside": preview(("session", "problem"), outside),
-                "failed": preview(("session", "reason"), failed),
-            },
-        )
+    def decorate(problem: Callable[[Row], str]) -> dg.AssetChecksDefinition:
+        def look(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+            rows: list[Any] = list(lake.rows(asset.key.to_user_string(), row_type, weeks))
+            outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
+            failed = [row for row in rows if row.status == "failed"]
+            return dg.AssetCheckResult(
+                passed=not outside and not failed,
+                severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
+                metadata={
+                    "rows": len(rows),
+                    "outside": preview(("session", "problem"), outside),
+                    "failed": listed(failed, "session=session_id", "reason=failure"),
+                },
+            )
 
-    return check
+        look.__name__, look.__doc__ = problem.__name__, problem.__doc__
+        return check(asset)(look)
+
+    return decorate
 
 
 def _judge(
@@ -176,14 +167,14 @@ def _judge(
     group_name="judging",
     code_version=versions.JUDGING,
     deps=[raw_sessions, session_metadata],
-    description=(
-        "What each judge of `judges/` says of each session's change: a score from 0 to 1 with "
-        "feedback, who judged, tokens and cost. A session that failed is a row with its reason "
-        "and is tried again by the next run; what was judged is not judged again."
-    ),
 )
 def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation]) -> Metadata:
-    """Judge a week's sessions, and make the pairs that show up partitions."""
+    """What each judge of `judges/` says of each session's change: a score from 0 to 1 with
+    feedback, who judged, tokens and cost.
+
+    A session that failed is a row with its reason and is tried again by the next run; what was
+    judged is not judged again.
+    """
     add_pairs(run.context.instance, observed_pairs(run.lake, [week]))
     fingerprint = run.evaluators.eval_fingerprint
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
@@ -208,15 +199,10 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     }
 
 
-judge_scores_within_range = score_check(
-    "judge_scores_within_range",
-    judge_evaluations,
-    JudgeEvaluation,
-    lambda row: (
-        f"{row.judge}: {row.score}" if row.score is not None and not 0 <= row.score <= 1 else ""
-    ),
-    description="Every judge gave a score in 0…1.",
-)
+@score_check(judge_evaluations, JudgeEvaluation)
+def judge_scores_within_range(row: JudgeEvaluation) -> str:
+    """Every judge gave a score in 0…1."""
+    return "" if row.score is None or 0 <= row.score <= 1 else f"{row.judge}: {row.score}"
 
 
 @evaluation_stage(
@@ -235,15 +221,15 @@ judge_scores_within_range = score_check(
     group_name="scoring",
     code_version=versions.SCORING,
     deps=[raw_sessions],
-    description=(
-        "Six dimensions and `overall_quality` for each session, each with a rationale that names "
-        "its evidence by turn. A session too long for one call is cut into chunks by tokens, "
-        "none over budget, and put together again. Beside them the two computed efficiencies: "
-        "lasting lines per 1,000 tokens and per human turn."
-    ),
 )
 def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
-    """Score a week's sessions."""
+    """Six dimensions and `overall_quality` for each session, each with a rationale that names its
+    evidence by turn.
+
+    A session too long for one call is cut into chunks by tokens, none over budget, and put
+    together again. Beside them the two computed efficiencies: lasting lines per 1,000 tokens and
+    per human turn.
+    """
     fingerprint = run.evaluators.scoring_fingerprint
     current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
     scores = [row.overall_quality for row in current if row.overall_quality is not None]
@@ -282,13 +268,10 @@ def _line(row: SessionScores) -> tuple[object, ...]:
     return (row.overall_quality, reason, *values)
 
 
-session_scores_within_range = score_check(
-    "session_scores_within_range",
-    session_scores,
-    SessionScores,
-    lambda row: "; ".join(problems_of(row)),
-    description="Every score is within its range and every category one of its dimension's.",
-)
+@score_check(session_scores, SessionScores)
+def session_scores_within_range(row: SessionScores) -> str:
+    """Every score is within its range and every category one of its dimension's."""
+    return problem_of(row)
 
 
 @weekly_asset(
@@ -296,15 +279,14 @@ session_scores_within_range = score_check(
     code_version=versions.LANGFUSE,
     pool=LANGFUSE_POOL,
     deps=[session_scores],
-    description=(
-        "Receipts: which scores, and labels given here, were written to the Langfuse sessions they "
-        "belong to, and read back; once a day the server is asked whether it still has them. One "
-        "score for each session and name, updated in place. Without a configured server it says "
-        "so and writes nothing."
-    ),
 )
 def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
-    """Send a week's scores."""
+    """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
+    belong to, and read back; once a day the server is asked whether it still has them.
+
+    One score for each session and name, updated in place. Without a configured server it says so
+    and writes nothing.
+    """
     lake = run.lake
     if lake.stamp("session_scores", week) is None:
         return None
@@ -337,9 +319,8 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
         "failed": failed,
         "of_sessions_that_the_server_does_not_have": count["kept"],
         "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
-        "receipts": preview(
-            ("session", "score", "value", "status", "reason"),
-            [(r.session_id, r.name, r.value, r.status, r.reason) for r in receipts],
+        "receipts": listed(
+            receipts, "session=session_id", "score=name", "value", "status", "reason"
         ),
         "summary": f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
         + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
@@ -347,24 +328,11 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     }
 
 
-@dg.asset_check(
-    asset=langfuse_scores,
-    description=(
-        "Every score that the server should have was read back from it. If not, the run fails, "
-        "after everything else was done; the next one tries again."
-    ),
-)
-def scores_are_written(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Look at the receipts of the run's weeks.
-
-    Raises:
-        LangfuseError: one is missing.
-    """
-    tables = lake.open()
-    weeks = checked_weeks(context, tables, "langfuse_scores")
-    receipts = list(tables.rows("langfuse_scores", ScoreReceipt, weeks))
+@check(langfuse_scores)
+def scores_are_written(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """Every score that the server should have was read back from it. If not, the run fails, after
+    everything else was done; the next one tries again."""
+    receipts = list(lake.rows("langfuse_scores", ScoreReceipt, weeks))
     missing = [receipt for receipt in receipts if receipt.is_missing]
     if missing:
         ((reason, _),) = Counter(receipt.reason for receipt in missing).most_common(1)

@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any
 
 import dagster as dg
@@ -11,7 +12,6 @@ import dagster as dg
 from debrief.lake import Lake
 from debrief.markdown import plain, shorten
 from debrief.markdown import table as markdown_table
-from debrief.settings import load_settings
 from debrief.summary import titles_of
 from debrief.view import links
 
@@ -52,9 +52,19 @@ def markdown(text: str) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(text.ljust(_IN_A_WINDOW) if _is_wide(text) else text)
 
 
-def page_address(path: str) -> str:
-    """Return the address of a page of ``debrief view``, by its path."""
-    return load_settings().view_url.rstrip("/") + path
+def listed(
+    rows: Sequence[Any], *columns: str, limit: int = PREVIEW_ROWS
+) -> dg.MarkdownMetadataValue:
+    """Return a preview of attributes of rows.
+
+    Args:
+        rows: of one type.
+        columns: two at least, each an attribute or ``heading=attribute``.
+        limit: how many rows are shown.
+    """
+    headings = [column.partition("=")[0] for column in columns]
+    read = attrgetter(*(column.rpartition("=")[2] for column in columns))
+    return preview(headings, [*map(read, rows)], limit)
 
 
 class Link(str):
@@ -65,7 +75,7 @@ class Link(str):
 
 def session_links(lake: Lake, week: str, ids: Collection[str]) -> dict[str, Link]:
     """Return a link to the page of each session, where all of its texts are, under its title."""
-    pages, titles = page_address(""), titles_of(lake, week, ids)
+    pages, titles = links.address(""), titles_of(lake, week, ids)
     found = {}
     for each in ids:
         words = plain(shorten(titles.get(each) or _UUID.sub(r"\1", each), _TITLE))

@@ -10,21 +10,11 @@ from msgspec.structs import replace
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, page_address, picture
+from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import session_metadata
 from assets.training import FOLLOWS
-from assets.weekly import (
-    COUNT,
-    KINDS,
-    OWNERS,
-    RESOURCES,
-    Metadata,
-    StageRun,
-    fill,
-    upstream,
-    weekly_asset,
-)
+from assets.weekly import COUNT, Metadata, StageRun, fill, stage, upstream, weekly_asset
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.scoring.model import SessionScores
@@ -107,23 +97,19 @@ FORM = "3"
 PAGE = "reports/fingerprint_leaderboard.md"
 
 
-@dg.asset(
+@stage(
     group_name="reports",
     code_version=versions.LEADERBOARD,
     automation_condition=FOLLOWS,
-    owners=OWNERS,
-    kinds=KINDS,
-    required_resource_keys=RESOURCES,
     deps=[all_of(session_scores), all_of(judge_evaluations), all_of(session_metadata)],
-    description=(
-        "Prompt fingerprint by tool and model: how many sessions, mean and 95 % interval of "
-        "overall quality, judges and efficiencies. Only what is comparable is compared: each set "
-        "of judges and scorer is a group of its own. And when the weekly mean moved: how much of "
-        "it came with other prompts, models, judges or tasks."
-    ),
 )
 def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Compare prompts, tools and models."""
+    """Prompt fingerprint by tool and model: how many sessions, mean and 95 % interval of overall
+    quality, judges and efficiencies.
+
+    Only what is comparable is compared: each set of judges and scorer is a group of its own. And
+    when the weekly mean moved: how much of it came with other prompts, models, judges or tasks.
+    """
     run = StageRun(context)
     lake = run.lake
     weeks = lake.partitions("session_scores")
@@ -156,7 +142,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
-            "shown_at": dg.MetadataValue.url(page_address("/prompts")),
+            "shown_at": dg.MetadataValue.url(links.address("/prompts")),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -179,20 +165,17 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     group_name="reports",
     code_version=versions.WEEKLY_REPORT,
     deps=[
-        judge_evaluations,
-        session_scores,
-        rubric_evaluations,
-        rubrics,
+        *(judge_evaluations, session_scores, rubric_evaluations, rubrics),
         fingerprint_leaderboard,
     ],
-    description=(
-        "One page a week: what the run did, what it cost, what failed and why, and what changed "
-        "since the week before. Also `reports/<week>.md` in the lake. A run that did nothing new "
-        "leaves the page of the one that did."
-    ),
 )
 def weekly_report(run: StageRun, week: str) -> Metadata | None:
-    """Write a week's page; send the headline of the run's last week."""
+    """One page a week: what the run did, what it cost, what failed and why, and what changed since
+    the week before.
+
+    Also `reports/<week>.md` in the lake. A run that did nothing new leaves the page of the one
+    that did. The headline of the run's last week is sent where messages go.
+    """
     lake = run.lake
     if lake.stamp("raw_sessions", week) is None:
         return None
@@ -200,7 +183,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     names_in = run.once("names", lambda: cache(fingerprint_names))
     report = report_of(lake, week, done, names_in)
     stored = lake.read_bytes(report_path(week))
-    link = page_address(links.page_path("weeks", week))
+    link = links.address(links.page_path("weeks", week))
     page = page_of(report, link)
     if stored is not None and not report.did_something:
         page = stored.decode()

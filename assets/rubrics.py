@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 import dagster as dg
@@ -12,18 +11,16 @@ from pydantic import Field
 from assets import versions
 from assets.evaluations import evaluation_stage, score_check, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, page_address, preview
+from assets.presentation import listed, markdown, preview
 from assets.sessions import raw_sessions
 from assets.weekly import (
-    KINDS,
     MODEL_POOL,
-    OWNERS,
-    RESOURCES,
     Filled,
     Metadata,
     StageRun,
-    checked_weeks,
+    check,
     fill,
+    stage,
     upstream,
     weekly_stage,
 )
@@ -68,7 +65,7 @@ from debrief.rubrics.trial import (
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
-from resources.storage import LakeResource
+from debrief.view import links
 
 
 def _rows(
@@ -149,16 +146,15 @@ def _of_miner(run: StageRun, table: str, row_type: type[Row], *weeks: str) -> li
     group_name="rubrics",
     code_version=versions.MINING,
     deps=[raw_sessions, session_scores],
-    description=(
-        "What sets the week's best sessions apart from its worst, for each score name: candidates "
-        "for rubrics, with evidence that was found in the sessions quoted. Every other week is set "
-        "aside for trials; every other session while there are few. A small week is ranked "
-        "together with the three before it. What was looked at and dropped is listed as well, and "
-        "which sessions could not be mined: the next run tries them again."
-    ),
 )
 def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric]) -> Metadata:
-    """Mine a week."""
+    """What sets the week's best sessions apart from its worst, for each score name: candidates for
+    rubrics, with evidence that was found in the sessions quoted.
+
+    Every other week is set aside for trials; every other session while there are few. A small week
+    is ranked together with the three before it. What was looked at and dropped is listed as well,
+    and which sessions could not be mined: the next run tries them again.
+    """
     dropped = _of_miner(run, DROPPED, DroppedRubric, week)
     unmined = _of_miner(run, UNMINED, UnminedSession, week)
     summary = f"{len(filled.rows)} candidates, {len(dropped)} dropped"
@@ -170,38 +166,25 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
                 for row in filled.rows
             ],
         ),
-        "dropped": preview(
-            ("score name", "what", "why"),
-            [*map(attrgetter("score_name", "name", "reason"), dropped)],
-            limit=60,
-        ),
+        "dropped": listed(dropped, "score name=score_name", "what=name", "why=reason", limit=60),
         "unmined": len(unmined),
-        "unmined_sessions": preview(
-            ("session", "score name", "reason"),
-            [*map(attrgetter("session_id", "score_name", "reason"), unmined)],
+        "unmined_sessions": listed(
+            unmined, "session=session_id", "score name=score_name", "reason"
         ),
         "summary": summary + (f", {len(unmined)} sessions not mined" if unmined else ""),
     }
 
 
-@dg.asset_check(
-    asset=extracted_rubrics,
-    description="Every session that was to be mined was; the next run tries the others again.",
-)
-def every_session_mined(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Look at what the run's weeks left unmined."""
-    tables = lake.open()
-    weeks = checked_weeks(context, tables, UNMINED)
-    rows = list(tables.rows(UNMINED, UnminedSession, weeks))
+@check(extracted_rubrics)
+def every_session_mined(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """Every session that was to be mined was; the next run tries the others again."""
+    rows = list(lake.rows(UNMINED, UnminedSession, weeks))
     return dg.AssetCheckResult(
         passed=not rows,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
-            "unmined": preview(
-                ("session", "score name", "by", "reason"),
-                [*map(attrgetter("session_id", "score_name", "extractor", "reason"), rows)],
+            "unmined": listed(
+                rows, "session=session_id", "score name=score_name", "by=extractor", "reason"
             )
         },
     )
@@ -220,23 +203,20 @@ class Trials(dg.Config):
     )
 
 
-@dg.asset(
+@stage(
     group_name="rubrics",
     pool=MODEL_POOL,
     code_version=versions.RUBRICS,
-    owners=OWNERS,
-    kinds=KINDS,
-    required_resource_keys=RESOURCES,
     deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores)],
-    description=(
-        "The final rubrics of each score name: what to do to get sessions that are better in that "
-        "sense. Candidates are merged over all weeks and tried on sessions that nothing was mined "
-        "from; one is kept when it tells the best of these from the worst, corrected for all "
-        "candidates that were looked at. Each rubric's effect is the one seen there."
-    ),
 )
 def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.MaterializeResult[None]:
-    """Consolidate what was mined, and try it."""
+    """The final rubrics of each score name: what to do to get sessions that are better in that
+    sense.
+
+    Candidates are merged over all weeks and tried on sessions that nothing was mined from; one is
+    kept when it tells the best of these from the worst, corrected for all candidates that were
+    looked at. Each rubric's effect is the one seen there.
+    """
     run = StageRun(context)
     lake = run.lake
     mined = _of_miner(run, EXTRACTED, ExtractedRubric)
@@ -276,7 +256,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
             "dagster/row_count": len(rows),
             "made_now": fresh,
             "page": markdown(page),
-            "shown_at": dg.MetadataValue.url(page_address("/rubrics")),
+            "shown_at": dg.MetadataValue.url(links.address("/rubrics")),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
             "dropped_on_unseen_sessions": sum(not trial.kept for trial in trials.rows),
@@ -359,10 +339,9 @@ def _sessions(lake: Lake, scores: list[SessionScores], ids: Collection[str]) -> 
     group_name="rubrics",
     code_version=versions.RUBRIC_EVALUATIONS,
     deps=[raw_sessions, rubrics],
-    description="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
 )
 def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation]) -> Metadata:
-    """Judge a week's sessions on the rubrics."""
+    """Each session of the week on each rubric, from 1 to 5, with the reasoning."""
     rows = filled.rows
     failed = sum(row.status == "failed" for row in rows)
     suspected = sorted({row.session_id for row in rows if row.injection_suspected})
@@ -384,14 +363,8 @@ def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation
     }
 
 
-rubric_scores_within_range = score_check(
-    "rubric_scores_within_range",
-    rubric_evaluations,
-    Evaluated,
-    lambda row: (
-        f"{row.rubric_id}: {row.score}"
-        if row.status == "ok" and row.score not in range(1, 6)
-        else ""
-    ),
-    description="Every rubric score is 1 to 5.",
-)
+@score_check(rubric_evaluations, Evaluated)
+def rubric_scores_within_range(row: Evaluated) -> str:
+    """Every rubric score is 1 to 5."""
+    is_wrong = row.status == "ok" and row.score not in range(1, 6)
+    return f"{row.rubric_id}: {row.score}" if is_wrong else ""

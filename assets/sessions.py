@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import dagster as dg
 from msgspec import UNSET
 
 from assets import versions
-from assets.presentation import PREVIEW_ROWS, preview, session_links
+from assets.presentation import PREVIEW_ROWS, listed, preview, session_links
 from assets.weekly import (
     COUNT,
     Filled,
     Metadata,
     StageRun,
-    checked_weeks,
+    check,
     explain_full_disk,
     upstream,
     weekly_asset,
@@ -36,23 +37,19 @@ from debrief.sessions.store import (
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
-from resources.storage import LakeResource, SessionStore
+from resources.storage import SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
 
-@weekly_asset(
-    group_name="sessions",
-    code_version=versions.SESSIONS,
-    description=(
-        "Every session that started in the week, from every configured source, in one normal "
-        "form: one row a session, its turns, calls, results, tokens and code growth nested. "
-        "Secrets are replaced by placeholders before anything is stored. A transcript that "
-        "could not be read is listed with the reason in `unread_transcripts`."
-    ),
-)
+@weekly_asset(group_name="sessions", code_version=versions.SESSIONS)
 def raw_sessions(run: StageRun, week: str) -> Metadata | None:
-    """Read a week's transcripts."""
+    """Every session that started in the week, from every configured source, in one normal form: one
+    row a session, its turns, calls, results, tokens and code growth nested.
+
+    Secrets are replaced by placeholders before anything is stored. A transcript that could not be
+    read is listed with the reason in `unread_transcripts`.
+    """
     lake = run.lake
     places, servers = run.sessions.places, run.sessions.servers()
     scan = run.once("scan", lambda: scan_into(lake, places(), run.redactor, servers))
@@ -83,12 +80,8 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
                 for head in heads
             ],
         ),
-        "unread": preview(
-            ("transcript", "line", "reason"),
-            [
-                (row.path, row.line, row.reason)
-                for row in sorted(unread, key=lambda row: (row.expected, row.path))
-            ],
+        "unread": listed(
+            sorted(unread, key=attrgetter("expected", "path")), "transcript=path", "line", "reason"
         ),
         "places_passed_over": sum(len(head.problems) for head in heads),
         "secrets_replaced": sum(head.redactions for head in heads),
@@ -109,16 +102,13 @@ def is_read(lake: Lake, sessions: SessionStore, weeks: Sequence[str]) -> bool:
     )
 
 
-@dg.asset_check(asset=raw_sessions, description="No session stands twice.")
-def unique_sessions(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Count ids over the weeks of the run."""
-    tables = lake.open()
+@check(raw_sessions)
+def unique_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """No session stands twice."""
     seen: dict[str, str] = {}
     doubled = []
-    for week in checked_weeks(context, tables, TABLE):
-        for head in tables.read(TABLE, week, SessionHead):
+    for week in weeks:
+        for head in lake.read(TABLE, week, SessionHead):
             if head.id in seen:
                 doubled.append((head.id, seen[head.id], week))
             seen[head.id] = week
@@ -128,30 +118,21 @@ def unique_sessions(
     )
 
 
-@dg.asset_check(
-    asset=raw_sessions,
-    description=(
-        "Nothing is lost: every transcript that was found stands in a session or is listed as "
-        "unread with a reason."
-    ),
-)
-def no_lost_sessions(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Compare what was found with what was written and what failed."""
-    tables = lake.open()
-    weeks = set(checked_weeks(context, tables, TABLE))
+@check(raw_sessions)
+def no_lost_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """Nothing is lost: every transcript that was found stands in a session or is listed as unread
+    with a reason."""
     found = sorted(
         (entry.week, entry.path)
-        for entry in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+        for entry in lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
         if entry.week in weeks and is_reported(entry)
     )
-    weeks &= {week for week, _ in found}
-    written = {(week, path) for week in weeks for path in transcripts_of(tables, week)}
+    taken = {week for week, _ in found}
+    written = {(week, path) for week in taken for path in transcripts_of(lake, week)}
     unread = {
         (week, row.path): row.reason
-        for week in weeks
-        for row in tables.read(UNREAD, week, UnreadTranscript)
+        for week in taken
+        for row in lake.read(UNREAD, week, UnreadTranscript)
     }
     lost = [each for each in found if each not in written and not unread.get(each)]
     return dg.AssetCheckResult(
@@ -165,22 +146,11 @@ def no_lost_sessions(
     )
 
 
-@dg.asset_check(
-    asset=raw_sessions,
-    description=(
-        "Where a tool keeps its own total of a session's tokens, what was read comes to the same."
-    ),
-)
-def tokens_as_reported(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Compare both over the weeks of the run."""
-    tables = lake.open()
-    reported = [
-        head
-        for head in tables.rows(TABLE, SessionHead, checked_weeks(context, tables, TABLE))
-        if head.reported_usage is not UNSET
-    ]
+@check(raw_sessions)
+def tokens_as_reported(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """Where a tool keeps its own total of a session's tokens, what was read comes to the same."""
+    heads = lake.rows(TABLE, SessionHead, weeks)
+    reported = [head for head in heads if head.reported_usage is not UNSET]
     wrong = [head for head in reported if head.reported_usage != head.usage]
     return dg.AssetCheckResult(
         passed=not wrong,
@@ -188,9 +158,8 @@ def tokens_as_reported(
         metadata={
             "sessions_with_a_total": len(reported),
             "disagreeing": len(wrong),
-            "sessions": preview(
-                ("session", "tool", "reported", "read"),
-                [(head.id, head.tool, str(head.reported_usage), str(head.usage)) for head in wrong],
+            "sessions": listed(
+                wrong, "session=id", "tool", "reported=reported_usage", "read=usage"
             ),
         },
     )
@@ -201,25 +170,13 @@ _NOT_READ = re.compile(
 )
 
 
-@dg.asset_check(
-    asset=raw_sessions,
-    description=(
-        "Every server that sessions are read from answered. If not, the run fails, after "
-        "everything else was done; the next one tries again."
-    ),
-)
-def servers_were_read(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Look for what a server refused.
-
-    Raises:
-        InputError: one refused, or did not answer.
-    """
-    tables = lake.open()
+@check(raw_sessions)
+def servers_were_read(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
+    """Every server that sessions are read from answered. If not, the run fails, after everything
+    else was done; the next one tries again."""
     rows: list[ScanEntry | UnreadTranscript] = [
-        *tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry),
-        *tables.rows(UNREAD, UnreadTranscript, checked_weeks(context, tables, TABLE)),
+        *lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry),
+        *lake.rows(UNREAD, UnreadTranscript, weeks),
     ]
     for row in rows:
         if _NOT_READ.match(row.reason):
@@ -255,14 +212,11 @@ def _snapshots(run: StageRun, week: str, _: object) -> Iterable[PromptSnapshotRo
     group_name="snapshots",
     code_version=versions.SNAPSHOTS,
     deps=[raw_sessions],
-    description=(
-        "The exact main prompt and subagent prompts of each session, and their fingerprint: "
-        "as captured when the session began, else reconstructed from the repository's history "
-        "and marked so, else unknown."
-    ),
 )
 def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]) -> Metadata:
-    """Find the prompts of a week's sessions."""
+    """The exact main prompt and subagent prompts of each session, and their fingerprint: as
+    captured when the session began, else reconstructed from the repository's history and marked
+    so, else unknown."""
     rows = filled.rows
     problems = redact_rows(_captures(run).problems, run.redactor)
     return {
@@ -273,9 +227,7 @@ def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]
                 for r in rows
             ],
         ),
-        "captures_with_problems": preview(
-            ("file", "reason"), [(each.path, each.reason) for each in problems]
-        ),
+        "captures_with_problems": listed(problems, "file=path", "reason"),
         "summary": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
     }
 
@@ -307,16 +259,9 @@ def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRo
     group_name="snapshots",
     code_version=versions.METADATA,
     deps=[raw_sessions, prompt_snapshots],
-    description=(
-        "Tool, model, task, repository and prompt fingerprint of each session: what results are "
-        "grouped and compared by."
-    ),
 )
 def session_metadata(run: StageRun, week: str, filled: Filled[SessionMetadataRow]) -> Metadata:
-    """File the circumstances of a week's sessions."""
-    return {
-        "metadata": preview(
-            ("session", "task", "tool", "model", "prompts"),
-            [(r.session_id, r.task, r.tool, r.model, r.prompt_fingerprint) for r in filled.rows],
-        )
-    }
+    """Tool, model, task, repository and prompt fingerprint of each session: what results are
+    grouped and compared by."""
+    columns = ("session=session_id", "task", "tool", "model", "prompts=prompt_fingerprint")
+    return {"metadata": listed(filled.rows, *columns)}

@@ -10,10 +10,10 @@ from assets import versions
 from assets.agreement import judge_agreement
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
-from assets.presentation import markdown, page_address, preview
+from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
+from assets.weekly import MODEL_POOL, StageRun, check, explain_full_disk, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import success_labels
@@ -32,7 +32,6 @@ from debrief.training.selection import observed_pairs
 from debrief.training.store import is_current, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
-from resources.storage import LakeResource
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
 """As soon as what it is made from was made anew. Weeks without sessions are never made, so none
@@ -58,29 +57,26 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     nor failed, and something tells so."""
 
 
-@dg.asset(
+@stage(
     partitions_def=PAIRS,
     backfill_policy=dg.BackfillPolicy.single_run(),
     group_name="training",
     code_version=versions.TRAINING,
     automation_condition=FOLLOWS,
-    owners=OWNERS,
     kinds={"python", "json"},
-    required_resource_keys=RESOURCES,
     deps=[
         *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
         *map(all_of, (session_scores, rubric_evaluations, judge_agreement)),
     ],
-    description=(
-        "`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with "
-        "their tools, in OpenAI's chat form, judged, scored, split into train and eval, free of "
-        "secrets. The card beside it says what is in it, what was left out, and why."
-    ),
 )
 def training_sets(
     context: dg.AssetExecutionContext, config: Selection
 ) -> dg.MaterializeResult[None]:
-    """Write the files of the run's pairs."""
+    """`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with their
+    tools, in OpenAI's chat form, judged, scored, split into train and eval, free of secrets.
+
+    The card beside it says what is in it, what was left out, and why.
+    """
     run = StageRun(context)
     lake = run.lake
     shortfall = agreement_shortfall(lake, load_settings().min_agreement)
@@ -89,7 +85,7 @@ def training_sets(
     observed = observed_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes = read_kinship(lake), success_labels(lake)
-    pages = page_address("")
+    pages = links.address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -126,9 +122,7 @@ def training_sets(
                 "train": row.train,
                 "eval": row.eval,
                 "tokens": row.tokens,
-                "left_out": preview(
-                    ("reason", "sessions"), [(left.reason, left.count) for left in row.left_out]
-                ),
+                "left_out": listed(row.left_out, "reason", "sessions=count"),
             },
             partition_key=key,
         )
@@ -151,17 +145,16 @@ def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     }
 
 
-@dg.asset_check(
-    asset=training_sets,
-    description="Every line is a valid sample by the fine-tuning rules.",
-)
-def training_lines_valid(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Read the run's files back and validate every line."""
+def _all_pairs(lake: Lake) -> list[str]:
+    return [pair_key(*pair) for pair in observed_pairs(lake)]
+
+
+@check(training_sets, _all_pairs)
+def training_lines_valid(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
+    """Every line is a valid sample by the fine-tuning rules."""
     wrong = []
     lines = 0
-    for name, number, line in _lines(context, lake):
+    for name, number, line in _lines(lake, keys):
         lines += 1
         wrong += [(name, number, problem) for problem in validate_line(line)]
     return dg.AssetCheckResult(
@@ -170,38 +163,26 @@ def training_lines_valid(
     )
 
 
-@dg.asset_check(
-    asset=training_sets,
-    blocking=True,
-    description="No training set holds a secret; while one does, nothing is made from it.",
-)
-def no_secret_in_training_sets(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Search the finished bytes of the run's files, by two searches that share nothing."""
+@check(training_sets, _all_pairs, blocking=True)
+def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
+    """No training set holds a secret, by two searches that share nothing; while one does, nothing
+    is made from it."""
     found = []
-    for name, number, line in _lines(context, lake):
+    for name, number, line in _lines(lake, keys):
         found += [(name, number, finding.kind) for finding in contains_secret(line)]
         for kind in secret_kinds(line):
             found.append((name, number, UNSEEN.format(kind)))
-            context.log.error(f"{name}, line {number}: {UNSEEN.format(kind)}")
+            dg.get_dagster_logger().error(f"{name}, line {number}: {UNSEEN.format(kind)}")
     return dg.AssetCheckResult(
         passed=not found, metadata={"found": preview(("file", "line", "kind"), found)}
     )
 
 
-def _lines(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> Iterator[tuple[str, int, bytes]]:
-    """Yield the lines of the run's files, or of all when the check runs alone."""
-    tables = lake.open()
-    if context.has_partition_key_range or context.has_partition_key:
-        keys = list(context.partition_keys)
-    else:
-        keys = [pair_key(*pair) for pair in observed_pairs(tables)]
+def _lines(lake: Lake, keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
+    """Yield the finished lines of pairs' files."""
     for key in keys:
         name = training_path(*pair_of(key))
-        with tables.open_bytes(name) as file:
+        with lake.open_bytes(name) as file:
             for number, line in enumerate(file or (), 1):
                 yield name, number, line
 
@@ -213,28 +194,25 @@ class Optimisation(dg.Config):
     most_samples: int = Field(default=24, description="Of each side of the split.")
 
 
-@dg.asset(
+@stage(
     partitions_def=PAIRS,
     backfill_policy=dg.BackfillPolicy.single_run(),
     group_name="training",
     code_version=versions.CANDIDATES,
-    owners=OWNERS,
     kinds={"python", "dspy"},
     pool=MODEL_POOL,
-    required_resource_keys=RESOURCES,
     # No week and no other pair leads here, so that "Materialize all" of a week never pays for it.
     deps=[dg.AssetDep(training_sets, partition_mapping=dg.SpecificPartitionsPartitionMapping([]))],
-    description=(
-        "Better main and subagent prompts, proposed from the training samples by GEPA with the "
-        "prompts that were in force, and how both fare on the held-out samples, with the cost. "
-        "Written below `prompts/candidates/`, never over the prompts in force. Needs a language "
-        "model, and is made only when it is asked for by itself."
-    ),
 )
 def prompt_candidates(
     context: dg.AssetExecutionContext, config: Optimisation
 ) -> dg.MaterializeResult[None]:
-    """Propose prompts for the run's pairs."""
+    """Better main and subagent prompts, proposed from the training samples by GEPA with the prompts
+    that were in force, and how both fare on the held-out samples, with the cost.
+
+    Written below `prompts/candidates/`, never over the prompts in force. Needs a language model,
+    and is made only when it is asked for by itself.
+    """
     run = StageRun(context)
     by = run.evaluators
     if by.models is None:

@@ -17,7 +17,6 @@ import dagster as dg
 import msgspec
 
 from assets.partitions import WEEKS, weekly_backfill_policy
-from assets.presentation import page_address
 from debrief.errors import DebriefError, ModelError
 from debrief.evaluators import Evaluators
 from debrief.keys import digest_of
@@ -212,8 +211,15 @@ def explain_full_disk(lake: Lake, table: str, partition: str) -> Iterator[None]:
         ) from error
 
 
+def stage(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Return ``dg.asset`` with what every stage has; its docstring is what the UI says of it."""
+    common = {"owners": OWNERS, "kinds": KINDS, "required_resource_keys": RESOURCES}
+    decorator: Any = dg.asset(**{**common, **options})
+    return decorator  # type: ignore[no-any-return]
+
+
 def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Return ``dg.asset`` with what every weekly stage has.
+    """Return ``stage`` with what every weekly one has.
 
     What it decorates gets the stage's run and a week, and returns the week's metadata, or None
     for a week without sessions. ``summary`` in the metadata is the week in a few words.
@@ -224,17 +230,13 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
             return _each_week(context, one_week)
 
         compute.__doc__ = one_week.__doc__
-        asset: dg.AssetsDefinition = dg.asset(
+        return stage(
             name=one_week.__name__,
             partitions_def=WEEKS,
             backfill_policy=weekly_backfill_policy(),
             freshness_policy=_FRESH,
-            owners=OWNERS,
-            kinds=KINDS,
-            required_resource_keys=RESOURCES,
             **options,
         )(compute)
-        return asset
 
     return decorate
 
@@ -252,7 +254,7 @@ def _each_week(
 ) -> dg.MaterializeResult[None]:
     run = StageRun(context)
     weeks = list(context.partition_keys)
-    pages, count = page_address(""), 0
+    pages, count = links.address(""), 0
     try:
         for number, week in enumerate(weeks, 1):
             found = one_week(run, week)
@@ -371,8 +373,29 @@ def weekly_stage(
     return decorate
 
 
-def checked_weeks(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
-    """Return the weeks that a check looks at: those of its run, or all when it runs alone."""
-    if context.has_partition_key_range or context.has_partition_key:
-        return list(context.partition_keys)
-    return lake.partitions(table)
+def check(
+    asset: dg.AssetsDefinition, keys: Callable[[Lake], list[str]] | None = None, **options: Any
+) -> Callable[[Callable[[Lake, list[str]], dg.AssetCheckResult]], dg.AssetChecksDefinition]:
+    """Return a decorator for a check of the partitions of its run, or of all when it runs alone.
+
+    What it decorates gets the lake and the keys; its docstring is what the UI says of it.
+
+    Args:
+        asset: that is checked.
+        keys: of all its partitions; those of its table by default.
+        options: of the check.
+    """
+    all_keys = keys or (lambda lake: lake.partitions(asset.key.to_user_string()))
+
+    def decorate(
+        look: Callable[[Lake, list[str]], dg.AssetCheckResult],
+    ) -> dg.AssetChecksDefinition:
+        def checked(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+            lake: Lake = context.resources.lake.open()
+            has_keys = context.has_partition_key_range or context.has_partition_key
+            return look(lake, list(context.partition_keys) if has_keys else all_keys(lake))
+
+        checked.__name__, checked.__doc__ = look.__name__, look.__doc__
+        return dg.asset_check(asset=asset, required_resource_keys={"lake"}, **options)(checked)
+
+    return decorate

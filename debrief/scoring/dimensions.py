@@ -192,19 +192,19 @@ def calculate_overall_quality(
     return math.fsum(weight * value for weight, value in counted) / whole if counted else None
 
 
-def problems_of(row: SessionScores) -> list[str]:
-    """Return what is wrong with a row's scores; nothing for a good row and for a failed one."""
+def problem_of(row: SessionScores) -> str:
+    """Return what is wrong with a row's scores; empty for a good row and for a failed one."""
     if row.status == "failed":
-        return []
+        return ""
     try:
         overall = calculate_overall_quality(row.verdicts)
     except VerdictError as error:
-        return [str(error)]
+        return str(error)
     said = row.overall_quality
     differs = said is not None and overall is not None and abs(overall - said) > _ROUNDING
     if differs or (said is None) != (overall is None):
-        return [f"overall_quality is {row.overall_quality}, its dimensions make {overall}"]
-    return []
+        return f"overall_quality is {row.overall_quality}, its dimensions make {overall}"
+    return ""
 
 
 def _by_name(verdicts: Iterable[Verdict] | Mapping[str, Score]) -> dict[str, Verdict]:

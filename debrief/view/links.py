@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
+from debrief.settings import load_settings
+
 
 def page_path(*parts: str) -> str:
     """Return the path of a page by its parts, none of which can lead out of its place.
@@ -12,6 +14,11 @@ def page_path(*parts: str) -> str:
     '/training/shop%2Fcart/0aaad855-0bbbd855'
     """
     return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def address(path: str) -> str:
+    """Return where people reach a page, by its path."""
+    return load_settings().view_url.rstrip("/") + path
 
 
 def session_path(session_id: str, turn: int | None = None) -> str:

@@ -20,7 +20,7 @@ from debrief.scoring.dimensions import (
     VerdictError,
     aggregate,
     combine,
-    problems_of,
+    problem_of,
     verdict_on,
 )
 from debrief.scoring.model import ChunkVerdicts, Verdict
@@ -157,7 +157,7 @@ def test_a_row_by_several_answers_tells_how_certain_its_overall_quality_is() -> 
     ]
     assert row.overall_spread == pytest.approx(statistics.stdev(overall))
     assert (row.overall_low or 1) < min(overall) < max(overall) < (row.overall_high or 0)
-    assert problems_of(row) == []
+    assert not problem_of(row)
     assert score_session(session(), ModelChunkScorer("m", doors[0])).overall_spread is None
 
 

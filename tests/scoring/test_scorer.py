@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.offline.success import shipped_table
-from debrief.scoring.dimensions import problems_of
+from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import Chunk, Verdict
 from debrief.scoring.scorer import (
     ChunkParameters,
@@ -72,11 +72,11 @@ def test_whatever_fails_is_a_row_with_its_reason(
 
 def test_a_row_that_was_tampered_with_has_problems() -> None:
     row = score_session(session(), ScriptedScorer())
-    assert problems_of(row) == []
-    assert problems_of(score_session(session(), ScriptedScorer(refusing))) == []
-    (better,) = problems_of(msgspec.structs.replace(row, overall_quality=0.9))
+    assert not problem_of(row)
+    assert not problem_of(score_session(session(), ScriptedScorer(refusing)))
+    better = problem_of(msgspec.structs.replace(row, overall_quality=0.9))
     assert "overall_quality is 0.9" in better
-    (short,) = problems_of(msgspec.structs.replace(row, verdicts=row.verdicts[1:]))
+    short = problem_of(msgspec.structs.replace(row, verdicts=row.verdicts[1:]))
     assert "task_completion" in short
 
 

@@ -34,7 +34,7 @@ from debrief.training.leaderboard import (
 )
 from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
-from resources.services import account_of
+from resources import account_of
 
 _ROOT, _BACKFILL = "dagster/root_run_id", "dagster/backfill"
 

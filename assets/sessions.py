@@ -15,7 +15,6 @@ from assets.weekly import (
     Metadata,
     StageRun,
     check,
-    explain_full_disk,
     upstream,
     weekly_asset,
     weekly_stage,
@@ -37,7 +36,7 @@ from debrief.sessions.store import (
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
-from resources.storage import SessionStore
+from resources import SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
@@ -56,9 +55,7 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
     if not scan.of_week(week):
         return None
     before = {head.id: head.digest for head in lake.read(TABLE, week, SessionHead)}
-    with explain_full_disk(lake, TABLE, week):
-        again = run.scope.force
-        skipped = store_week(lake, scan, week, run.redactor, servers, again=again)
+    skipped = store_week(lake, scan, week, run.redactor, servers, again=run.scope.force)
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
     failed = sum(not row.expected for row in unread)

@@ -13,7 +13,7 @@ from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, StageRun, check, explain_full_disk, stage
+from assets.weekly import MODEL_POOL, StageRun, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import success_labels
@@ -93,17 +93,16 @@ def training_sets(
             gone = {"in_short": "no session has this pair any more"}
             context.add_asset_metadata(gone, partition_key=key)
             continue
-        with explain_full_disk(lake, "training_sets", key):
-            stored = store_training_set(
-                lake,
-                task,
-                fingerprint,
-                members,
-                options,
-                kinship=kinship,
-                outcomes=outcomes,
-                again=run.scope.force,
-            )
+        stored = store_training_set(
+            lake,
+            task,
+            fingerprint,
+            members,
+            options,
+            kinship=kinship,
+            outcomes=outcomes,
+            again=run.scope.force,
+        )
         row = stored.row
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
         summary += f", {row.below_bar} below the bar ({options.bar})" * bool(row.below_bar)

@@ -3,11 +3,10 @@
 The weekly report is an asset of ``assets/reports.py``.
 """
 
-import errno
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache, cached_property
 from types import SimpleNamespace
@@ -25,8 +24,7 @@ from debrief.models.usage import RunUsage
 from debrief.outcomes.store import own_table
 from debrief.redaction.redactor import Redactor
 from debrief.view import links
-from resources.services import LangfuseResource, WebhookResource
-from resources.storage import Scope, SessionStore
+from resources import LangfuseResource, Scope, SessionStore, WebhookResource
 
 PROGRESS = "debrief.progress"
 """Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an
@@ -40,20 +38,11 @@ _FRESH = dg.FreshnessPolicy.time_window(
     fail_window=timedelta(days=15), warn_window=timedelta(days=8)
 )
 """The schedule is weekly: after eight days a run is missing."""
-_NO_ROOM = {
-    errno.ENOSPC: "no space is left on the device",
-    errno.EDQUOT: "the quota is used up",
-    errno.EFBIG: "the file would be larger than is allowed",
-}
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 T = TypeVar("T")
 Inputs = Callable[["StageRun", str], str]
 Metadata = Mapping[str, Any]
-
-
-class DiskFullError(DebriefError):
-    """There is no room for a file."""
 
 
 class StageRun:
@@ -165,9 +154,6 @@ def fill(
         is_final: says of the new rows whether the next run may skip them.
         calls_models: in a dry run, rows are made and thrown away, to count the calls.
         whole: False when rows of only some sessions are made: the partition is then not final.
-
-    Raises:
-        DiskFullError: there is no room for the rows.
     """
     lake = run.lake
     stamp = lake.stamp(table, partition)
@@ -181,8 +167,7 @@ def fill(
         return Filled(stored, skipped=False)
     rows = list(make(stored))
     final = inputs if (current or whole) and is_final(rows) else ""
-    with explain_full_disk(lake, table, partition):
-        written = lake.write(table, partition, rows, row_type, lambda: final)
+    written = lake.write(table, partition, rows, row_type, lambda: final)
     return Filled(rows, skipped=False, fresh=_fresh(stored, rows) if written.changed else 0)
 
 
@@ -190,25 +175,6 @@ def _fresh(stored: Iterable[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> 
     encode = msgspec.msgpack.Encoder().encode
     before = {encode(row) for row in stored}
     return sum(encode(row) not in before for row in rows)
-
-
-@contextmanager
-def explain_full_disk(lake: Lake, table: str, partition: str) -> Iterator[None]:
-    """Name the partition that there was no room for.
-
-    Raises:
-        DiskFullError: there was none.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        raise DiskFullError(
-            str(error.filename or f"{lake.url}/{table}/{partition}.parquet"),
-            f"cannot be written: {_NO_ROOM[error.errno]}",
-            "Make room; what was there before stays, and the next run goes on from here.",
-        ) from error
 
 
 def stage(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:

@@ -69,7 +69,7 @@ class LangfuseError(DebriefError):
 
 
 class LakeError(DebriefError):
-    """The object store that holds the lake is away, or refused a request."""
+    """What holds the lake is away or full, or refused a request."""
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from debrief.evidence import sentence
+from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
+from debrief.models.usage import total_cost
 from debrief.scoring.model import SuccessEstimate, Verdict
-from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
+from debrief.sessions.model import Problem, SessionHead, UnreadTranscript, sentence
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 
@@ -111,17 +112,13 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def judges_mean(self) -> float | None:
         """Return the mean of the judges' scores, each judgement weighted by its judge."""
-        weights = [(row.weight, row.score) for row in self.judged if row.score is not None]
-        weight = sum(each for each, _ in weights)
-        return sum(each * score for each, score in weights) / weight if weight else None
+        return weighted_average(self.judged)
 
     @property
     def cost_usd(self) -> float | None:
         """Return what the rows that stand have cost; None when a price was not known."""
         rows = (*self.judged, *self.scored, *self.held)
-        costs = [row.cost_usd for row in rows if row.status == "ok"]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return total_cost(row.cost_usd for row in rows if row.status == "ok")
 
 
 def content_of(lake: Lake, weeks: Iterable[str]) -> Content:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,12 +13,12 @@ from msgspec import Struct
 from debrief.keys import is_week, week_after
 from debrief.lake import Lake
 from debrief.markdown import plain, table
+from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
 from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import compare_rubrics, shown_effect
 from debrief.scoring.model import SCORE_NAMES
-from debrief.settings import Settings
 from debrief.snapshots.model import fingerprint_names
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
@@ -65,8 +66,7 @@ def added_up(stage: str, parts: Iterable[Done]) -> Done:
     """Add up what a stage did; the cost is None as soon as one of them is not known."""
     found = list(parts)
     sums = {name: sum(getattr(part, name) for part in found) for name in _ADDED}
-    known = [part.cost_usd for part in found if part.cost_usd is not None]
-    return Done(stage=stage, **sums, cost_usd=sum(known) if len(known) == len(found) else None)
+    return Done(stage=stage, **sums, cost_usd=total_cost(part.cost_usd for part in found))
 
 
 def by_stage(parts: Iterable[Done]) -> list[Done]:
@@ -181,6 +181,11 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
 
     A set is kept under the last week that it was mined from.
     """
+
+    def on_unseen(rubric: Rubric) -> str:
+        effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
+        return f", {effect} on unseen sessions" if effect else ""
+
     sets = lake.partitions(SETS)
     for name in SCORE_NAMES:
         own = sorted(each.rpartition(".")[2] for each in sets if each.startswith(f"{name}."))
@@ -190,22 +195,15 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
         before = list(lake.read(SETS, f"{name}.{earlier[-1]}", Rubric))
         after = list(lake.read(SETS, f"{name}.{week}", Rubric))
         old, new = {rubric.key for rubric in before}, {rubric.key for rubric in after}
-        changes = [f"new: {plain(r.name)}{_on_unseen(r)}" for r in after if r.key not in old]
+        changes = [f"new: {plain(r.name)}{on_unseen(r)}" for r in after if r.key not in old]
         changes += [f"gone: {plain(r.name)}" for r in before if r.key not in new]
         if changes and compare_rubrics(before, after):
             yield f"{name}: {'; '.join(changes)}"
 
 
-def _on_unseen(rubric: Rubric) -> str:
-    effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
-    return f", {effect} on unseen sessions" if effect else ""
-
-
 def _done_table(done: Sequence[Done]) -> str:
-    rows = [
-        (part.stage, f"{part.rows:,}", f"{part.fresh:,}", f"{part.failed:,}", f"{part.calls:,}")
-        for part in done
-    ]
+    counts = attrgetter("rows", "fresh", "failed", "calls")
+    rows = [(part.stage, *(f"{count:,}" for count in counts(part))) for part in done]
     return table(("stage", "rows", "new or changed", "failed", "calls"), rows)
 
 
@@ -263,11 +261,6 @@ ATTEMPTS = 3
 SECONDS = 10.0
 """For one attempt."""
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-def webhook_of(settings: Settings) -> str:
-    """Return the address that messages go to; empty when there is none, or it is switched off."""
-    return settings.webhook_url if settings.webhook else ""
 
 
 def send(

@@ -12,7 +12,7 @@ from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
 from debrief.settings import load_settings
 from pipelines.jobs import range_tags, whole_graph
-from resources.storage import LakeResource, SessionStore
+from resources import LakeResource, SessionStore
 
 LATE_WEEKS = 4
 """So many weeks before the one that ended are looked at for late arrivals."""

@@ -27,7 +27,7 @@ from pipelines.instance import open_instance
 from pipelines.launching import carry_out, end_dead_runs, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
-from resources.storage import Scope, Where, facts_of
+from resources import Scope, Where, facts_of
 
 READING = "raw_sessions"
 CANDIDATES = "prompt_candidates"

@@ -118,7 +118,7 @@ def backfill(
     """
     from pipelines.backfilling import Backfill, run_backfill
     from pipelines.options import RunOptions, parse_weeks
-    from resources.storage import parse_where
+    from resources import parse_where
 
     run_backfill(
         RunOptions(

@@ -11,8 +11,14 @@ from debrief.settings import load_settings, variable_of
 from pipelines.automation import following, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
-from resources.services import EvaluatorResource, LangfuseResource, WebhookResource
-from resources.storage import LakeResource, ScopeResource, SessionStore
+from resources import (
+    EvaluatorResource,
+    LakeResource,
+    LangfuseResource,
+    ScopeResource,
+    SessionStore,
+    WebhookResource,
+)
 
 STAGES = [sessions, evaluations, rubrics, agreement, training, reports]
 

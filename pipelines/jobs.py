@@ -15,7 +15,7 @@ from debrief.errors import DebriefError
 from debrief.markdown import shorten
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.settings import load_settings
-from resources.services import WebhookResource
+from resources import WebhookResource
 
 INTERRUPTED = "DagsterExecutionInterruptedError"
 

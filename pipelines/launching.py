@@ -59,7 +59,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
     screen = console()
     if not resources["evaluator"]["offline"]:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
-        from resources.services import EvaluatorResource
+        from resources import EvaluatorResource
 
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
@@ -118,7 +118,7 @@ def weeks_with_sessions(
     from debrief.sessions.scanning import is_reported
     from debrief.sessions.sources import no_session_in
     from debrief.sessions.store import SESSIONS_TABLE, scan_into
-    from resources.storage import SessionStore
+    from resources import SessionStore
 
     store = SessionStore(**resources["sessions"])
     places = store.places()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,10 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
 from debrief.cli.shared import console
-from debrief.errors import DebriefError
+from debrief.errors import DebriefError, without_controls
 from debrief.files import make_folder
 from debrief.settings import Settings
 
@@ -49,17 +48,13 @@ def shown_progress(settings: Settings) -> Iterator[Path]:
     try:
         with _stoppable():
             if screen.is_terminal:
-                spinner = Spinner("dots", _one_line("starting"))
-                with Live(spinner, console=screen, refresh_per_second=4, transient=True) as live:
-
-                    def move(line: str) -> None:
-                        spinner.update(text=_one_line(line))
-                        live.refresh()
-
-                    with _handled(whole, _Said(move)):
-                        yield log
+                with (
+                    screen.status(_one_line("starting"), refresh_per_second=4) as status,
+                    _handled(whole, _Said(lambda line: status.update(_one_line(line)))),
+                ):
+                    yield log
             else:
-                with _handled(whole, _Said(_now_and_then(screen.print))):
+                with _handled(whole, _Said(_now_and_then())):
                     yield log
     finally:
         _progress.setLevel(former[0])
@@ -93,8 +88,8 @@ def _one_line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-def _now_and_then(say: Callable[[str], object]) -> Callable[[str], None]:
-    """Return a function that says the first line of each stage, and of a long one some more."""
+def _now_and_then() -> Callable[[str], None]:
+    """Return a function that prints the first line of each stage, and of a long one some more."""
     stage, said = "", 0.0
 
     def hear(line: str) -> None:
@@ -102,7 +97,7 @@ def _now_and_then(say: Callable[[str], object]) -> Callable[[str], None]:
         now, name = time.monotonic(), line.partition(" ")[0]
         if name != stage or now - said > _PAUSE:
             stage, said = name, now
-            say(f"  {line}")
+            print(without_controls(f"  {line}"), file=sys.stderr, flush=True)
 
     return hear
 

@@ -67,10 +67,9 @@ def up(ports: Ports, settings: Settings | None = None) -> None:
                 "End that one with `debrief down`, or set DEBRIEF_HOME to another folder.",
             )
         (home / _PROCESS).write_text(str(os.getpid()))
-        check_free(ports.host, ports.ui, "--port")
-        check_free(ports.host, ports.api, "--api-port")
-        check_free(ports.host, ports.metrics, "--metrics-port")
-        check_free(ports.host, ports.view, "--view-port")
+        for name in ("ui", "api", "metrics", "view"):
+            option = "--port" if name == "ui" else f"--{name}-port"
+            check_free(ports.host, getattr(ports, name), option)
         if ports.public:
             warn(_PUBLIC_WARNING)
         code = make_socket_folder(home) / "code.sock"

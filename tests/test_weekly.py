@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
-from debrief.settings import load_settings
 from debrief.summary import Failure, content_of
 from debrief.weekly import (
     ATTEMPTS,
@@ -25,8 +25,8 @@ from debrief.weekly import (
     page_of,
     report_of,
     send,
-    webhook_of,
 )
+from resources import WebhookResource
 from tests.hooks import hook
 from tests.snapshots.scenario import head
 from tests.training.scenario import judgement, scores
@@ -184,14 +184,12 @@ def test_a_message_holds_no_secret_and_is_not_endless() -> None:
     assert len(text) == LONGEST
 
 
-@pytest.mark.parametrize(
-    ("values", "url"),
-    [
-        ({}, ""),
-        ({"DEBRIEF_WEBHOOK_URL": "http://x/"}, "http://x/"),
-        ({"DEBRIEF_WEBHOOK_URL": "http://x/", "DEBRIEF_WEBHOOK": "off"}, ""),
-    ],
-)
-def test_messages_go_out_only_where_one_is_asked_for(values: dict[str, str], url: str) -> None:
-
-    assert webhook_of(load_settings({"DEBRIEF_HOME": "/nowhere", **values})) == url
+@pytest.mark.parametrize("values", [{}, {"DEBRIEF_WEBHOOK_URL": "url", "DEBRIEF_WEBHOOK": "off"}])
+def test_messages_go_out_only_where_one_is_asked_for(
+    values: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hook(200) as server:
+        for name, value in values.items():
+            monkeypatch.setenv(name, value.replace("url", server.url))
+        WebhookResource().send(logging.getLogger(), "hello", "run")
+        assert not server.got

@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from debrief.cli.shared import print_unwrapped
-from debrief.evidence import sentence
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, sentence
 from debrief.validity.perturbations import Movement, flips_table
 
 if TYPE_CHECKING:

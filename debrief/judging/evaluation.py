@@ -20,6 +20,7 @@ from functools import cache, partial
 from operator import attrgetter
 from posixpath import join, normpath
 from queue import SimpleQueue
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -331,10 +332,13 @@ def judge_change(
     return sorted(rows, key=lambda row: row.judge)
 
 
-def weighted_average(rows: Iterable[JudgeEvaluation]) -> float | None:
+def weighted_average(rows: Iterable[Any]) -> float | None:
     """Return the mean of the scores weighted by the judges' weights; None without a score.
 
     Failed rows have no score and do not count: look at their number before using the mean.
+
+    Args:
+        rows: each with a ``weight`` and a ``score``.
     """
     scored = [(row.weight, row.score) for row in rows if row.score is not None]
     whole = sum(weight for weight, _ in scored)

@@ -18,8 +18,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from debrief.errors import ConfigurationError
-from debrief.evidence import Evidence
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 
 WORKTREE = "worktree"
 """The source of a session that is nothing but a worktree's changes: edits, and no conversation."""

@@ -31,6 +31,12 @@ _STORES = {"aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "s3fs"}
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _CREDENTIALS = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role."
 _RIGHTS = "Check the key, and its rights to list, read, write and delete there."
+_NO_ROOM = {
+    errno.ENOSPC: "no space is left on the device",
+    errno.EDQUOT: "the quota is used up",
+    errno.EFBIG: "the file would be larger than is allowed",
+}
+_MAKE_ROOM = "Make room; what was there before stays, and the next run goes on from here."
 
 
 class FileStore:
@@ -95,11 +101,27 @@ class FileStore:
             return cast(bytes, self._fs.cat_file(path, start=-size))
         return None
 
-    def scratch(self, path: str) -> Path:
-        """Return a new local file's path, to be written and then moved to ``path`` by ``put``.
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Path]:
+        """Yield a new local file's path, to be written and then moved to ``path`` by ``put``.
 
         What killed writers of the same file left behind is removed.
+
+        Raises:
+            LakeError: there is no room for it.
         """
+        scratch = self._scratch(path)
+        try:
+            yield scratch
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            reason = f"cannot be written: {_NO_ROOM[error.errno]}"
+            raise LakeError(str(error.filename or path), reason, _MAKE_ROOM) from error
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def _scratch(self, path: str) -> Path:
         if not self.is_local:
             handle, name = tempfile.mkstemp(prefix="debrief-scratch-", suffix=Path(path).suffix)
             os.close(handle)

@@ -206,6 +206,9 @@ class Lake:
             rows: the rows, in order.
             row_type: their struct.
             inputs: called after the last row; returns the stamp's ``inputs``.
+
+        Raises:
+            LakeError: there is no room for it.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -215,8 +218,7 @@ class Lake:
         content = hashlib.sha256(schema.to_string().encode())
         count = 0
         path = self.path(table, f"{partition}.parquet")
-        scratch = self._files.scratch(path)
-        try:
+        with self._files.writing(path) as scratch:
             with pq.ParquetWriter(scratch, schema, compression="zstd") as writer:
                 group: list[Any] = []
                 size = 0
@@ -243,8 +245,6 @@ class Lake:
                 os.fsync(file.fileno())
             self._files.put(scratch, path)
             return Written(path, before is None or before.digest != digest)
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def write_bytes(self, name: str, data: bytes) -> Written:
         """Write a file of the lake in one atomic step, unless it has this content already."""
@@ -263,8 +263,7 @@ class Lake:
             durable: force it to the disk; False for what can be made again at once.
         """
         path = self.path(name)
-        scratch = self._files.scratch(path)
-        try:
+        with self._files.writing(path) as scratch:
             handle = os.open(scratch, os.O_RDWR | os.O_CREAT, 0o666)
             with os.fdopen(handle, "w+b") as file:
                 creation = Creation(name=name, path=path, file=file)
@@ -276,8 +275,6 @@ class Lake:
                     os.fsync(file.fileno())
             if creation.changed:
                 self._files.put(scratch, path)
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def digest_of_file(self, name: str) -> str | None:
         """Return the SHA-256, in hex, of a file of the lake; None if it does not exist."""

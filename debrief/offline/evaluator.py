@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from debrief.errors import ConfigurationError
-from debrief.evidence import Evidence, sentence
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.keys import digest_of
 from debrief.markdown import counted
@@ -34,7 +33,7 @@ from debrief.offline.success import (
 )
 from debrief.scoring.dimensions import verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, DimensionName, SuccessEstimate, Verdict
-from debrief.sessions.model import Session, messages_of
+from debrief.sessions.model import Evidence, Session, messages_of, sentence
 
 _SPREAD = 4.0
 """How far the table's weights move a value from the middle."""
@@ -49,7 +48,7 @@ Said = tuple[str, Iterable[Evidence]]
 
 def verdicts_of(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> tuple[Verdict, ...]:
     """Return the six verdicts in the dimensions' order."""
-    return tuple(_MEASURES[name](facts, success, table) for name in _MEASURES)
+    return tuple(measure(facts, success, table) for measure in _MEASURES)
 
 
 def level(value: float) -> float:
@@ -173,15 +172,11 @@ def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> V
     return verdict_on(name, score, rationale_of(said), evidence)
 
 
-_MEASURES: dict[DimensionName, Callable[[Facts, SuccessEstimate, SuccessTable], Verdict]] = {
-    "task_completion": task_completion,
-    "execution_quality": execution_quality,
-    "tool_mastery": tool_mastery,
-    "resource_efficiency": resource_efficiency,
-    "security_compliance": security_compliance,
-    "user_satisfaction": user_satisfaction,
-}
-
+_MEASURES = (
+    *(task_completion, execution_quality, tool_mastery),
+    *(resource_efficiency, security_compliance, user_satisfaction),
+)
+"""In the dimensions' order."""
 
 OFFLINE = "offline"
 VERSION = "71b9d4e6"

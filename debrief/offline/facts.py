@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from debrief.evidence import Evidence
 from debrief.markdown import shorten
 from debrief.offline.shell import (
     CheckKind,
@@ -40,7 +39,7 @@ from debrief.offline.signs import (
     line_at,
 )
 from debrief.scoring.model import SessionKind
-from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
+from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.sessions.readers import READERS
 
 _LOOKS = READERS.tool_names("read") | READERS.tool_names("search")

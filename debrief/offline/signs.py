@@ -15,11 +15,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.evidence import Evidence
 from debrief.markdown import shorten
 from debrief.offline.shell import arguments, commands_in, shell_command, simple_commands
 from debrief.scoring.model import SessionKind
-from debrief.sessions.model import ToolCall, Turn
+from debrief.sessions.model import Evidence, ToolCall, Turn
 
 _BEGINNING = 400
 """Characters of a reply that may hold a verdict."""

@@ -21,10 +21,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.evidence import Evidence
 from debrief.markdown import counted
 from debrief.offline.facts import Facts
 from debrief.scoring.model import Reason, SessionKind, SuccessEstimate
+from debrief.sessions.model import Evidence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

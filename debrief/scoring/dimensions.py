@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import interval_of
-from debrief.evidence import Evidence
 from debrief.scoring.model import ChunkVerdicts, DimensionName, SessionScores, Verdict
+from debrief.sessions.model import Evidence
 
 
 class VerdictError(InputError, ValueError):

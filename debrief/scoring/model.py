@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.evidence import Evidence
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 
 DimensionName = Literal[
     "task_completion",

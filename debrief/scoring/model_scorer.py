@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from debrief.evidence import Evidence
 from debrief.models import fencing
 from debrief.models.answers import (
     READ_ATTEMPTS,
@@ -37,7 +36,7 @@ from debrief.scoring.dimensions import (
     verdict_on,
 )
 from debrief.scoring.model import Chunk, ChunkVerdicts, Trace, Verdict
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""

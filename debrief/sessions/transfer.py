@@ -228,8 +228,7 @@ def _documents(entry: ScanEntry, name: str) -> Iterator[tuple[str, Iterable[byte
 
 
 def _put(store: FileStore, parts: Iterable[bytes], target: str, redactor: Redactor) -> int:
-    scratch = store.scratch(target)
-    try:
+    with store.writing(target) as scratch:
         secrets = 0
         with scratch.open("wb") as sink:
             for part in parts:
@@ -238,8 +237,6 @@ def _put(store: FileStore, parts: Iterable[bytes], target: str, redactor: Redact
                 secrets += count
         store.put(scratch, target)
         return secrets
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _redacted(part: bytes, redactor: Redactor) -> tuple[bytes, int]:

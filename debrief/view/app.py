@@ -68,39 +68,22 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
     for pages in (router, labels.router, session.router, prompts.router, training.router):
         app.include_router(pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
-    app.add_exception_handler(DebriefError, _explained)
-    app.add_exception_handler(HTTPException, _refused)
+    for kind in (DebriefError, HTTPException):
+        app.add_exception_handler(kind, _explained)
     app.middleware("http")(_host_and_origin_check(_LOCAL | {_host_of(settings.view_url)}))
     return app
 
 
 def _explained(request: Request, error: Exception) -> Response:
-    """Show an error that names its culprit, its reason and the next move."""
-    assert isinstance(error, DebriefError)
-    return _error_page(
-        request,
-        404 if isinstance(error, InputError) else 500,
-        "Something is wrong",
-        (error.culprit, error.reason, error.next_move),
-    )
-
-
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    reason = "is no page here" if error.status_code == 404 else error.detail
-    return _error_page(request, error.status_code, "Refused", (request.url.path, reason, ""))
-
-
-def _error_page(request: Request, status: int, title: str, what: tuple[str, str, str]) -> Response:
-    culprit, reason, next_move = what
-    return PageContext(request).render(
-        "error.html",
-        status=status,
-        title="Not found" if status == 404 else title,
-        culprit=culprit,
-        reason=reason,
-        next_move=next_move,
-    )
+    """Show an error that names its culprit, its reason and the next move, or what is refused."""
+    if isinstance(error, HTTPException):
+        status, title = error.status_code, "Refused"
+        reason = "is no page here" if status == 404 else error.detail
+        error = DebriefError(request.url.path, reason)
+    else:
+        status, title = 404 if isinstance(error, InputError) else 500, "Something is wrong"
+    title = "Not found" if status == 404 else title
+    return PageContext(request).render("error.html", status=status, title=title, error=error)
 
 
 def _host_and_origin_check(hosts: frozenset[str | None]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.models.usage import ModelUsage, Price, price_of
+from debrief.models.usage import ModelUsage, Price, price_of, total_cost
 from debrief.sessions.model import Message, Usage
 from debrief.view.transcript import ShownTranscript, ShownTurn
 
@@ -86,7 +86,7 @@ def figure_of(transcript: ShownTranscript, prices: Path) -> Figure | None:
         compactions=tuple(round(WIDTH * min(n, last) / last, 1) for n in compacted if kept),
         largest=largest,
         tokens=sum(bar.tokens for bar in bars),
-        cost=_sum(bar.cost for bar in bars),
+        cost=total_cost(bar.cost for bar in bars),
     )
 
 
@@ -99,12 +99,7 @@ def _taken(
     agents = (agent for call in calls for agent in transcript.agents_of(call))
     messages = [*own, *(message for agent in agents for message in agent.agent.messages)]
     tokens = sum(each.usage.input + each.usage.cache_write + each.usage.output for each in messages)
-    return tokens, _sum(_cost(message, prices[message.model]) for message in messages)
-
-
-def _sum(costs: Iterable[float | None]) -> float | None:
-    known = list(costs)
-    return None if None in known else sum(filter(None, known))
+    return tokens, total_cost(_cost(message, prices[message.model]) for message in messages)
 
 
 def _cost(message: Message, price: Price | None) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,12 @@ class Index:
         sql = f"SELECT {names} FROM sessions WHERE {where} ORDER BY {order} LIMIT {limit:d}"
         found = self.select(sql, parameters)
         return [msgspec.convert(dict(row), SessionRow, strict=False) for row in found]
+
+    def with_ids(self, ids: Iterable[str]) -> dict[str, SessionRow]:
+        """Return the sessions that are there of some ids, by id."""
+        chosen = list(ids)
+        marks = ", ".join("?" * len(chosen))
+        return {row.id: row for row in self.sessions(f"id IN ({marks})", chosen)}
 
     def follow(self, wait: float = WAIT) -> None:
         """Have the index follow the lake in the background, and wait for it for a moment."""

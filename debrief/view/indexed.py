@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
+from debrief.models.usage import total_cost
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
     PEOPLE,
@@ -185,15 +187,12 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
     for judgement in lake.read("judge_evaluations", week, JudgeEvaluation):
         judged[judgement.session_id].append(judgement)
     for session_id, judgements in judged.items():
-        weights = [(each.weight, each.score) for each in judgements if each.score is not None]
-        whole = sum(weight for weight, _ in weights)
         columns = found[session_id]
-        columns["judges"] = sum(w * score for w, score in weights) / whole if whole else None
+        columns["judges"] = weighted_average(judgements)
         failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
         columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
-        costs = [columns.get("cost_usd"), *(each.cost_usd for each in judgements)]
-        known = [cost for cost in costs if cost is not None]
-        columns["cost_usd"] = sum(known) if len(known) == len(costs) else None
+        costs = (columns.get("cost_usd"), *(each.cost_usd for each in judgements))
+        columns["cost_usd"] = total_cost(costs)
     for session_id, rows in scorers.items():
         worth = worth_of(rows, judged[session_id])
         found[session_id].update(worth=worth.value, worth_why=" ".join(worth.why))

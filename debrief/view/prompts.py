@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from statistics import median
 from typing import Any, Literal
@@ -319,7 +319,7 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
         for row in page.lake.read(EXTRACTED, week, ExtractedRubric, ("id", one.sources))
     )
     quotes = list(dict.fromkeys(piece for row in mined for piece in row.evidence))[:_QUOTES]
-    titles = _sessions(page, {each.session_id for each in quotes})
+    titles = page.index.with_ids({each.session_id for each in quotes})
     return page.render(
         "rubrics/rubric.html",
         title=one.name,
@@ -330,12 +330,6 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
         quotes=[(each, titles.get(each.session_id)) for each in quotes],
         sides=_sides(page, one) if shown else None,
     )
-
-
-def _sessions(page: PageContext, ids: Iterable[str]) -> dict[str, SessionRow]:
-    chosen = list(ids)
-    marks = ", ".join("?" * len(chosen))
-    return {row.id: row for row in page.index.sessions(f"id IN ({marks})", chosen)}
 
 
 def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
@@ -367,7 +361,7 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
         level = judged[id_].score or 0
         if not _LOW < level < _HIGH:
             sides[(values[id_] > middle) == (level >= _HIGH)].append(id_)
-    rows = _sessions(page, [*sides[True][:_SIDE], *sides[False][:_SIDE]])
+    rows = page.index.with_ids([*sides[True][:_SIDE], *sides[False][:_SIDE]])
 
     def shown(ids: list[str]) -> list[SessionSide]:
         return [

@@ -19,13 +19,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import without_controls
-from debrief.evidence import Evidence
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.model_scorer import cited_turns
+from debrief.sessions.model import Evidence
 
 Group = Literal["success", "dimension", "judge", "rubric"]
 _QUOTED = re.compile(r"\bturn (\d{1,6}): “([^”]{1,400})”")

@@ -146,7 +146,7 @@ def training_set(
         messages=messages[start : start + _MESSAGES],
         start=start,
         left=max(0, len(messages) - start - _MESSAGES),
-        titles=_titles(page, [each.session_id for each in lines[first : line + _NEAR]]),
+        sessions=page.index.with_ids(each.session_id for each in lines[first : line + _NEAR]),
     )
 
 
@@ -158,12 +158,6 @@ def _bytes_of(lake: Lake, row: TrainingSetRow, line: LineRow) -> bytes:
             )
         file.seek(line.offset)
         return file.read(line.size)
-
-
-def _titles(page: PageContext, ids: Sequence[str]) -> dict[str, str]:
-    marks = ", ".join("?" * len(ids))
-    found = page.index.select(f"SELECT id, title FROM sessions WHERE id IN ({marks})", ids)
-    return {row["id"]: row["title"] for row in found}
 
 
 def _chat(page: PageContext, sample: SampleLine) -> list[ChatView]:

@@ -11,8 +11,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.evidence import Evidence
-from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import (
+    Evidence,
+    Intervention,
+    Message,
+    Session,
+    Subagent,
+    ToolCall,
+    Turn,
+)
 from debrief.view.reasons import Assessment, Back, EvidenceMark, ShownReason, find, reasons_of
 
 StepKind = Literal["prompt", "expansion", "compaction", "thinking", "words", "call", "person"]

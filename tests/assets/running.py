@@ -7,8 +7,14 @@ from typing import Any
 import dagster as dg
 
 from debrief.lake import Lake
-from resources.services import EvaluatorResource, LangfuseResource, WebhookResource
-from resources.storage import LakeResource, ScopeResource, SessionStore
+from resources import (
+    EvaluatorResource,
+    LakeResource,
+    LangfuseResource,
+    ScopeResource,
+    SessionStore,
+    WebhookResource,
+)
 
 
 def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:

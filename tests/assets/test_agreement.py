@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.agreement import agreement_suffices, judge_agreement
-from resources.services import EvaluatorResource
+from resources import EvaluatorResource
 from tests.assets.running import metadata, resources
 from tests.rubrics.test_agreement import FRACTIONS, csv_of, ident, lake_with, planted
 

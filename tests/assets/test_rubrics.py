@@ -30,7 +30,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import split_of
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from resources.services import EvaluatorResource
+from resources import EvaluatorResource
 from tests.assets.running import metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, summarized

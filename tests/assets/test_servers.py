@@ -15,7 +15,7 @@ from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.sessions.model import Session
 from pipelines.jobs import failure_in
-from resources.services import LangfuseResource
+from resources import LangfuseResource
 from tests.assets.running import resources
 from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.sessions import raw_sessions, tokens_as_reported
-from resources.storage import SessionStore
+from resources import SessionStore
 from tests.assets.running import resources
 from tests.sessions.readers.test_claude_code_requests import cost, spending
 from tests.sessions.scenario import Log

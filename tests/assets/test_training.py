@@ -23,7 +23,7 @@ from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
 from debrief.training.model import training_path
 from debrief.training.publishing.publish import ExportOptions, publish
-from resources.services import EvaluatorResource
+from resources import EvaluatorResource
 from tests.assets.running import resources
 from tests.models.openai_server import OpenAIServer
 from tests.redaction.synthetic import Maker

@@ -11,7 +11,7 @@ import pytest
 
 from assets.evaluations import session_scores
 from assets.reports import done_in, fingerprint_leaderboard
-from resources.services import EvaluatorResource
+from resources import EvaluatorResource
 from tests.assets.running import resources
 from tests.training.lakes import lake_of
 from tests.training.test_store import team

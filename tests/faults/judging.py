@@ -132,7 +132,7 @@ class Machine:
 def judge_week(folder: Path) -> bool:
     """Be one run; return whether it succeeded."""
     from assets.evaluations import judge_evaluations
-    from resources.services import EvaluatorResource
+    from resources import EvaluatorResource
     from tests.assets.running import resources
 
     with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.weekly import DiskFullError, explain_full_disk
+from debrief.errors import LakeError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from tests.faults.judging import ROOT, TABLE, WEEK, session_of
@@ -45,10 +45,9 @@ def test_a_week_that_does_not_fit_names_its_file_and_leaves_the_old_one(tmp_path
 def write_much(url: str) -> None:
     lake = Lake(url)
     try:
-        with explain_full_disk(lake, TABLE, WEEK):
-            rows = (row_of(number, os.urandom(500).hex()) for number in range(2_000))
-            lake.write(TABLE, WEEK, rows, JudgeEvaluation)
-    except DiskFullError as error:
+        rows = (row_of(number, os.urandom(500).hex()) for number in range(2_000))
+        lake.write(TABLE, WEEK, rows, JudgeEvaluation)
+    except LakeError as error:
         print(error)
 
 
@@ -59,11 +58,11 @@ def row_of(number: int, feedback: str) -> JudgeEvaluation:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_every_way_to_be_full_is_told_with_the_file(tmp_path: Path, number: int) -> None:
     lake = Lake(str(tmp_path))
-    told = pytest.raises(DiskFullError, match=r"/some/file: cannot be written: .*\. Make room")
-    with told, explain_full_disk(lake, TABLE, WEEK):
+    told = pytest.raises(LakeError, match=r"/some/file: cannot be written: .*\. Make room")
+    with told, lake.create("file"):
         raise OSError(number, os.strerror(number), "/some/file")
 
 
 def test_another_failure_stays_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(PermissionError), explain_full_disk(Lake(str(tmp_path)), TABLE, WEEK):
+    with pytest.raises(PermissionError), Lake(str(tmp_path)).create("file"):
         raise PermissionError(errno.EACCES, "not allowed", "/some/file")

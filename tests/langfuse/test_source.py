@@ -24,7 +24,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
-from resources.storage import SessionStore
+from resources import SessionStore
 from tests.langfuse.scenario import START, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.planting import Planted, Search

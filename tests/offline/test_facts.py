@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from debrief.evidence import Evidence
 from debrief.offline.facts import facts_of
-from debrief.sessions.model import Message, Subagent, ToolCall
+from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from tests.offline.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"

@@ -13,7 +13,7 @@ from assets.reports import SCHEDULE_TAG
 from debrief.errors import InputError
 from pipelines.definitions import defs
 from pipelines.jobs import killed_runs, range_tags, send_failure
-from resources.services import WebhookResource
+from resources import WebhookResource
 from tests.hooks import Hook, hook
 from tests.pipelines.test_run import WEEK, conversation, write
 

@@ -26,7 +26,7 @@ from debrief.training.formats import validate_line
 from debrief.training.model import SampleLine
 from pipelines.automation import new_sessions
 from pipelines.definitions import defs
-from resources.storage import LakeResource, SessionStore
+from resources import LakeResource, SessionStore
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm

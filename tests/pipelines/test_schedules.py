@@ -25,7 +25,7 @@ from pipelines.automation import (
     weeks_at,
 )
 from pipelines.options import parse_weeks
-from resources.storage import LakeResource, SessionStore
+from resources import LakeResource, SessionStore
 from tests.pipelines.test_run import WEEK, conversation, write
 
 NOW = datetime(2026, 11, 16, 3, tzinfo=UTC)

@@ -25,7 +25,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
-from resources.storage import SessionStore
+from resources import SessionStore
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task
 

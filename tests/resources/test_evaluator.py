@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from debrief.models.usage import BudgetSpentError
-from resources.services import EvaluatorResource
+from resources import EvaluatorResource
 
 FIRST, RETRY = "first", {"dagster/retry_number": "1"}
 

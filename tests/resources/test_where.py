@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from resources.storage import FIELDS, Where, parse_where
+from resources import FIELDS, Where, parse_where
 
 FACTS = {"tool": {"droid"}, "model": {"sonnet", "opus"}, "task": {"late-readings"}}
 

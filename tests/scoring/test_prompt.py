@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from debrief.evidence import Evidence
 from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import Answer, AnswerError
 from debrief.models.usage import ModelUsage
@@ -19,6 +18,7 @@ from debrief.scoring.model_scorer import (
     parse_verdicts,
     scoring_prompt,
 )
+from debrief.sessions.model import Evidence
 from tests.scoring.scenario import answer, session, turn, verdicts
 
 

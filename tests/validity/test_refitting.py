@@ -13,13 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
-from debrief.evidence import Evidence
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.facts import Facts
 from debrief.offline.success import shipped_table
 from debrief.outcomes.store import Label, Labels, own_table, put_labels
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 from debrief.validity.figures import figures_of
 from debrief.validity.measuring import LabelledRun, Measured
 from tests.training.scenario import MONDAY, call, says, session, turn

@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
-from debrief.evidence import Evidence
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.sessions.model import (
+    Evidence,
     Intervention,
     Message,
     Session,

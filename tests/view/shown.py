@@ -13,12 +13,11 @@ from typing import Any, get_args
 import httpx
 from fastapi import FastAPI
 
-from debrief.evidence import Evidence
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
 from debrief.scoring.model import DimensionName, Reason, SessionScores, SuccessEstimate, Verdict
-from debrief.sessions.model import Message, Session, ToolCall, Turn, Usage
+from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.view.app import make_app

@@ -12,11 +12,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from debrief.evidence import Evidence
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import Reason, SessionScores, SuccessEstimate, Verdict
-from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import (
+    Evidence,
+    Intervention,
+    Message,
+    Session,
+    Subagent,
+    ToolCall,
+    Turn,
+)
 from debrief.training.model import LINES, LineRow
 from debrief.view.reasons import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of

@@ -68,15 +68,8 @@ def run(
     from pipelines.launching import run_graph
     from pipelines.options import RunOptions, parse_weeks
 
-    options = RunOptions(
-        sessions=tuple(sessions or ()),
-        lake=lake,
-        offline=offline,
-        model=model,
-        second_model=second_model,
-        samples=samples,
-    )
-    run_graph(options, weeks=parse_weeks(week or []))
+    own = RunOptions(tuple(sessions or ()), lake, offline, model, second_model, samples)
+    run_graph(own, weeks=parse_weeks(week or []))
 
 
 @app.command()
@@ -121,14 +114,7 @@ def backfill(
     from resources import parse_where
 
     run_backfill(
-        RunOptions(
-            sessions=tuple(sessions or ()),
-            lake=lake,
-            offline=offline,
-            model=model,
-            second_model=second_model,
-            samples=samples,
-        ),
+        RunOptions(tuple(sessions or ()), lake, offline, model, second_model, samples),
         Backfill(
             stage=stage,
             weeks=parse_weeks(week or []),
@@ -163,7 +149,7 @@ def ui(
     from pipelines.ui import start_ui
 
     existing_lake(lake)
-    own = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
+    own = RunOptions(tuple(sessions or ()), lake, offline)
     start_ui(demo_options(lake) if of_demo else own, port, view_port, open_page=open_page)
 
 

@@ -16,7 +16,7 @@ from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings, load_settings
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+class RunOptions(Struct, frozen=True):
     """Where to read, where to write, and who evaluates."""
 
     sessions: tuple[str, ...] = ()

@@ -169,6 +169,7 @@ def evaluate(
 
 def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
     """Return a plan's worktree and the plan's text."""
+    from debrief.files import read_text
     from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan, worktree_folder
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
@@ -178,12 +179,7 @@ def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
         raise InputError(f"plan {plan_id}", f"has no worktree at {folder}", move)
     own = folder / PLAN
     path = own if own.is_file() else find_plan(root, plan_id, folder)
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            str(path), f"is not UTF-8 at byte {error.start}", "Save it as UTF-8."
-        ) from None
+    text = read_text(path)
     if not text.strip():
         raise InputError(str(path), "is empty", "Write the plan there.")
     return folder, text

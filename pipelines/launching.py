@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,20 +64,22 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
     with shown_progress(settings) as log:
+        from assets.training import stale_pairs
         from debrief.lake import Lake
         from pipelines.instance import open_instance
 
         lake, graph = Lake(settings.lake), None
+        config = run_config(resources)
         found = weeks_with_sessions(lake, resources, weeks)
         with open_instance(settings) as instance:
             end_dead_runs(instance)
             if found:
                 taken = found[-1:] if _is_up_to_date(lake, found, resources) else found
-                config = run_config(resources)
                 graph = carry_out(instance, "whole_graph", taken, config)
                 if not graph.failed_steps <= _APART:
                     graph.check()
-                take_training_sets(instance, lake, found, resources)
+                if stale := stale_pairs(lake, found):
+                    carry_out(instance, "training_sets_job", sorted(stale), config).check()
         with log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
@@ -136,23 +138,6 @@ def weeks_with_sessions(
         "found %d transcripts in %d weeks; taking %d weeks", count, len(known), len(taken)
     )
     return taken
-
-
-def take_training_sets(
-    instance: dg.DagsterInstance,
-    lake: Lake,
-    weeks: Iterable[str],
-    resources: dict[str, dict[str, Any]],
-) -> None:
-    """Write the training sets of the pairs observed in some weeks, unless they are up to date.
-
-    Raises:
-        DebriefError: it failed.
-    """
-    from assets.training import stale_pairs
-
-    if stale := stale_pairs(lake, weeks):
-        carry_out(instance, "training_sets_job", sorted(stale), run_config(resources)).check()
 
 
 class RunOutcome(Struct, frozen=True):

@@ -103,22 +103,9 @@ def environment() -> Environment:
     )
     made.globals["links"] = links
     made.globals["dimensions"] = BY_NAME
-    made.filters |= {
-        "score": score,
-        "estimate": estimate,
-        "score_class": score_class,
-        "time": time,
-        "day": day,
-        "tokens": tokens,
-        "short_id": short_id,
-        "seconds": seconds,
-        "words": words,
-        "markdown": markdown,
-        "marked": marked,
-        "excerpt": excerpt,
-        "week": week,
-        "signed": signed,
-    }
+    scores, moments = (score, estimate, score_class, signed), (time, day, week, seconds)
+    texts = (tokens, short_id, words, markdown, marked, excerpt)
+    made.filters |= {each.__name__: each for each in (*scores, *moments, *texts)}
     return made
 
 

@@ -75,12 +75,8 @@ def make_evaluators(
     settings: Settings,
     *,
     offline: bool,
-    model: str = "",
     repository: Path | None = None,
-    max_cost_usd: float | None = None,
-    max_calls: int | None = None,
     second_model: str = "",
-    samples: int = 0,
     run: str = "",
     account: str = "",
     dry_run: bool = False,
@@ -91,16 +87,12 @@ def make_evaluators(
     """Return the evaluators of a run.
 
     Args:
-        settings: where keys and the judges' place are read.
+        settings: where keys, the judges' place, limits, samples and the model are read: one that
+            answers for everything, else each judge's own for judging, and the heaviest judge's
+            for scoring and rubrics.
         offline: ask no model at all.
-        model: one that answers for everything; empty: each judge's own for judging, and
-            ``DEBRIEF_MODEL`` or the heaviest judge's for scoring and rubrics.
         repository: whose own ``.debrief/judges`` win.
-        max_cost_usd: no new call once the run has spent so much; None: as the settings say.
-        max_calls: no new call after so many; None: as the settings say.
         second_model: one that judges and scores as well; empty: none.
-        samples: independent answers to each question of judging and scoring; 0: as the settings
-            say.
         run: names the run where several processes work for it.
         account: names those runs that share the limits; the run alone by default.
         dry_run: count what would be asked, and ask nothing.
@@ -111,7 +103,7 @@ def make_evaluators(
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
     """
-    chosen = OFFLINE if offline else model or settings.model
+    chosen = OFFLINE if offline else settings.model
     place = judges_folder(settings, repository)
     judges = _chosen(load_judges(place, model=chosen or None), only)
     common: dict[str, Any] = {
@@ -136,16 +128,8 @@ def make_evaluators(
             miner=OfflineMiner(),
             **common,
         )
-    samples = samples or settings.samples
-    models = Models(
-        settings,
-        max_cost_usd=max_cost_usd,
-        max_calls=max_calls,
-        run=run,
-        account=account,
-        samples=samples,
-        dry_run=dry_run,
-    )
+    samples = settings.samples
+    models = Models(settings, run=run, account=account, samples=samples, dry_run=dry_run)
     name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
     asked = partial(
         _by_model, models=models, samples=samples, secret=key_of(settings), history=history

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -230,6 +230,11 @@ class Settings(BaseSettings):
         """Whether something of a Langfuse server is set, and it is not turned off."""
         given = (self.langfuse_host, self.langfuse_public_key, self.langfuse_secret_key)
         return self.langfuse and any(given)
+
+    def with_given(self, **given: Any) -> Self:
+        """Return the settings with what a command was given; what is None or empty stays."""
+        chosen = {name: value for name, value in given.items() if value not in ("", None)}
+        return self.model_copy(update=chosen)
 
     def variable(self, name: str) -> str:
         """Return a variable that has no field of its own, such as a provider's key, or ``""``."""

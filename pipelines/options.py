@@ -61,16 +61,13 @@ class RunOptions(Struct, frozen=True):
         }
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of a process that is to run on the same."""
+        """Return the environment of a process that shows the same, and launches runs on it."""
         here = _repository()
         own = here / ".debrief" / "judges" if here else None
         chosen = {
             "DEBRIEF_SESSIONS": os.pathsep.join(map(_absolute, self.sessions)),
             "DEBRIEF_LAKE": self.lake,
             "DEBRIEF_OFFLINE": "1" if self.offline else "",
-            "DEBRIEF_MODEL": self.model,
-            "DEBRIEF_SECOND_MODEL": self.second_model,
-            "DEBRIEF_SAMPLES": str(self.samples or ""),
             "DEBRIEF_LANGFUSE": "off" if self.local else "",
             "DEBRIEF_WEBHOOK": "off" if self.local else "",
             "DEBRIEF_JUDGES": str(own)

@@ -319,17 +319,19 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ConfigurationError: a model is needed and no key for it is set.
         """
-        settings = load_settings()
+        settings = load_settings().with_given(
+            model=self.model,
+            second_model=self.second_model,
+            samples=self.samples or None,
+            max_cost_usd=self.max_cost_usd,
+            max_calls=self.max_calls,
+        )
         offline = self.offline or (not self.model and settings.offline)
         return make_evaluators(
             settings,
             offline=offline,
-            model=self.model,
-            second_model="" if offline else self.second_model or settings.second_model,
-            samples=self.samples,
+            second_model="" if offline else settings.second_model,
             repository=self.repository_folder(),
-            max_cost_usd=self.max_cost_usd,
-            max_calls=self.max_calls,
             run=run.run_id if run is not None else "",
             account=account_of(run) if run is not None else "",
             dry_run=self.dry_run,

@@ -118,12 +118,9 @@ def evaluate(
             "--tests, --feedback and --edit", "go into an export", "Add --export."
         )
     evaluators = make_evaluators(
-        settings,
+        settings.with_given(model=model, samples=samples or None, max_cost_usd=max_cost),
         offline=offline,
-        model=model,
-        samples=samples,
         repository=root,
-        max_cost_usd=max_cost,
         dry_run=dry_run,
         history=True,
         only=tuple(judge or ()),

@@ -236,7 +236,7 @@ def measured(
     from debrief.settings import load_settings
     from debrief.validity.measuring import batches_of_folder, batches_of_lake, measure
 
-    settings, table = load_settings(), None
+    settings, table = load_settings().with_given(model=model, max_cost_usd=max_cost), None
     found = [batches_of_folder(folder, sample) for folder in folders]
     if not folders:
         opened = Lake(existing_lake(lake) or settings.lake)
@@ -249,9 +249,7 @@ def measured(
     if len(problems) > _PROBLEMS:
         warn(f"and {len(problems) - _PROBLEMS} more of that kind")
     batches = [batch for own, _ in found for batch in own]
-    by = make_evaluators(
-        settings, offline=not model, model=model, max_cost_usd=max_cost, table=table
-    )
+    by = make_evaluators(settings, offline=not model, table=table)
     screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("Scoring", total=sum(len(batch.runs) for batch in batches))

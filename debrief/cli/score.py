@@ -104,8 +104,8 @@ def score(
         if answers:
             return HandScorer(Path(answers), model or AGENT)
         no_model = offline or (not model and settings.offline)
-        by = make_evaluators(settings, offline=no_model, model=model, samples=samples, table=table)
-        return by.chunk_scorer
+        given = settings.with_given(model=model, samples=samples or None)
+        return make_evaluators(given, offline=no_model, table=table).chunk_scorer
 
     opened = Lake(existing_lake(lake) or settings.lake)
     table = own_table(opened)

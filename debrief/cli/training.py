@@ -77,7 +77,7 @@ def train(
     ]
     missing = [] if judge or dry_run else [f"{NEEDS_A_MODEL}: name one with --ask"]
     fitting = _of_one_prompt_set(found, options, missing)
-    models = Models(settings, max_cost_usd=max_cost, dry_run=dry_run)
+    models = Models(settings.with_given(max_cost_usd=max_cost), dry_run=dry_run)
     acts, judges, rewrites = (models.get(name).price if name else None for name in names)
     estimate = estimate_cost(fitting, options, count_tokens, (acts, judges, rewrites))
     if dry_run:

@@ -34,8 +34,6 @@ class Models:
 
     Args:
         settings: of this machine.
-        max_cost_usd: of this run; None: as the settings say.
-        max_calls: of this run; None: as the settings say.
         run: names the run where several processes work for it; once it is over, or others do its
             work, nothing more is asked.
         account: names those runs that share the limits; the run alone by default.
@@ -50,8 +48,6 @@ class Models:
         self,
         settings: Settings,
         *,
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
         run: str = "",
         account: str = "",
         samples: int = 1,
@@ -66,15 +62,12 @@ class Models:
         self._cache = open_state(settings) if settings.cache else None
         if self._cache is not None and run:
             prune_daily(self._cache, settings)
-        max_cost = settings.max_cost_usd if max_cost_usd is None else max_cost_usd
-        most = settings.max_calls if max_calls is None else max_calls
-        account = account or run
-        shared = account and (max_cost is not None or most is not None)
+        account, limits = account or run, (settings.max_cost_usd, settings.max_calls)
         self.budget = Budget(
-            max_cost_usd=max_cost,
-            max_calls=most,
+            max_cost_usd=settings.max_cost_usd,
+            max_calls=settings.max_calls,
             run=account,
-            state=open_state(settings) if shared else None,
+            state=open_state(settings) if account and limits != (None, None) else None,
         )
 
     def get(self, name: str) -> LanguageModel:

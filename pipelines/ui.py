@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
+from functools import partial
 
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
@@ -15,8 +15,11 @@ from debrief.settings import Settings
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
 from pipelines.launching import end_dead_runs
 from pipelines.options import RunOptions
-from pipelines.supervising import Program, Restarts, Supervisor
-from pipelines.up import LOCAL, answers, check_free, view_url
+from pipelines.supervising import Restarts, Supervisor
+from pipelines.up import LOCAL, check_free, module_of, view_url
+
+_INFO, _STYLE = "/server_info", "/static/style.css"
+"""What answers once Dagster's UI is ready, and the pages."""
 
 
 def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool) -> None:
@@ -41,8 +44,8 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
         lock.write_text(address, encoding="utf-8")
         with open_instance(settings) as instance:
             end_dead_runs(instance)
-        command = ["-m", "dagster", "dev", "-w", str(prepare_workspace(home))]
-        command += ["-h", LOCAL, "-p", str(port), "--log-level", "warning"]
+        dev = ("dev", "-w", str(prepare_workspace(home)), "-h", LOCAL, "-p", str(port))
+        view = ("pipelines.command", "view", "--port", str(view_port))
         pages = view_url(settings, view_port)
         environment = {
             **options.environment(),
@@ -52,18 +55,11 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
             "DEBRIEF_UI_URL": settings.ui_url or address,
             "DEBRIEF_VIEW_URL": pages,
         }
-        dagster = Program(
-            name="dagster",
-            command=(sys.executable, *command),
-            environment=environment,
-            ready=lambda: answers(port, "/server_info"),
-        )
-        view = Program(
-            name="view",
-            command=(sys.executable, "-m", "pipelines.command", "view", "--port", str(view_port)),
-            environment=environment,
-            ready=lambda: answers(view_port, "/static/style.css"),
-        )
+        program = partial(module_of, environment=environment)
+        servers = [
+            program("dagster", "dagster", *dev, "--log-level", "warning", port=port, path=_INFO),
+            program("view", *view, port=view_port, path=_STYLE),
+        ]
 
         def say() -> None:
             out.print(f"{address}  Dagster: run things  (Ctrl-C stops it)")
@@ -72,7 +68,7 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
                 webbrowser.open(address)
 
         out.print(f"Starting Dagster's UI on {settings.lake}; its log is {logs / 'dagster.log'}")
-        Supervisor([dagster, view], logs, restarts=Restarts(most=0), report=out.print).run(say)
+        Supervisor(servers, logs, restarts=Restarts(most=0), report=out.print).run(say)
 
 
 def first_week(settings: Settings) -> str:

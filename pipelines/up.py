@@ -122,13 +122,11 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
     }
     workspace = ("--workspace", str(home / "workspace.yaml"))
 
-    def program(name: str, *command: str, **options: Any) -> Program:
-        command = (sys.executable, "-m", *command)
-        return Program(name=name, command=command, environment=environment, **options)
+    program = partial(module_of, environment=environment)
 
-    def server(name: str, *command: str, port: int, path: str, **options: Any) -> Program:
+    def server(name: str, *command: str, port: int, **options: Any) -> Program:
         command = (*command, "--host", ports.host, "--port", str(port))
-        return program(name, *command, ready=lambda: answers(port, path), **options)
+        return program(name, *command, port=port, **options)
 
     postgres = program(
         "postgres", "debrief.recorder.postgres", ready=lambda: is_running(folder), stop_timeout=90.0
@@ -149,6 +147,15 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
         server("metrics", *figures, port=ports.metrics, path="/health", after=code_server),
         server("view", *pages, port=ports.view, path="/static/style.css"),
     ]
+
+
+def module_of(
+    name: str, module: str, *arguments: str, port: int = 0, path: str = "", **options: Any
+) -> Program:
+    """Return a module as a program; with a port it is ready once a path of it answers there."""
+    if port:
+        options["ready"] = lambda: answers(port, path)
+    return Program(name=name, command=(sys.executable, "-m", module, *arguments), **options)
 
 
 def answers(port: int, path: str) -> bool:

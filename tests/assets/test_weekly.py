@@ -1,4 +1,4 @@
-"""What a stage of weeks tells of itself in the UI."""
+"""What a stage of weeks tells of itself in the UI, and what is checked about it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 
 from assets.evaluations import session_scores
 from assets.reports import done_in, fingerprint_leaderboard
-from resources import EvaluatorResource
+from assets.sessions import raw_sessions, tokens_as_reported
+from resources import EvaluatorResource, SessionStore
 from tests.assets.running import resources
+from tests.sessions.readers.test_claude_code_requests import cost, spending
+from tests.sessions.scenario import Log
 from tests.training.lakes import lake_of
 from tests.training.test_store import team
 
@@ -74,3 +77,25 @@ def test_rows_of_a_table_without_weeks_count_as_done(tmp_path: Path) -> None:
     assert done.rows == made.metadata["dagster/row_count"].value
     assert done.rows
     assert done.fresh == done.rows
+
+
+def test_sessions_whose_tokens_are_not_as_their_tool_reports_are_counted_and_named(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "sessions"
+    for number, output in enumerate((9, 1, None)):
+        log = spending(Log("Go", session=f"0a1b2c3d-0000-4000-8000-00000000000{number}"), 2)
+        if output is not None:
+            cost(log, 0, (10, output))
+        log.write(folder / f"{log.session}.jsonl")
+    result = dg.materialize(
+        [raw_sessions, tokens_as_reported],
+        partition_key=WEEK,
+        resources=resources(str(tmp_path / "lake"), sessions=SessionStore(folders=[str(folder)])),
+    )
+    (check,) = result.get_asset_check_evaluations()
+    assert not check.passed
+    assert check.severity == dg.AssetCheckSeverity.WARN
+    assert check.metadata["sessions_with_a_total"].value == 2
+    assert check.metadata["disagreeing"].value == 1
+    assert "output=1," in str(check.metadata["sessions"].value)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.keys import SLUG, slugify
+from debrief.keys import SLUG, is_week, slugify, week_of
 
 
 @pytest.mark.parametrize("name", ["checkout-retries", "a", "0.1_x", "unknown", "a" * 63])
@@ -39,3 +41,30 @@ def test_a_stamped_slug_is_stamped_again_rather_than_taken_for_a_name(name: str)
     assert SLUG.match(slug)
     if slug != name:
         assert slugify(slug) != slug
+
+
+@pytest.mark.parametrize(
+    ("moment", "week"),
+    [
+        pytest.param(datetime(2026, 11, 16, tzinfo=UTC), "2026-11-16", id="the first instant"),
+        pytest.param(
+            datetime(2026, 11, 22, 23, 59, tzinfo=UTC), "2026-11-16", id="the last minute"
+        ),
+        pytest.param(
+            datetime(2026, 1, 1, tzinfo=UTC), "2025-12-29", id="over the turn of the year"
+        ),
+        pytest.param(
+            datetime(2026, 11, 23, 1, tzinfo=timezone(timedelta(hours=2))),
+            "2026-11-16",
+            id="already Monday where the person is, still Sunday in UTC",
+        ),
+        pytest.param(datetime(2026, 11, 16), "2026-11-16", id="a time without a zone is UTC"),
+    ],
+)
+def test_a_session_belongs_to_the_week_of_its_monday_in_utc(moment: datetime, week: str) -> None:
+    assert week_of(moment) == week
+
+
+@pytest.mark.parametrize("text", ["2026-11-17", "2026-W47", "", "2026-13-01", "soon"])
+def test_only_the_date_of_a_monday_is_a_week(text: str) -> None:
+    assert not is_week(text)

@@ -26,7 +26,7 @@ from debrief.view import links
 from debrief.view.index import Index
 from tests.machine import clean_environment
 from tests.view.shown import fill, served, session_of, settings_of
-from tests.view.test_lists import hostile_session
+from tests.view.test_session import EVIL, hostile_session
 from tools.pictures import browser_with
 
 PACKAGES = ("playwright-core@1.65.1", "axe-core@4.14.1")
@@ -51,7 +51,7 @@ def main(folder: Path) -> int:
         fill(
             Lake(story.lake),
             [
-                (hostile_session(), 0.2),
+                (hostile_session(EVIL), 0.2),
                 (session_of("cart", "Fix the cart's total."), 0.4),
                 (session_of("tax", "Add a tax to the invoice.", task="billing"), 0.9),
                 (session_of("carts", "Rename the cart."), 0.6),

@@ -25,15 +25,23 @@ from debrief.sessions.model import (
     Turn,
 )
 from debrief.training.model import LINES, LineRow
+from debrief.view.links import session_path
 from debrief.view.reasons import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of
 from tests.view.shown import fill, scores_of, served, session_of, settings_of
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b onmouseover=x>"
-    "\x1b[2J\x1b]0;gone\x07\x00\u202egnp.exe\u2066 {{ 7*7 }} {% raw %}"
+    "\x1b[2J\x1b]0;gone\x07\x00\u202egnp.exe\u2066\u2028 {{ 7*7 }} {% raw %}[x](javascript:alert(1))"
 )
-LIVE = re.compile(r"<(?:script|img|b on)[\s>]|on\w+=x>")
+EVIL_ID = "<b onid=x>/../x y?#"
+LIVE = re.compile(
+    r"<(?:script|img|b on)[\s>]|on\w+=x>|href=\"javascript:|49 |[\x00\x07\x1b\u202e\u2066\u2028]"
+)
+LISTS = (
+    *("/", "/sessions", "/sessions?q=%3Cscript%3E%00", "/weeks", f"/weeks/{WEEK}", "/prompts"),
+    *("/prompts/0aaad855", "/labels/next", "/training", "/rubrics"),
+)
 
 
 def test_the_page_of_a_session_with_one_of_everything_is_as_it_was_looked_at(
@@ -124,7 +132,7 @@ def hostile_session(text: str) -> Session:
         Subagent(id="t", type=text, description=text, prompt=text, messages=messages),
     )
     return session_of(
-        "evil", title=text, cwd=text, models=(text,), turns=(turn,), subagents=agents, tool=text
+        EVIL_ID, title=text, cwd=text, models=(text,), turns=(turn,), subagents=agents, tool=text
     )
 
 
@@ -155,7 +163,7 @@ def fill_hostile(lake: Lake, text: str) -> None:
     )
     lake.write("session_scores", WEEK, [scores], SessionScores)
     judged = JudgeEvaluation(
-        session_id="evil",
+        session_id=EVIL_ID,
         session_digest="",
         started=session.started,
         judge=text[:200],
@@ -178,11 +186,11 @@ def test_a_session_that_would_do_harm_is_shown_and_not_obeyed(address: str, tmp_
     settings = settings_of(tmp_path)
     fill_hostile(Lake(settings.lake), EVIL)
     with served(settings) as client:
-        answer = client.get(f"/sessions/evil{address}")
+        answer = client.get(f"{session_path(EVIL_ID)}{address}")
     assert answer.status_code == 200
-    assert not re.search("[\x00\x07\x1b\u202e\u2066]", answer.text)
     if "whole" in address:
         assert answer.headers["content-type"].startswith("text/plain")
+        assert not re.search("[\x00\x07\x1b\u202e\u2066]", answer.text)
     else:
         text = answer.text.replace('<script src="/static/', "")
         assert not LIVE.search(text)
@@ -191,12 +199,30 @@ def test_a_session_that_would_do_harm_is_shown_and_not_obeyed(address: str, tmp_
         assert " style=" not in text
 
 
+def test_lists_show_such_a_session_in_the_same_way_and_lead_to_it(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill_hostile(Lake(settings.lake), EVIL + "a" * 1_000_000)
+    with served(settings) as client:
+        answers = {address: client.get(address) for address in LISTS}
+        assert {answer.status_code for answer in answers.values()} == {200}
+        texts = {
+            name: each.text.replace('<script src="/static/', "") for name, each in answers.items()
+        }
+        assert [name for name, text in texts.items() if LIVE.search(text)] == []
+        links = {
+            link
+            for text in texts.values()
+            for link in re.findall(r'href="(/sessions/[^"#?]+)', text)
+        }
+        assert links == {session_path(EVIL_ID)}
+
+
 def test_a_megabyte_in_every_field_is_shown_in_seconds(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     fill_hostile(Lake(settings.lake), ("word <b>x</b> [l](javascript:1) `a` " * 30_000)[:1_000_000])
     with served(settings) as client:
         started = time.process_time()
-        page = page_of(client, "/sessions/evil")
+        page = page_of(client, session_path(EVIL_ID))
     assert time.process_time() - started < 12
     assert "characters left out" in page
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -43,6 +44,18 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Records]:
 
 def record(*arguments: str, input: str | None = None) -> Result:
     return runner.invoke(app, ["record", *arguments], input=input)
+
+
+def spawned(shop: Path, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start the command in a process of its own, which Ctrl-C ends."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from debrief.cli.app import app; app()", "record", *arguments],
+        cwd=shop,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        # A shell that runs the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        **options,
+    )
 
 
 def started(*more: str) -> None:
@@ -142,16 +155,8 @@ def test_a_start_is_refused_in_one_line(
 
 def test_on_a_terminal_the_prompt_is_asked_for(shop: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "from debrief.cli.app import app; app()", "record", "start"]
-    process = subprocess.Popen(
-        [*command, "--task", "cart"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=shop,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        start_new_session=True,
-    )
+    ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    process = spawned(shop, "start", "--task", "cart", **ends, start_new_session=True)
     os.close(theirs)
     said = b""
     while b"What is to be done?" not in said:
@@ -167,15 +172,7 @@ def test_output_is_live_and_an_interruption_is_recorded(shop: Path) -> None:
     started()
     script = "#!/bin/sh\ntrap 'echo bye; exit 130' INT\necho hi\nwhile :; do sleep 0.02; done\n"
     add_pnpm(shop.parent, script)
-    command = [sys.executable, "-c", "from debrief.cli.app import app; app()", "record", "run"]
-    process = subprocess.Popen(
-        [*command, "--", "pnpm", "test"],
-        stdout=subprocess.PIPE,
-        cwd=shop,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        # A shell that runs the tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = spawned(shop, "run", "--", "pnpm", "test", stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"hi\n"
     process.send_signal(signal.SIGINT)
@@ -255,13 +252,7 @@ def test_a_stop_that_is_interrupted_while_it_sends_leaves_a_record_that_waits(
     started()
     write(shop, {"src/cart.ts": "x\n"})
     server.hang.clear()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from debrief.cli.app import app; app()", "record", "stop"],
-        stderr=subprocess.PIPE,
-        cwd=shop,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = spawned(shop, "stop", stderr=subprocess.PIPE)
     wait_until(lambda: "POST /sessions" in server.asked)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=LONG)[1].decode()

@@ -8,26 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from debrief.cli.app import app
 from debrief.recorder.storage.store import RecordStore
+from tests.cli.test_record import record, shop
 from tests.recorder.service.helpers import Api, running
-from tests.recorder.session_scenario import a_repository, add_pnpm
 from tests.snapshots.scenario import git, write
 
-runner = CliRunner()
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
-    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    for name in ("URL", "TOKEN", "IGNORE"):
-        monkeypatch.delenv(f"DEBRIEF_RECORDER_{name}", raising=False)
-    folder = a_repository(tmp_path / "shop")
-    monkeypatch.chdir(folder)
-    return folder
+__all__ = ["shop"]
 
 
 @pytest.fixture
@@ -39,15 +26,21 @@ def api(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield api
 
 
+def lines(*arguments: str) -> Any:
+    done = record(*arguments)
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def answer(*arguments: str) -> Any:
-    done = runner.invoke(app, ["record", *arguments])
+    done = record(*arguments)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
 def refusal(*arguments: str) -> Any:
     """Return the error, which is the last line of the error output."""
-    done = runner.invoke(app, ["record", *arguments])
+    done = record(*arguments)
     assert (done.exit_code, done.stdout) == (1, "")
     return json.loads(done.stderr.splitlines()[-1])["error"]
 
@@ -66,9 +59,9 @@ def test_a_session_from_its_task_to_the_exported_line(shop: Path, api: Api) -> N
     session = begin()["session"]
     assert (session["state"], session["baseRef"]) == ("recording", before["head"])
     write(shop, {"src/new.ts": "export {};\n"})
-    lines = [json.loads(line) for line in runner_lines("run", "--json", "--", "pnpm", "test")]
-    ran = lines.pop()["command"]
-    assert "".join(line["output"] for line in lines) == "2 passed\na warning\ndone\n"
+    *said, last = lines("run", "--json", "--", "pnpm", "test")
+    ran = last["command"]
+    assert "".join(line["output"] for line in said) == "2 passed\na warning\ndone\n"
     assert (ran["state"], ran["exitCode"], ran["isCheck"]) == ("ended", 0, True)
     now = answer("status", "--json")["session"]
     assert [change["path"] for change in now["changes"]] == ["src/new.ts"]
@@ -90,15 +83,9 @@ def test_a_session_from_its_task_to_the_exported_line(shop: Path, api: Api) -> N
     assert again["code"] == "file-exists"
 
 
-def runner_lines(*arguments: str) -> list[str]:
-    done = runner.invoke(app, ["record", *arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout.splitlines()
-
-
 def test_a_command_that_fails_is_recorded_all_the_same(shop: Path) -> None:
     begin()
-    ran = json.loads(runner_lines("run", "--json", "--", "pnpm", "lint")[-1])["command"]
+    ran = lines("run", "--json", "--", "pnpm", "lint")[-1]["command"]
     assert (ran["exitCode"], ran["output"]) == (3, "src/cart.ts: 1 problem\n")
 
 
@@ -199,5 +186,5 @@ def test_a_repositorys_own_commands_are_shown_agreed_to_and_run(shop: Path) -> N
     stale = refusal("commands", "--yes", "--digest", "0" * 64, "--json")
     assert (stale["code"], stale["facts"]["digest"]) == ("rules-changed", known["digest"])
     assert answer("commands", "--yes", "--digest", known["digest"], "--json")["agreed"]
-    ran = json.loads(runner_lines("run", "--json", "--", "git", "status")[-1])["command"]
+    ran = lines("run", "--json", "--", "git", "status")[-1]["command"]
     assert (ran["exitCode"], ran["isCheck"]) == (0, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from msgspec import structs
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import DspyJudge, read_criteria
 from debrief.judging.evaluation import context_from_session
-from debrief.judging.model import ChangeContext, Criterion, Judge, load_judges
+from debrief.judging.model import ChangeContext, Criterion, Judge
 from debrief.models.answers import AnswerError
 from debrief.models.language_model import LanguageModel
 from debrief.snapshots.fingerprint import compute_eval_fingerprint
@@ -23,7 +22,6 @@ from tests.judging.scenario import make_session
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.waiting import LONG
 
-JUDGES = Path(__file__).parents[2] / "judges"
 JUDGE = Judge(
     name="care", weight=1.0, model="openai/tiny", body="Look for care.\n\n{plan_content}\n"
 )
@@ -39,9 +37,7 @@ def server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture
 def make_judge(server: OpenAIServer) -> MakeJudge:
-    def make(
-        history: bool = False, secret: bytes = b"", samples: int = 1, **options: Any
-    ) -> DspyJudge:
+    def make(secret: bytes = b"", samples: int = 1, **options: Any) -> DspyJudge:
         chosen = {"timeout": LONG, "pause": 0.01, "attempts": 3, **options}
         made: dict[str, LanguageModel] = {}
 
@@ -50,28 +46,9 @@ def make_judge(server: OpenAIServer) -> MakeJudge:
                 made[name] = LanguageModel(name, api_key="k", base_url=server.url, **chosen)
             return made[name]
 
-        return DspyJudge(model, history=history, secret=secret, samples=samples)
+        return DspyJudge(model, secret=secret, samples=samples)
 
     return make
-
-
-def test_both_judges_instructions_are_in_the_system_messages_that_dspy_shows(
-    make_judge: MakeJudge,
-) -> None:
-    import dspy
-
-    judge_by = make_judge(history=True)
-    for judge in load_judges(JUDGES, model="openai/tiny"):
-        judge_by.judge(judge, CONTEXT, make_session())
-    shown = io.StringIO()
-    dspy.inspect_history(n=2, file=shown)
-    history = shown.getvalue()
-    for judge in load_judges(JUDGES):
-        for line in judge.body.strip().splitlines()[:20]:
-            assert line.strip() in history
-    assert history.count("System message:") == 2
-    assert history.count("[[ ## score ## ]]") >= 4
-    assert history.count("Reuses `retry` from utils.") == 2
 
 
 def test_the_body_is_the_instructions_and_plan_and_changes_are_fenced_data(
@@ -83,6 +60,7 @@ def test_the_body_is_the_instructions_and_plan_and_changes_are_fenced_data(
     assert "Look for care." in call.system
     assert "{plan_content}" in call.system
     assert "Look for care." not in call.user
+    assert call.system.index("[[ ## feedback ## ]]") < call.system.index("[[ ## score ## ]]")
     for text in (CONTEXT.plan_content, CONTEXT.git_changes):
         line = call.user.split("\n").index(text)
         assert call.user.split("\n")[line - 1].startswith("<<<data ")
@@ -182,14 +160,6 @@ def test_a_judgement_is_made_once(
     again.judge(structs.replace(JUDGE, body="Look for haste.\n"), CONTEXT, make_session())
     again.judge(JUDGE, structs.replace(CONTEXT, git_changes="+pass"), make_session())
     assert len(server.calls) == 3
-
-
-def test_the_reason_is_asked_for_before_the_number(
-    server: OpenAIServer, make_judge: MakeJudge
-) -> None:
-    make_judge().judge(JUDGE, CONTEXT, make_session())
-    form = server.calls[0].system
-    assert form.index("[[ ## feedback ## ]]") < form.index("[[ ## score ## ]]")
 
 
 def test_several_answers_give_their_mean_an_interval_and_the_sum_of_their_costs(

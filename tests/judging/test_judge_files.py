@@ -80,56 +80,40 @@ def test_a_bare_openrouter_tag_is_led_to_openrouter(written: str, routed: str) -
     assert litellm_name(written) == routed
 
 
+MISTAKES = {
+    "no weight": ("model: m", 1, "weight: Field required"),
+    "no model": ("weight: 1", 1, "model: Field required"),
+    "unknown": ("weight: 1\nmodel: m\nmodle: n", 4, "modle: Extra inputs are not permitted"),
+    "word": ("model: m\nweight: heavy", 3, "weight: Input should be a valid number"),
+    "bool": ("model: m\nweight: true", 3, "weight: Input should be a valid number"),
+    "zero": ("weight: 0\nmodel: m", 2, "greater than 0"),
+    "negative": ("weight: -1\nmodel: m", 2, "greater than 0"),
+    "nan": ("weight: .nan\nmodel: m", 2, "finite"),
+    "infinite": ("weight: .inf\nmodel: m", 2, "finite"),
+    "model is a number": ("weight: 1\nmodel: 4", 3, "model: "),
+    "model is empty": ("weight: 1\nmodel: ''", 3, "model: "),
+    "spaces": ("weight: 1\nmodel: a b", 3, "model: String should match pattern"),
+    "broken YAML": ("weight: [1\nmodel: m", 3, "not YAML"),
+    "a list": ("- weight", 2, "holds no fields"),
+    "twice": ("weight: 1\nmodel: m\nweight: 2", 4, "given twice"),
+    "criteria are a word": ("weight: 1\nmodel: m\ncriteria: yes", 4, "criteria: "),
+    "no text": ("weight: 1\nmodel: m\ncriteria: [4]", 4, "criteria: "),
+}
+"""Front matter of one fault each, the line that has it, and what is said of it."""
+BROKEN = {
+    "no front matter": ("Look for care.\n", 1, "front matter is missing"),
+    "empty file": ("", 1, "front matter is missing"),
+    "never closed": ("---\nweight: 1\nmodel: m\n", 3, "never closed"),
+    "no body": ("---\nweight: 1\nmodel: m\n---\n \n\n", 5, "body is empty"),
+    "nothing": ("---\n---\nx\n", 2, "holds no fields"),
+}
+"""The same of whole files."""
+
+
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
-    [
-        pytest.param("Look for care.\n", 1, "front matter is missing", id="no front matter"),
-        pytest.param("", 1, "front matter is missing", id="empty file"),
-        pytest.param("---\nweight: 1\nmodel: m\n", 3, "never closed", id="never closed"),
-        pytest.param("---\nmodel: m\n---\nx\n", 1, "weight: Field required", id="no weight"),
-        pytest.param("---\nweight: 1\n---\nx\n", 1, "model: Field required", id="no model"),
-        pytest.param(
-            "---\nweight: 1\nmodel: m\nmodle: n\n---\nx\n",
-            4,
-            "modle: Extra inputs are not permitted",
-            id="unknown",
-        ),
-        pytest.param(
-            "---\nmodel: m\nweight: heavy\n---\nx\n",
-            3,
-            "weight: Input should be a valid number",
-            id="word",
-        ),
-        pytest.param(
-            "---\nmodel: m\nweight: true\n---\nx\n",
-            3,
-            "weight: Input should be a valid number",
-            id="bool",
-        ),
-        pytest.param("---\nweight: 0\nmodel: m\n---\nx\n", 2, "greater than 0", id="zero"),
-        pytest.param("---\nweight: -1\nmodel: m\n---\nx\n", 2, "greater than 0", id="negative"),
-        pytest.param("---\nweight: .nan\nmodel: m\n---\nx\n", 2, "finite", id="nan"),
-        pytest.param("---\nweight: .inf\nmodel: m\n---\nx\n", 2, "finite", id="infinite"),
-        pytest.param("---\nweight: 1\nmodel: 4\n---\nx\n", 3, "model: ", id="model is a number"),
-        pytest.param("---\nweight: 1\nmodel: ''\n---\nx\n", 3, "model: ", id="model is empty"),
-        pytest.param(
-            "---\nweight: 1\nmodel: a b\n---\nx\n",
-            3,
-            "model: String should match pattern",
-            id="spaces",
-        ),
-        pytest.param("---\nweight: 1\nmodel: m\n---\n \n\n", 5, "body is empty", id="no body"),
-        pytest.param("---\nweight: [1\nmodel: m\n---\nx\n", 3, "not YAML", id="broken YAML"),
-        pytest.param("---\n- weight\n---\nx\n", 2, "holds no fields", id="a list"),
-        pytest.param("---\n---\nx\n", 2, "holds no fields", id="nothing"),
-        pytest.param("---\nweight: 1\nmodel: m\nweight: 2\n---\nx\n", 4, "given twice", id="twice"),
-        pytest.param(
-            "---\nweight: 1\nmodel: m\ncriteria: yes\n---\nx\n", 4, "criteria: ", id="word"
-        ),
-        pytest.param(
-            "---\nweight: 1\nmodel: m\ncriteria: [4]\n---\nx\n", 4, "criteria: ", id="no text"
-        ),
-    ],
+    [*((f"---\n{front}\n---\nx\n", *said) for front, *said in MISTAKES.values()), *BROKEN.values()],
+    ids=[*MISTAKES, *BROKEN],
 )
 def test_a_mistake_is_named_with_file_and_line(
     tmp_path: Path, text: str, line: int, reason: str

@@ -12,7 +12,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from tests.langfuse.test_source import transcript
 from tests.view.every_kind import fill_every_kind
-from tests.view.test_session import EVIL, LIVE, fill_hostile
+from tests.view.test_session import EVIL, EVIL_ID, LIVE, fill_hostile
 
 IDENTITY = "0b5f7c1e-1111-4222-8333-444455556666"
 
@@ -93,11 +93,11 @@ def test_nothing_that_a_terminal_or_a_browser_would_obey_gets_through(
     lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill_hostile(lake, EVIL)
-    show("evil")
-    show("evil", turn=1)
+    show(EVIL_ID)
+    show(EVIL_ID, turn=1)
     printed = capsys.readouterr().out
     assert "<script>alert(1)</script>" in printed
-    show("evil", html=tmp_path / "evil.html")
+    show(EVIL_ID, html=tmp_path / "evil.html")
     saved = (tmp_path / "evil.html").read_text()
     assert not LIVE.search(saved)
     for text in (printed, saved):
@@ -108,5 +108,5 @@ def test_what_is_long_in_every_field_is_cut_in_each(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill_hostile(lake, "<x>" * 100_000)
-    show("evil")
+    show(EVIL_ID)
     assert len(capsys.readouterr().out) < 1_500_000

@@ -36,7 +36,7 @@ EVIL = (
 )
 EVIL_ID = "<b onid=x>/../x y?#"
 LIVE = re.compile(
-    r"<(?:script|img|b on)[\s>]|on\w+=x>|href=\"javascript:|49 |[\x00\x07\x1b\u202e\u2066\u2028]"
+    r"<(?:script|img|b on)[\s>]|on\w+=x>|href=\"javascript:|49 \{%|[\x00\x07\x1b\u202e\u2066\u2028]"
 )
 LISTS = (
     *("/", "/sessions", "/sessions?q=%3Cscript%3E%00", "/weeks", f"/weeks/{WEEK}", "/prompts"),

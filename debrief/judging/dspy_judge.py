@@ -100,13 +100,14 @@ class DspyJudge:
         shown = bare_words(f"{context.plan_content}\n{context.git_changes}")
 
         def read(answer: Answer) -> tuple[float, str]:
-            text, cut = answer.text, answer.cut
+            if answer.cut:
+                refuse("it was cut off at its greatest length; be shorter")
             if judge.criteria:
-                score, feedback, reasons = read_criteria(text, judge.criteria, cut=cut)
+                score, feedback, reasons = read_criteria(answer.text, judge.criteria)
             else:
-                score, feedback = read_judgement(text, cut=cut)
+                score, feedback = read_judgement(answer.text)
                 reasons = [feedback]
-            refuse_lifted(text, reasons, shown)
+            refuse_lifted(answer.text, reasons, shown)
             return score, feedback
 
         kept = model.recall(key)
@@ -239,12 +240,11 @@ _SCORE_LABEL = re.compile(
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 
 
-def read_judgement(answer: str, *, cut: bool = False) -> tuple[float, str]:
+def read_judgement(answer: str) -> tuple[float, str]:
     """Read an answer, in DSPy's sections, as a JSON object, or with labelled lines.
 
     Args:
-        answer: as the model sent it.
-        cut: it came to its greatest length, so its end is missing.
+        answer: as the model sent it, whole.
 
     Returns:
         The score from 0 to 1, and the feedback.
@@ -252,8 +252,6 @@ def read_judgement(answer: str, *, cut: bool = False) -> tuple[float, str]:
     Raises:
         AnswerError: it holds no score from 0 to 1, several that differ, or no feedback.
     """
-    if cut:
-        refuse("it was cut off at its greatest length; be shorter")
     score = parse_fraction(answer)
     feedback = _feedback(answer_text(answer)).strip()
     if not any(letter.isalpha() for letter in feedback):
@@ -261,15 +259,12 @@ def read_judgement(answer: str, *, cut: bool = False) -> tuple[float, str]:
     return score, feedback
 
 
-def read_criteria(
-    answer: str, criteria: Sequence[Criterion], *, cut: bool = False
-) -> tuple[float, str, list[str]]:
+def read_criteria(answer: str, criteria: Sequence[Criterion]) -> tuple[float, str, list[str]]:
     """Read the answers to binary criteria.
 
     Args:
-        answer: as the model sent it.
+        answer: as the model sent it, whole.
         criteria: the questions, in their order.
-        cut: it came to its greatest length, so its end is missing.
 
     Returns:
         The weighted share of yes among yes and no, each answer with its reason, and the reasons.
@@ -278,8 +273,6 @@ def read_criteria(
         AnswerError: a question has no answer, no reason, or two answers that differ, or all
             cannot be seen.
     """
-    if cut:
-        refuse("it was cut off at its greatest length; be shorter")
     found: dict[int, tuple[str, str]] = {}
     for value in json_values(answer_text(answer)):
         for each in value.value if isinstance(value.value, list) else [value.value]:

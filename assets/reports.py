@@ -1,8 +1,8 @@
 """Reports: what a run did, which prompts, tools and models do better, and each week in one page."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import Any
 
 import dagster as dg
 from msgspec.structs import replace
@@ -71,22 +71,14 @@ def done_in(events: Iterable[dg.DagsterEvent]) -> Iterator[Done]:
 
 def _done(materialization: dg.AssetMaterialization) -> Done:
     values = {name: value.value for name, value in materialization.metadata.items()}
-
-    def whole(name: str) -> int:
-        value: Any = values.get(name)
-        return value if isinstance(value, int) else 0
-
-    calls, cost = whole("calls"), values.get("cost_usd")
-    unknown = None if calls else 0.0
+    count = Counter({name: each for name, each in values.items() if isinstance(each, int)})
+    cost, unknown = values.get("cost_usd"), None if count["calls"] else 0.0
     return Done(
         stage=materialization.asset_key.to_user_string(),
         partition=materialization.partition or "",
-        rows=whole("dagster/partition_row_count") or whole("dagster/row_count"),
-        fresh=whole("made_now"),
-        failed=whole("failed"),
-        calls=calls,
-        input_tokens=whole("input_tokens"),
-        output_tokens=whole("output_tokens"),
+        rows=count["dagster/partition_row_count"] or count["dagster/row_count"],
+        fresh=count["made_now"],
+        **{name: count[name] for name in ("failed", "calls", "input_tokens", "output_tokens")},
         cost_usd=float(cost) if isinstance(cost, int | float) else unknown,
     )
 
@@ -188,8 +180,14 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     if stored is not None and not report.did_something:
         page = stored.decode()
     written = lake.write_bytes(report_path(week), page.encode())
+
+    def last_week() -> str:
+        """Return the last of the run's weeks that holds sessions."""
+        read = set(lake.partitions("raw_sessions"))
+        return max(read.intersection(run.context.partition_keys), default="")
+
     scheduled = SCHEDULE_TAG in run.context.run.tags
-    if week == _last_week(run) and (report.did_something or scheduled):
+    if week == run.once("last week", last_week) and (report.did_something or scheduled):
         run.webhook.send(run.context.log, f"Debrief: {headline(report)}.", run.context.run_id)
     figures = {
         "mean_overall_quality": report.now.quality,
@@ -213,13 +211,3 @@ SCHEDULE_TAG = "dagster/schedule_name"
 def report_path(week: str) -> str:
     """Return where a week's page is in the lake."""
     return f"reports/{week}.md"
-
-
-def _last_week(run: StageRun) -> str:
-    """Return the last of the run's weeks that holds sessions."""
-    return run.once(
-        "last week",
-        lambda: max(
-            set(run.context.partition_keys) & set(run.lake.partitions("raw_sessions")), default=""
-        ),
-    )

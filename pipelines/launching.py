@@ -210,7 +210,23 @@ def carry_out(
             run_config=config,
             raise_on_error=False,
         )
+    _make_repeatable(instance, result.run_id)
     return RunOutcome(result.run_id, job or ", ".join(assets), result.success, result.all_events)
+
+
+def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Name the UI's code location in a run of a command: without it "Re-execute" is an error."""
+    from dagster._core.remote_origin import (
+        RegisteredCodeLocationOrigin,
+        RemoteJobOrigin,
+        RemoteRepositoryOrigin,
+    )
+
+    location = RegisteredCodeLocationOrigin("debrief")
+    repository = RemoteRepositoryOrigin(location, "__repository__")
+    instance.add_run_tags(run_id, {".dagster/repository": repository.get_label()})
+    if run := instance.get_run_by_id(run_id):
+        instance.run_storage.replace_job_origin(run, RemoteJobOrigin(repository, run.job_name))
 
 
 @contextmanager
@@ -316,15 +332,18 @@ def _launch(workspace: Path, run: dict[str, Any], name: str) -> str:
 def end_dead_runs(instance: dg.DagsterInstance) -> None:
     """Mark the runs as failed that a command carried out and that were killed with it.
 
-    Dagster's monitoring knows of the runs that it launched itself, and of no others.
+    Dagster's monitoring knows of the runs that it launched itself, and of no others. A run that
+    the UI re-executes has the tags of the one before, and another process.
     """
     import dagster as dg
     import psutil
 
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         host, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
-        if host == socket.gethostname() and not psutil.pid_exists(int(process)):
+        is_ours = host == socket.gethostname() and run.parent_run_id is None
+        if is_ours and not psutil.pid_exists(int(process)):
             instance.report_run_failed(
                 run, "The command that carried it out was killed; what was finished stays."
             )
+            _make_repeatable(instance, run.run_id)
             console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")

@@ -1,0 +1,60 @@
+"""The UI runs a run of a command again: on the same sessions and lake, with the same filter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster_graphql.test.utils import execute_dagster_graphql
+
+from debrief.lake import Lake
+from debrief.samples import folder
+from debrief.scoring.model import SessionScores
+from pipelines.launching import end_dead_runs
+from tests.pipelines.conftest import Home
+from tests.waiting import wait_until
+
+WEEK = "2026-10-19"
+AGAIN = """
+mutation Again($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
+"""
+
+
+def test_it_takes_the_same_sessions_lake_and_filter(tmp_path: Path) -> None:
+    home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
+    given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--offline")
+    home.typed("backfill", "--stage", "raw_sessions", *given)
+    said = home.debrief("backfill", "--stage", "session_scores", "--where", "tool=droid", *given)
+    assert said.code == 0, said.all
+    scored = list(lake.read("session_scores", WEEK, SessionScores))
+    lake.write("session_scores", WEEK, [], SessionScores)
+    target = ModuleTarget(
+        module_name="pipelines.definitions",
+        attribute=None,
+        working_directory=str(Path(__file__).parents[2]),
+        location_name="debrief",
+    )
+    with (
+        dg.DagsterInstance.from_config(str(tmp_path / "lake" / ".dagster")) as instance,
+        WorkspaceProcessContext(instance, target) as served,
+    ):
+        first, *_ = instance.get_runs(limit=1)
+        params = {"parentRunId": first.run_id, "strategy": "ALL_STEPS"}
+        request = served.create_request_context()
+        answer = execute_dagster_graphql(request, AGAIN, {"params": params}).data
+        launched = answer["launchRunReexecution"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        instance.launch_run(launched["run"]["runId"], request)  # as the daemon takes it up
+
+        def repeated() -> dg.DagsterRun:
+            end_dead_runs(instance)
+            (run,) = instance.get_runs(dg.RunsFilter(run_ids=[launched["run"]["runId"]]))
+            return run
+
+        wait_until(lambda: repeated().is_finished)
+        assert repeated().is_success
+        assert repeated().run_config == first.run_config
+    assert list(lake.read("session_scores", WEEK, SessionScores)) == scored != []

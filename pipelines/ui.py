@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from debrief.cli.shared import console
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, DebriefError
 from debrief.files import locked
 from debrief.lake import Lake
-from debrief.sessions.scanning import ScanEntry, is_reported
-from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, SESSIONS_TABLE
+from debrief.sessions.store import weeks_in
 from debrief.settings import Settings
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
-from pipelines.launching import end_dead_runs
+from pipelines.launching import end_dead_runs, weeks_with_sessions
 from pipelines.options import RunOptions
 from pipelines.supervising import Restarts, Supervisor
 from pipelines.up import LOCAL, check_free, module_of, view_url
@@ -51,7 +52,7 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
             **options.environment(),
             "PYTHONWARNINGS": "ignore",
             "DEBRIEF_LAKE": settings.lake,
-            "DEBRIEF_FIRST_WEEK": first_week(settings),
+            "DEBRIEF_FIRST_WEEK": first_week(settings, options.resources(settings)),
             "DEBRIEF_UI_URL": settings.ui_url or address,
             "DEBRIEF_VIEW_URL": pages,
         }
@@ -71,11 +72,18 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
         Supervisor(servers, logs, restarts=Restarts(most=0), report=out.print).run(say)
 
 
-def first_week(settings: Settings) -> str:
-    """Return the first week that the UI lists: that of the settings, else the lake's first."""
+def first_week(settings: Settings, resources: dict[str, dict[str, Any]]) -> str:
+    """Return the first week that the UI lists: that of the settings, else the first with sessions.
+
+    Args:
+        settings: of this machine.
+        resources: say where to look for sessions if the lake knows of none.
+    """
     if "first_week" in settings.model_fields_set:
         return settings.first_week
     lake = Lake(settings.lake)
-    found = lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
-    weeks = {entry.week for entry in found if is_reported(entry)}
-    return min(weeks | set(lake.partitions(SESSIONS_TABLE)), default=settings.first_week)
+    weeks = weeks_in(lake)
+    if not weeks:
+        with suppress(DebriefError):
+            weeks = {*weeks_with_sessions(lake, resources)}
+    return min(weeks, default=settings.first_week)

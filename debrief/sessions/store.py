@@ -25,6 +25,7 @@ from debrief.sessions.scanning import (
     Scan,
     ScanEntry,
     completed,
+    is_reported,
     local_entry,
     origins_of,
     shared_entry,
@@ -222,6 +223,14 @@ def _paths(found: Scan) -> frozenset[str]:
 def read_from(found: Scan, week: str, redactor: Redactor) -> str:
     """Return a digest of all that a week's stored sessions are made from."""
     return digest_of(NORMAL_FORM, redactor.placeholder("key", ""), found.digest(week))
+
+
+def weeks_in(lake: Lake) -> set[str]:
+    """Return the weeks of a lake's sessions, and of the transcripts that were found so far."""
+    found = lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+    return {entry.week for entry in found if is_reported(entry)} | {
+        *lake.partitions(SESSIONS_TABLE)
+    }
 
 
 def transcripts_of(lake: Lake, week: str) -> set[str]:

@@ -232,11 +232,19 @@ def test_a_damaged_table_is_named_with_the_next_move(
     assert "Remove the file; the next run makes it again" in line
 
 
-def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo) -> None:
+def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo, tmp_path: Path) -> None:
     home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
-    assert first_week(load_settings(home)) == "2026-10-05"
-    assert first_week(load_settings({**home, "DEBRIEF_FIRST_WEEK": "2026-01-05"})) == "2026-01-05"
-    assert first_week(load_settings({**home, "DEBRIEF_LAKE": "/no/lake"})) == "2022-01-03"
+
+    def first(sessions: Path, **more: str) -> str:
+        return first_week(
+            load_settings({**home, **more}), {"sessions": {"folders": [str(sessions)]}}
+        )
+
+    new = {"DEBRIEF_LAKE": str(tmp_path / "lake")}
+    assert first(tmp_path) == "2026-10-05"
+    assert first(tmp_path, DEBRIEF_FIRST_WEEK="2026-01-05") == "2026-01-05"
+    assert first(tmp_path, **new) == "2022-01-03"
+    assert first(folder(), **new) == "2026-10-05"
     listed = subprocess.run(
         [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
         env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),

@@ -23,6 +23,7 @@ from debrief.lake import Lake
 from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
+from pipelines.handing_over import runs_over
 from pipelines.instance import open_instance
 from pipelines.launching import carry_out, end_dead_runs, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
@@ -88,7 +89,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
         if not _agree(request, stages, of_pairs, weeks, resources):
             return
 
-        def make(assets: list[str], partitions: Sequence[str]) -> None:
+        def make(assets: Sequence[str], partitions: Sequence[str]) -> None:
             evaluator = dict(resources["evaluator"])
             if limit is not None:
                 spent = sum(part.cost_usd or 0.0 for part in parts)
@@ -100,11 +101,14 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
 
         with shown_progress(settings):
             if stages:
-                make(stages, weeks if _has_weeks(stages) else ())
+                taken = weeks if _has_weeks(stages) else ()
+                for made, some in runs_over(instance, lake, taken, stages):
+                    make(made, some)
             if of_pairs:
                 pairs = sorted(_pairs(lake, request, weeks))
                 add_pairs(instance, map(pair_of, pairs))
-                make(of_pairs, pairs)
+                for made, some in runs_over(instance, lake, pairs, of_pairs):
+                    make(made, some)
     done = added_up("", parts)
     asked = f", {done.calls} calls, {_cost(done)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""

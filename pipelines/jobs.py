@@ -112,10 +112,11 @@ def _short(text: str) -> str:
 ON_REQUEST = dg.AssetSelection.assets("prompt_candidates")
 """Costs many model calls: made when it is named, never because of what it follows."""
 OF_PAIRS = dg.AssetSelection.assets("training_sets")
+IN_WHOLE_GRAPH = dg.AssetSelection.all() - OF_PAIRS - ON_REQUEST
 
 whole_graph = dg.define_asset_job(
     "whole_graph",
-    selection=dg.AssetSelection.all() - OF_PAIRS - ON_REQUEST,
+    selection=IN_WHOLE_GRAPH,
     description=(
         "From transcripts to rubrics and reports, over a range of weeks; what has not changed is "
         "not done again. Training sets follow in a run of their own: their partitions, the pairs "

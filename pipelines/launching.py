@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
 import socket
 import sqlite3
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -66,20 +62,26 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
     with shown_progress(settings) as log:
         from assets.training import stale_pairs
         from debrief.lake import Lake
+        from pipelines.handing_over import runs_over
         from pipelines.instance import open_instance
 
-        lake, graph = Lake(settings.lake), None
+        lake, graphs = Lake(settings.lake), []
         config = run_config(resources)
         found = weeks_with_sessions(lake, resources, weeks)
         with open_instance(settings) as instance:
             end_dead_runs(instance)
             if found:
                 taken = found[-1:] if _is_up_to_date(lake, found, resources) else found
-                graph = carry_out(instance, "whole_graph", taken, config)
-                if not graph.failed_steps <= _APART:
-                    graph.check()
-                if stale := stale_pairs(lake, found):
-                    carry_out(instance, "training_sets_job", sorted(stale), config).check()
+                for assets, weeks_of_run in runs_over(instance, lake, taken):
+                    graph = carry_out(instance, "whole_graph", weeks_of_run, config, assets)
+                    if not graph.failed_steps <= _APART:
+                        graph.check()
+                    graphs.append(graph)
+                stale = sorted(stale_pairs(lake, found))
+                for _, pairs in (
+                    runs_over(instance, lake, stale, ["training_sets"]) if stale else ()
+                ):
+                    carry_out(instance, "training_sets_job", pairs, config).check()
         with log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
@@ -87,7 +89,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
     screen.print(
         f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(log))}"
     )
-    if graph is not None:
+    for graph in graphs:
         graph.check()
 
 
@@ -143,8 +145,8 @@ def weeks_with_sessions(
 class RunOutcome(Struct, frozen=True):
     """How a run ended."""
 
-    run_id: str
     job: str
+    run_id: str
     success: bool
     events: Sequence[dg.DagsterEvent]
 
@@ -178,24 +180,27 @@ def carry_out(
     config: dict[str, Any],
     assets: Sequence[str] = (),
 ) -> RunOutcome:
-    """Run a job, or some assets of all, over some partitions, and wait until it has ended.
+    """Run a job, or some assets of it or of all, over some partitions, and wait for its end.
 
     It runs in this process; where workers take runs (``DEBRIEF_LAUNCH=queue``), on one of them.
 
     Args:
         instance: where the run is recorded.
-        job: its name; empty for a run over ``assets``.
-        partitions: in Dagster's order; none for assets without.
+        job: its name; empty for a run over ``assets`` of any.
+        partitions: in Dagster's order; none for assets without. A worker takes a range of them.
         config: of the run.
-        assets: those that are made.
+        assets: those that are made; all of the job if none is named.
     """
     import dagster as dg
 
     from pipelines.definitions import definitions_over
     from pipelines.jobs import range_tags
 
+    name = job or ", ".join(assets)
     if load_settings().launch == "queue" and not instance.is_ephemeral:
-        return _hand_over(instance, job, partitions, config, assets)
+        from pipelines.handing_over import hand_over
+
+        return RunOutcome(name, *hand_over(instance, job, partitions, config, assets))
     defs = definitions_over(partitions)
     definition = defs.resolve_job_def(job) if job else defs.resolve_implicit_global_asset_job_def()
     with _events_kept_open(instance):
@@ -211,7 +216,7 @@ def carry_out(
             raise_on_error=False,
         )
     _make_repeatable(instance, result.run_id)
-    return RunOutcome(result.run_id, job or ", ".join(assets), result.success, result.all_events)
+    return RunOutcome(name, result.run_id, result.success, result.all_events)
 
 
 def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
@@ -243,90 +248,6 @@ def _events_kept_open(instance: dg.DagsterInstance) -> Iterator[None]:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA schema_version").fetchone()
         yield
-
-
-def ranges(order: Sequence[str], keys: set[str]) -> list[tuple[str, str]]:
-    """Return the first and last of each run over neighbours in Dagster's order of partitions."""
-    found: list[tuple[str, str]] = []
-    open_range = False
-    for key in order:
-        if key in keys:
-            found[-1:] = [(found[-1][0], key)] if open_range else [*found[-1:], (key, key)]
-        open_range = key in keys
-    return found
-
-
-_LAUNCH = """
-mutation Launch($run: ExecutionParams!) { launchRun(executionParams: $run) {
-  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
-"""
-_POLL = 2.0
-
-
-def _hand_over(
-    instance: dg.DagsterInstance,
-    job: str,
-    partitions: Sequence[str],
-    config: dict[str, Any],
-    assets: Sequence[str],
-) -> RunOutcome:
-    """Launch runs as the UI does, by the instance's launcher, and wait for the end of each.
-
-    Pairs take a run for each range of neighbours; weeks take one, from the first to the last.
-
-    Raises:
-        DebriefError: one could not be launched, as when the broker is away.
-    """
-    import dagster as dg
-
-    from pipelines.instance import dagster_home, prepare_workspace
-    from pipelines.jobs import range_tags
-
-    workspace = prepare_workspace(dagster_home(load_settings()))
-    name = job or ", ".join(assets)
-    spans = ranges(instance.get_dynamic_partitions("pair"), set(partitions))
-    weeks = range_tags(partitions[0], partitions[-1]) if partitions else {}
-    success, run_id = True, ""
-    events: list[dg.DagsterEvent] = []
-    for tags in [range_tags(*span) for span in spans] or [weeks]:
-        run = {
-            "selector": {
-                "repositoryLocationName": "debrief",
-                "repositoryName": "__repository__",
-                "pipelineName": job or "__ASSET_JOB",
-                "assetSelection": [{"path": [asset]} for asset in assets] or None,
-            },
-            "runConfigData": config,
-            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
-        }
-        run_id = _launch(workspace, run, job or "backfill")
-        while (record := instance.get_run_by_id(run_id)) and not record.is_finished:
-            time.sleep(_POLL)
-        logs = instance.all_logs(run_id)
-        events += [entry.dagster_event for entry in logs if entry.dagster_event]
-        success = record is not None and record.status is dg.DagsterRunStatus.SUCCESS
-        if not success:
-            break
-    return RunOutcome(run_id, name, success, events)
-
-
-def _launch(workspace: Path, run: dict[str, Any], name: str) -> str:
-    """Return the id of a run that was launched.
-
-    Raises:
-        DebriefError: it could not be.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder, "answer.json")
-        command = [sys.executable, "-c", "from dagster_graphql.cli import main; main()"]
-        command += ["-w", str(workspace), "-t", _LAUNCH]
-        command += ["-v", json.dumps({"run": run}), "-o", str(answer)]
-        subprocess.run(command, check=False, capture_output=True)
-        found = json.loads(answer.read_text())["data"]["launchRun"] if answer.exists() else {}
-    if found.get("__typename") != "LaunchRunSuccess":
-        reason = found.get("message", "Dagster gave no answer")
-        raise DebriefError(name, f"could not be launched: {reason}")
-    return str(found["run"]["runId"])
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> None:

@@ -4,7 +4,8 @@ Launches the whole graph over a week as the UI does, with a model's server on lo
 run workers, the daemon and Postgres with SIGKILL at random moments. What follows is left to
 Dagster's monitoring and retries; a run that fails for good is launched again, as a person would. Prints what must hold, and ends with 1 when something does not:
 
-- the rows of judges, scores and rubrics are those of a run that nothing disturbed;
+- the rows of judges, scores and mined rubrics are those of a run that nothing disturbed;
+- at each kill a table is there as a whole or not at all;
 - no finished answer of the model is asked for again: only what was under way at a kill.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -27,12 +29,12 @@ import psutil
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.rubrics.model import RubricEvaluation
+from debrief.rubrics.model import ExtractedRubric
 from debrief.scoring.model import SessionScores
 from pipelines.jobs import range_tags
 from tests.benchmarks import measuring
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.pipelines.test_model_run import MODEL, answer
+from tests.pipelines.test_model_run import MODEL, answer, verdicts
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.pipelines.test_up import Running, words_of
 from tests.waiting import wait_until
@@ -40,7 +42,7 @@ from tests.waiting import wait_until
 TABLES: dict[str, type[Any]] = {
     "judge_evaluations": JudgeEvaluation,
     "session_scores": SessionScores,
-    "rubric_evaluations": RubricEvaluation,
+    "extracted_rubrics": ExtractedRubric,
 }
 CONCURRENCY = 4
 OVER = ("SUCCESS", "FAILURE", "CANCELED")
@@ -64,15 +66,17 @@ def main() -> None:
     print(f"seed {options.seed}", flush=True)
 
     def reply(call: Call) -> Reply:
-        return replace(answer(call), latency=options.latency)
+        return replace(answer_of(call), latency=options.latency)
 
     with tempfile.TemporaryDirectory() as scratch:
         transcripts = Path(scratch) / "transcripts"
         transcripts.mkdir()
         for number in range(options.sessions):
-            write(transcripts, f"{number}.jsonl", conversation(f"session-{number:03}"))
+            lines = conversation(f"session-{number:03}")
+            own = [line.replace("ledger/money", f"ledger/money_{number}") for line in lines]
+            write(transcripts, f"{number}.jsonl", own)
         with OpenAIServer() as server:
-            server.reply = answer
+            server.reply = answer_of
             plain = Lake(f"{scratch}/plain/lake")
             command = [*measuring.DEBRIEF, "run", "--week", WEEK, "--lake", plain.url]
             home = Path(scratch) / "plain"
@@ -81,8 +85,15 @@ def main() -> None:
         with OpenAIServer(reply) as server:
             home = Path(scratch) / "disturbed" / "home"
             home.parent.mkdir()
-            kills, states = run_disturbed(home, environment_of(server, transcripts), options)
             disturbed = Lake(str(home / "lake"))
+            wholes: list[bool] = []
+
+            def look() -> None:
+                states = ((rows_of(disturbed, table), rows_of(plain, table)) for table in TABLES)
+                wholes.append(all(found in ([], whole) for found, whole in states))
+
+            environment = environment_of(server, transcripts)
+            kills, states = run_disturbed(home, environment, options, look)
             again = server.received - questions
         most = CONCURRENCY * sum(kind != "daemon" for kind in kills)
         held = {
@@ -91,11 +102,23 @@ def main() -> None:
             )
             for table in TABLES
         }
+        held[f"tables are whole at {len(wholes)} kills"] = all(wholes)
         held[f"{again} of {questions} questions asked again, at most {most}"] = again <= most
     measuring.show("killed, and how runs ended", f"{', '.join(kills)}; {', '.join(states)}")
     for promise, kept in held.items():
         measuring.show(promise, "kept" if kept else "BROKEN")
     sys.exit(0 if all(held.values()) else 1)
+
+
+def answer_of(call: Call) -> Reply:
+    """Answer as of a session that is good or bad by its number, so that rubrics are mined."""
+    found = re.search(r"ledger/money_(\d+)", call.user)
+    reply = answer(call)
+    if found is None:
+        return reply
+    if "six dimensions" in call.system + call.user and int(found[1]) % 2:
+        return Reply(verdicts(0.1, 0))
+    return replace(reply, content=str(reply.content).replace("ledger/money", found[0]))
 
 
 def environment_of(server: OpenAIServer, transcripts: Path) -> dict[str, str]:
@@ -112,9 +135,16 @@ def environment_of(server: OpenAIServer, transcripts: Path) -> dict[str, str]:
 
 
 def run_disturbed(
-    home: Path, environment: dict[str, str], options: Namespace
+    home: Path, environment: dict[str, str], options: Namespace, look: Callable[[], None]
 ) -> tuple[list[str], list[str]]:
-    """Launch the graph, kill processes while it runs; return the kills and how the runs ended."""
+    """Launch the graph, kill processes while it runs; return the kills and how the runs ended.
+
+    Args:
+        home: of all that is started.
+        environment: its settings.
+        options: of the command line.
+        look: is called after each kill.
+    """
     chance = random.Random(options.seed)
     running = Running(home, **environment, DEBRIEF_LAKE=str(home / "lake"))
     kills: list[str] = []
@@ -131,6 +161,7 @@ def run_disturbed(
             if len(kills) < options.kills and time.monotonic() > due:
                 kind = list(KINDS)[len(kills) % len(KINDS)]
                 if kill(running, kind):
+                    look()
                     kills.append(kind)
                     print(f"killed {kind}", flush=True)
                     due = time.monotonic() + chance.uniform(1, options.seconds)

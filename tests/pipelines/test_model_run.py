@@ -17,10 +17,10 @@ from tests.pipelines.test_run import WEEK, conversation, write
 MODEL = "openai/gpt-4o-mini"
 
 
-def verdicts() -> str:
+def verdicts(score: float = 0.8, anchor: int = -1) -> str:
     said = {
         dimension.name: {
-            "score": dimension.anchors[-1].label if dimension.kind == "categorical" else 0.8,
+            "score": dimension.anchors[anchor].label if dimension.kind == "categorical" else score,
             "rationale": "In turn 1 the amounts were rounded as asked.",
         }
         for dimension in DIMENSIONS

@@ -20,6 +20,7 @@ from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
+from debrief.markdown import counted
 from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
@@ -233,7 +234,7 @@ def _rehearse(stage: str, weeks: Sequence[str], resources: Resources) -> tuple[s
         if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION
     ]
     current = [bool(each["up_to_date"].value) for each in made if "up_to_date" in each]
-    due = f"{current.count(False)} weeks to make, {sum(current)} up to date"
+    due = f"{counted(current.count(False), 'week')} to make, {sum(current)} up to date"
     return f"{weeks[0]} … {weeks[-1]}: {due}", done
 
 

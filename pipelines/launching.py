@@ -19,6 +19,7 @@ from rich.console import Console
 from debrief.cli.shared import console
 from debrief.cli.summary import print_summary, print_tables
 from debrief.errors import DebriefError, InputError, readable
+from debrief.markdown import counted
 from debrief.settings import load_settings
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress, stopped
@@ -137,7 +138,10 @@ def weeks_with_sessions(
         raise InputError(f"--week {asked}", "no session in that week", there)
     count = sum(map(is_reported, scan.entries))
     _progress.info(
-        "found %d transcripts in %d weeks; taking %d weeks", count, len(known), len(taken)
+        "found %s in %s; taking %s",
+        counted(count, "transcript"),
+        counted(len(known), "week"),
+        counted(len(taken), "week"),
     )
     return taken
 

@@ -117,9 +117,9 @@ def test_a_worker_carries_out_the_runs_of_a_command_over_the_weeks_named_alone(
                 stderr=output,
             )
         try:
+            weeks = ("--week", "2026-10-19", "--week", WEEK)
             given = ("--stage", "raw_sessions", "--offline", "--sessions", str(transcripts))
-            given += ("--week", "2026-10-19", "--week", WEEK)
-            said = Home(tmp_path / "commands").typed("backfill", *given, **shared)
+            said = Home(tmp_path / "commands").typed("backfill", *given, *weeks, **shared)
         finally:
             worker.send_signal(signal.SIGQUIT)
             worker.wait(LONG)

@@ -77,10 +77,10 @@ def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(
     assert "session_scores: 2026-10-12 … 2026-10-19: 2 weeks to make" in first.all
     assert "Done: 15 rows new or changed." in first.all
     rest = offline(home, "--stage", "session_scores")
-    assert "session_scores: 2026-10-05 … 2026-10-19: 1 weeks to make, 2 up to date" in rest.all
+    assert "session_scores: 2026-10-05 … 2026-10-19: 1 week to make, 2 up to date" in rest.all
     assert files(home, "session_scores") == scored
     again = offline(home, "--stage", "session_scores", "--force", "--week", "2026-10-12")
-    assert "1 weeks to make" in again.all
+    assert "1 week to make" in again.all
     assert "session_scores 2026-10-12 (1 of 1)" in again.err
     assert files(home, "session_scores") == scored
 

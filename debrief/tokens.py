@@ -62,7 +62,8 @@ def _end_of_block(text: str, start: int) -> int:
 
 
 def _count(text: str) -> int:
-    encoder = _encoder()
+    with _LOADING:
+        encoder = _encoder()
     try:
         return len(encoder.encode_to_numpy(text, disallowed_special=()))
     except UnicodeEncodeError:
@@ -73,17 +74,20 @@ def _count(text: str) -> int:
 @cache
 def _encoder() -> Any:
     import tiktoken
+    from tiktoken_ext.openai_public import o200k_base
 
-    with _LOADING:
-        before = os.environ.get(_CACHE_VARIABLE)
-        os.environ[_CACHE_VARIABLE] = str(_vocabulary_folder())
-        try:
-            return tiktoken.get_encoding(ENCODING)
-        finally:
-            if before is None:
-                del os.environ[_CACHE_VARIABLE]
-            else:
-                os.environ[_CACHE_VARIABLE] = before
+    before = os.environ.get(_CACHE_VARIABLE)
+    os.environ[_CACHE_VARIABLE] = str(_vocabulary_folder())
+    try:
+        parts = o200k_base()
+    finally:
+        if before is None:
+            del os.environ[_CACHE_VARIABLE]
+        else:
+            os.environ[_CACHE_VARIABLE] = before
+    encoder = tiktoken.Encoding(**parts)
+    parts["mergeable_ranks"].clear()  # 28 MB; the encoder has made its own table of them
+    return encoder
 
 
 def _vocabulary_folder() -> Path:

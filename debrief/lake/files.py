@@ -10,10 +10,13 @@ import errno
 import glob
 import io
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import IO, Any, cast
 from uuid import uuid4
@@ -189,3 +192,27 @@ class FileStore:
                 move = "What was finished is kept; run the same again once it answers."
                 raise LakeError(self.url, reason, move) from error
             raise ConfigurationError(self.url, what, move) from error
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ImportError(fullname)
+
+
+@cache
+def arrow_without_pandas() -> Any:
+    """Return ``pyarrow``, which has looked for pandas and found none.
+
+    It looks once, at the first list that it converts, and imports pandas where it is installed:
+    30 MB, and a lake has no use for it.
+    """
+    import pyarrow as pa
+
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(finder)
+    return pa

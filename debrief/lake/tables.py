@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from debrief.errors import LakeError
-from debrief.lake.files import FileStore
+from debrief.lake.files import FileStore, arrow_without_pandas
 
 if typing.TYPE_CHECKING:
     import pyarrow as pa
@@ -327,9 +327,7 @@ def _footer_size(end: bytes) -> int:
 @cache
 def schema_of(row_type: type[msgspec.Struct]) -> pa.Schema:
     """Return the Arrow schema of a struct: one column a field, nested structs as structs."""
-    import pyarrow as pa
-
-    return pa.schema(list(_fields(row_type)))
+    return arrow_without_pandas().schema(list(_fields(row_type)))
 
 
 @cache

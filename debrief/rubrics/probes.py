@@ -155,13 +155,32 @@ def calibrated(
 def _isotonic(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the points of the rising steps nearest to the mean of ``y`` at each ``x``.
+
+    Neighbours that fall are pooled. ``scipy.optimize`` has this, but takes 20 MB to be imported.
+    """
     import numpy as np
-    from scipy.optimize import isotonic_regression
 
     points, place = np.unique(x, return_inverse=True)
     weights = np.bincount(place)
-    means = np.bincount(place, y) / weights
-    return points, isotonic_regression(means, weights=weights).x
+    steps: list[tuple[float, int, int]] = []
+    for mean, weight in zip(np.bincount(place, y) / weights, weights, strict=True):
+        value, held, width = mean, weight, 1
+        while steps and steps[-1][0] >= value:
+            before, count, wide = steps.pop()
+            value = (count * before + held * value) / (count + held)
+            held, width = count + held, wide + width
+        steps.append((value, held, width))
+    return points, np.repeat([value for value, _, _ in steps], [width for _, _, width in steps])
+
+
+def ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks of values from 1, those of equal ones averaged."""
+    import numpy as np
+
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middles: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
+    return middles[place]
 
 
 def _by_length(
@@ -177,11 +196,10 @@ def _by_length(
     if len(ids) < _FEWEST or any(len({c[id_] for id_ in ids}) == 1 for c in columns):
         return {}
     import numpy as np
-    from scipy.stats import rankdata
 
-    ranks = np.array([rankdata([column[id_] for id_ in sorted(ids)]) for column in columns])
-    known = np.vstack([np.ones(len(ids)), ranks[2:]]).T
-    rest = ranks[:2].T - known @ np.linalg.lstsq(known, ranks[:2].T, rcond=None)[0]
+    ranked = np.array([ranks([column[id_] for id_ in sorted(ids)]) for column in columns])
+    known = np.vstack([np.ones(len(ids)), ranked[2:]]).T
+    rest = ranked[:2].T - known @ np.linalg.lstsq(known, ranked[:2].T, rcond=None)[0]
     scored, long = rest.T
     sizes = math.sqrt(float(scored @ scored) * float(long @ long))
     if sizes < _EPSILON * len(ids) ** 2:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from debrief.markdown import table
 from debrief.rubrics.measures import Coefficient
 from debrief.rubrics.offline_miner import Shuffles
+from debrief.rubrics.probes import ranks
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.validity import metrics
 from debrief.validity.measuring import BOTH, CALLS, ERRORS, ORDER, PROBABILITY, Measured
@@ -109,7 +110,7 @@ def _one(
     def column(score: str) -> Floats:
         return np.array([row.values.get(score) for row in rows], dtype=np.float64)
 
-    both = metrics.ranks(column(CALLS)) + metrics.ranks(column(ERRORS))
+    both = ranks(column(CALLS)) + ranks(column(ERRORS))
     every = both if name == BOTH else column(name)
     known = np.isfinite(every)
     values, rival, weights = every[known], both[known], weights[:, known]

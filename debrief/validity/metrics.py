@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from debrief.rubrics.measures import Coefficient
+from debrief.rubrics.probes import ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,14 +108,6 @@ def outer_half(scores: Floats) -> Bools:
 
     distance = np.abs(ranks(scores) - (len(scores) + 1) / 2)
     return np.asarray(distance >= np.median(distance))
-
-
-def ranks(scores: Floats) -> Floats:
-    """Return the ranks of scores from 1, those of equal ones averaged."""
-    import numpy as np
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(scores), dtype=np.float64)
 
 
 def mean(columns: Sequence[Floats]) -> Floats:

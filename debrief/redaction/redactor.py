@@ -322,12 +322,12 @@ def contains_secret(data: bytes) -> list[Finding]:
     finding begins with the number of its line, from 1; start and end count within the string; in a
     line of text, from the beginning of the file with its JSON lines emptied.
     """
-    text = data.decode("utf-8", "replace")
-    if not may_hold_secret(text):
+    if not may_hold_secret(data.decode("utf-8", "replace")):
         return []
     found: list[Finding] = []
     plain: list[str] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, encoded in enumerate(data.split(b"\n"), 1):
+        line = encoded.decode("utf-8", "replace")
         if line.lstrip()[:1] in ("{", "[", '"'):
             if may_hold_secret(line):
                 found.extend(_in_json(line, str(number)))

@@ -78,11 +78,9 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
                     if not graph.failed_steps <= _APART:
                         graph.check()
                     graphs.append(graph)
-                stale = sorted(stale_pairs(lake, found))
-                for _, pairs in (
-                    runs_over(instance, lake, stale, ["training_sets"]) if stale else ()
-                ):
-                    carry_out(instance, "training_sets_job", pairs, config).check()
+                if stale := sorted(stale_pairs(lake, found)):
+                    for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
+                        carry_out(instance, "training_sets_job", pairs, config).check()
         with log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)

@@ -24,11 +24,11 @@ from debrief.markdown import counted
 from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
-from pipelines.handing_over import runs_over
 from pipelines.instance import open_instance
 from pipelines.launching import carry_out, end_dead_runs, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
+from pipelines.queueing import runs_over
 from resources import Scope, Where, facts_of
 
 READING = "raw_sessions"

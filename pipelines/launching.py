@@ -63,8 +63,8 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
     with shown_progress(settings) as log:
         from assets.training import stale_pairs
         from debrief.lake import Lake
-        from pipelines.handing_over import runs_over
         from pipelines.instance import open_instance
+        from pipelines.queueing import runs_over
 
         lake, graphs = Lake(settings.lake), []
         config = run_config(resources)
@@ -200,7 +200,7 @@ def carry_out(
 
     name = job or ", ".join(assets)
     if load_settings().launch == "queue" and not instance.is_ephemeral:
-        from pipelines.handing_over import hand_over
+        from pipelines.queueing import hand_over
 
         return RunOutcome(name, *hand_over(instance, job, partitions, config, assets))
     defs = definitions_over(partitions)

@@ -198,7 +198,7 @@ class TranscriptReader(Reader):
     """Matches the beginning of each of them."""
     marks: tuple[re.Pattern[bytes], ...] = ()
     """Are all found in the beginning too."""
-    spoken: re.Pattern[bytes] = re.compile(b"")
+    message_mark: re.Pattern[bytes] = re.compile(b"")
     """Is found in a file in which anybody says something."""
     asking: tuple[str, ...] = ()
     """Arguments in which calls hold what a subagent is asked, where its file names no call."""
@@ -255,7 +255,7 @@ class TranscriptReader(Reader):
 
     def look(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning of a file says; None where nobody says anything in it."""
-        is_silent = head.is_whole and not self.spoken.search(head)
+        is_silent = head.is_whole and not self.message_mark.search(head)
         return None if is_silent else self.describe(head, path)
 
     def read(self, transcript: Transcript) -> Session:

@@ -65,7 +65,7 @@ class CopilotReader(TranscriptReader):
     home_folders = (".copilot/session-state",)
     start = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
     marks = (re.compile(rb'(?<!\\)"data"\s*:\s*\{'),)
-    spoken = re.compile(
+    message_mark = re.compile(
         rb'(?<!\\)"type"\s*:\s*"(?:user\.message|assistant\.message|tool\.execution_)'
     )
 

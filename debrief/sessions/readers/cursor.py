@@ -56,7 +56,7 @@ class CursorReader(TranscriptReader):
         rb'\A\s*\{\s*(?:"role"\s*:\s*"(?:user|assistant)"\s*,\s*"message"\s*:\s*\{\s*"content"\s*:'
         rb'|"type"\s*:\s*"turn_ended"\s*,\s*"status"\s*:)'
     )
-    spoken = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
+    message_mark = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
     asking = ("prompt",)
 
     def describe(self, head: Head, path: str) -> Peek:

@@ -69,7 +69,7 @@ class GeminiReader(TranscriptReader):
         rb'\A\s*\{\s*"(?:sessionId|projectHash|lastUpdated|messages|startTime|kind)"'
     )
     marks = (_ID, re.compile(rb'(?<!\\)"projectHash"\s*:\s*"'))
-    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|gemini)"')
+    message_mark = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|gemini)"')
     asking = ("prompt", "objective")
 
     def describe(self, head: Head, path: str) -> Peek:

@@ -49,7 +49,7 @@ class KimiReader(TranscriptReader):
     home_folders = (".kimi-code/sessions",)
     moved_by = ("KIMI_CODE_HOME", ".kimi-code")
     start = re.compile(rb'\A\s*\{\s*"type"\s*:\s*"metadata"\s*,\s*"protocol_version"\s*:')
-    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:turn\.prompt|context\.append_)')
+    message_mark = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:turn\.prompt|context\.append_)')
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning and the file's place say."""

@@ -56,7 +56,7 @@ class QwenReader(TranscriptReader):
         rb'\A\s*\{\s*"uuid"\s*:\s*"[^"\\]*"\s*,\s*"parentUuid"\s*:[^,{}]{1,100},\s*"sessionId"\s*:'
     )
     marks = (_OWN,)
-    spoken = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|assistant)"')
+    message_mark = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|assistant)"')
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says; a session without an id is named after its file."""

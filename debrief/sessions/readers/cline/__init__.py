@@ -57,7 +57,7 @@ class ClineReader(TranscriptReader):
     moved_by = ("CLINE_DATA_DIR", ".cline/data")
     suffixes = (_DOCUMENT, tasks.DOCUMENT)
     start = _SESSION
-    spoken = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
+    message_mark = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
     asking = ("task",)
 
     def claims(self, head: bytes) -> bool:

@@ -56,8 +56,8 @@ def said(payload: JsonRecord) -> Attributed:
     content = payload.get("content")
     blocks = mappings(content if type(content) is list else [{"text": content}])
     about = mapping(payload.get("internal_chat_message_metadata_passthrough"))
-    told = about.get("content_item_kinds")
-    kinds = [string(kind) for kind in (told if type(told) is list else ())]
+    listed = about.get("content_item_kinds")
+    kinds = [string(kind) for kind in (listed if type(listed) is list else ())]
     is_certain = len(kinds) == len(blocks) and any(kind != "unknown" for kind in kinds)
     words: list[str] = []
     notes: list[str] = []

@@ -51,7 +51,7 @@ class VSCodeReader(TranscriptReader):
         re.compile(rb'(?<!\\)"requests"\s*:\s*\['),
         re.compile(rb'(?<!\\)"(?:responderUsername|creationDate)"\s*:'),
     )
-    spoken = re.compile(b'"requestId"')
+    message_mark = re.compile(b'"requestId"')
 
     def folders(self, home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """Return the chats' folders of every workspace, for there are other things beside them."""

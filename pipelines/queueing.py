@@ -1,4 +1,4 @@
-"""Runs that a command hands to workers: over which partitions, and one until its end."""
+"""Runs that a command has workers carry out: over which partitions, and one until its end."""
 
 from __future__ import annotations
 

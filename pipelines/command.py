@@ -22,6 +22,7 @@ from debrief.cli.shared import (
     console,
     existing_lake,
 )
+from debrief.processes import return_large_blocks
 
 Weeks = Annotated[
     list[str] | None,
@@ -275,6 +276,7 @@ def worker(
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
+    return_large_blocks()
     app()
 
 

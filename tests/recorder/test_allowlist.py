@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.recorder.commands import check_command, is_validation
+from debrief.recorder.commands import check_command, command_problem, is_validation, table
+
+TABLE = table()
 
 
 def words_of(text: str) -> list[list[str]]:
@@ -105,3 +111,63 @@ VALIDATES = {
 def test_only_lint_test_and_build_validate(line: str, validates: bool) -> None:
     check_command("pnpm", line.split(" "))
     assert is_validation("pnpm", line.split(" ")) is validates
+
+
+def word(name: str) -> st.SearchStrategy[str]:
+    ascii_only = st.characters(codec="ascii")
+    texts = st.from_regex(TABLE.words[name], fullmatch=True, alphabet=ascii_only)
+    return texts.filter(lambda text: len(text) <= TABLE.longest_word)
+
+
+def sentence(pattern: str) -> st.SearchStrategy[list[str]]:
+    parts = []
+    for part in pattern.split(" "):
+        if part.endswith(">+"):
+            parts.append(st.lists(word(part[1:-2]), min_size=1, max_size=2))
+        elif part.startswith("<"):
+            parts.append(word(part[1:-1]).map(lambda one: [one]))
+        else:
+            parts.append(st.just([part]))
+    return st.tuples(*parts).map(lambda lists: [one for some in lists for one in some])
+
+
+def grammar(*patterns: str) -> re.Pattern[str]:
+    """Patterns as one expression over arguments that end in NUL."""
+    alternatives = []
+    for pattern in patterns:
+        expression = ""
+        for part in pattern.split(" "):
+            if part.endswith(">+"):
+                expression += f"(?:(?:{TABLE.words[part[1:-2]]})\0)+"
+            elif part.startswith("<"):
+                expression += f"(?:{TABLE.words[part[1:-1]]})\0"
+            else:
+                expression += f"{re.escape(part)}\0"
+        alternatives.append(expression)
+    return re.compile("|".join(alternatives))
+
+
+VALIDATION = [one for one in TABLE.patterns if one.rpartition(" ")[2] in TABLE.validation]
+sentences = st.sampled_from(TABLE.patterns).flatmap(
+    lambda pattern: st.tuples(st.just(pattern), sentence(pattern))
+)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(sentences, word("folder"))
+def test_whatever_the_table_generates_is_allowed(said: tuple[str, list[str]], cwd: str) -> None:
+    pattern, args = said
+    check_command("pnpm", args, cwd)
+    assert is_validation("pnpm", args) is (pattern in VALIDATION)
+
+
+odd = st.text(st.sampled_from("ab@/.-~^*;$ \n1"), max_size=6)
+words = st.sampled_from([*" ".join(TABLE.patterns).split(" "), "web", "@acme/ui", "./web", "a@1"])
+
+
+@given(st.lists(words | odd, max_size=5))
+def test_nothing_is_allowed_that_the_table_does_not_generate(args: list[str]) -> None:
+    said = "".join(f"{arg}\0" for arg in args)
+    generated = grammar(*TABLE.patterns).fullmatch(said) is not None
+    assert (not command_problem("pnpm", args)) is generated
+    assert is_validation("pnpm", args) is (grammar(*VALIDATION).fullmatch(said) is not None)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import structs
 
 from debrief.errors import InputError
@@ -17,23 +21,27 @@ from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
     TRUNCATED,
     AssistantMessage,
+    DeleteFile,
     Record,
     ToolMessage,
 )
-from debrief.recorder.encoding import calls_of, encode_record, files_of
+from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
 from debrief.recorder.scratch import FileState
-from debrief.recorder.scrubbing import scrubbed
+from debrief.recorder.scrubbing import SecretLog, scrubbed
 from debrief.recorder.verification import verify
-from tests.recorder.records import build
+from tests.recorder.records import BEFORE, build
 from tests.recorder.repositories import (
     REDACTOR,
+    apply_to_folder,
     facts,
     head,
     kept,
     kinds,
     ran,
     repository,
+    run,
     skips,
+    tree_of_folder,
     untouched,
     write,
 )
@@ -162,6 +170,20 @@ def test_secrets_become_placeholders_on_both_sides_and_the_patch_still_fits(
     assert kinds(record) == {"gone.py": "delete", "config.py": "update", "new.py": "create"}
 
 
+def test_a_masked_record_rebuilds_the_masked_tree(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"config.py": f"a = 1\ntoken = '{TOKEN}'\n"})
+    write(work, {"config.py": f"a = 2\ntoken = '{OTHER}'\n"})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    other = tmp_path / "other"
+    run(work, "worktree", "add", "--quiet", "--detach", str(other))
+    write(other, {"config.py": files_of(record)["config.py"]})
+    apply_to_folder(other, operations_of(record))
+    assert tree_of_folder(other) == record.meta.final_tree
+    assert (other / "config.py").read_text() == REDACTOR.redact(
+        (work / "config.py").read_text()
+    ).text
+
+
 def test_a_file_in_which_only_one_secret_became_the_same_placeholder_is_skipped(
     tmp_path: Path,
 ) -> None:
@@ -247,7 +269,80 @@ def test_a_file_read_other_than_the_baseline_does_not_verify(tmp_path: Path) -> 
     assert problems == ["'a': the record has another text of it than the baseline"]
 
 
+TEXTS = st.text(alphabet=st.sampled_from([*"ab \t\r\n\f\\@+-é\u2028", "\n"]), max_size=40)
+
+
+@settings(max_examples=5)
+@given(st.lists(st.tuples(TEXTS | st.none(), TEXTS | st.none()), min_size=8, max_size=30))
+def test_any_texts_come_back(pairs: list[tuple[str | None, str | None]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        before = {f"d{n % 3}/f{n}": old for n, (old, _) in enumerate(pairs) if old is not None}
+        after = {f"d{n % 3}/f{n}": new for n, (_, new) in enumerate(pairs) if new is not None}
+        work = repository(Path(folder) / "work", dict(before))
+        for name in before.keys() - after.keys():
+            (work / name).unlink()
+        write(work, dict(after))
+        record = build_record(work, facts(head(work)), REDACTOR)
+        assert record.meta.verified, record.meta.warnings
+        assert problems_of(record) == []
+        assert record.meta.final_tree == tree_of_folder(work)
+
+
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+PIECES = (
+    *(GITHUB, GITHUB[:20], GITHUB[20:], "AKIA" + "Z7Q2M4X9K1L8P3R6", "sk-ant-oat01-"),
+    *("password = ", '"Xy7$kk2!pQz"', "token: ", "9f8Ae7b6C5d4E3f2A1b0Z9y8X7w6", "export "),
+    *("curl -u bob:", "hunter2hunter2!", "\n", " ", '"', "'", "\\", "\\/", "=", ":", "ü", "\0"),
+    *("Bearer ", "eyJhbGciOiJIUzI1NiJ9.", "const total = price + 1;", "676870", "Z2hwXzE2Qzdl"),
+    *("-----BEGIN RSA PRIVATE KEY-----", "\u200b", "\x1b[0m", "%67", "<secret:token:3f9a1c>"),
+)
+texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=9).map("".join)
+
+
+def looked_at_one_by_one(record: Record) -> SecretLog:
+    """Return the findings of each text of a record, however unlikely it is to hold any."""
+    findings = SecretLog(REDACTOR)
+    for message in record.messages:
+        findings.clean(message.content)
+    for op in operations_of(record):
+        findings.clean(op.path)
+        findings.clean("" if isinstance(op, DeleteFile) else op.diff)
+    for done in calls_of(record):
+        if done.call.function.name != "apply_patch":
+            findings.clean_json(done.call.function.arguments)
+    findings.clean_json(
+        record.meta.model_dump_json(by_alias=True, include={"repo_remote", "branch", "warnings"})
+    )
+    return findings
+
+
+plain = texts.map(lambda text: text.replace("\0", "").encode("utf-8", "replace").decode())
+
+
+@settings(max_examples=60)
+@given(before=plain, after=plain, output=plain, warning=plain, branch=plain)
+def test_a_record_is_found_to_hold_what_each_of_its_texts_holds(
+    before: str, after: str, output: str, warning: str, branch: str
+) -> None:
+    files = {**BEFORE, "a.ts": f"{before}\nend\n"}
+    record = build(
+        files,
+        {**files, "a.ts": f"{after}\nEnd\n", "new.ts": f"{after}{before}\n"},
+        final=[(["test"], output)],
+        warnings=[warning],
+        branch=branch or None,
+        session_id=UUID("7f2c1a52-90c6-4d0e-9f61-0c3f5f4c8a11"),
+    )
+    expected = looked_at_one_by_one(record)
+
+    result = scrubbed(record, REDACTOR)
+
+    assert (result.kinds if result else ()) == expected.kinds
+    if result:
+        assert result.text == encode_record(result.record)
+        assert result.record.meta.redactions == expected.redactions()
+        for clean, message in zip(result.record.messages, record.messages, strict=True):
+            assert clean.content == REDACTOR.redact(message.content).text
 
 
 def test_a_secret_behind_an_escaped_slash_is_found_in_a_calls_arguments() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import sys
@@ -17,8 +18,10 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.session import discard, session_of
+from debrief.recorder.state import RecorderHome
 from debrief.recorder.stopping import WaitingError, send_waiting
 from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm
+from tests.snapshots.scenario import write
 
 MOST_STEPS = 200
 
@@ -198,3 +201,42 @@ def test_an_upload_that_is_killed_can_be_repeated(shop: Shop, server: Records) -
         assert server.records == {started.id: text}
         assert shop.home.waiting() == []
         server.records.clear()
+
+
+def test_a_life_killed_at_any_moment_loses_nothing(shop: Shop, server: Records) -> None:
+    chance = random.Random(8)
+    done: list[str] = []
+
+    def living() -> None:
+        if not shop.home.opened() and not server.records:
+            shop.start()
+        shop.run("pnpm", "test")
+        write(shop.folder, {"src/cart.ts": f"export const time = {time.monotonic_ns()};\n"})
+        shop.run("pnpm", "lint")
+        with server.client() as client:
+            shop.stop(client)
+
+    least = 0
+    for _ in range(7):
+        pid = in_another_process(living, lambda: None)
+        time.sleep(chance.uniform(0.02, 0.5))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if server.records:
+            break
+        sessions = shop.home.opened()
+        if sessions:
+            commands = sessions[0].commands()
+            assert len(commands) >= least
+            least = len(commands)
+            done = [sessions[0].started().id]
+    if not server.records or shop.home.opened():
+        if not shop.home.opened():
+            shop.start()
+        with server.client() as client:
+            write(shop.folder, {"src/last.ts": "x\n"})
+            shop.stop(client)
+    (id,) = server.records
+    assert done in ([], [id])
+    assert len(decode_record(server.records[id]).meta.commands) >= least
+    assert RecorderHome(shop.home.path.parent).opened() == []

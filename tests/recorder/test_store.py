@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID, uuid4
@@ -129,6 +130,29 @@ def test_a_row_that_commits_late_is_not_skipped(store: RecordStore) -> None:
         reader.join(LONG)
     [page] = pages
     assert [found.id for found in page.items] == [late.id, fast.id]
+
+
+def test_readers_miss_nothing_while_many_write(store: RecordStore) -> None:
+    done = threading.Event()
+    seen: list[UUID] = []
+
+    def read() -> None:
+        cursor = None
+        while True:
+            last = done.is_set()
+            page = store.sessions(cursor=cursor, limit=5)
+            seen.extend(found.id for found in page.items)
+            cursor = page.cursor
+            if last and not page.more:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with ThreadPoolExecutor(6) as threads:
+        written = list(threads.map(lambda _: store.add_session(row()).id, range(120)))
+    done.set()
+    reader.join(LONG)
+    assert sorted(seen) == sorted(written)
 
 
 def test_who_keeps_up_by_changes_sees_a_session_again_when_its_status_is_set(

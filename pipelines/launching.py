@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shlex
@@ -218,6 +219,7 @@ def carry_out(
             raise_on_error=False,
         )
     _make_repeatable(instance, result.run_id)
+    gc.collect()  # what Dagster made for it refers to itself, and the next run needs the room
     return RunOutcome(name, result.run_id, result.success, result.all_events)
 
 

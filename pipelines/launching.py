@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import shlex
@@ -224,18 +225,29 @@ def carry_out(
 
 
 def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Name the UI's code location in a run of a command: without it "Re-execute" is an error."""
-    from dagster._core.remote_origin import (
-        RegisteredCodeLocationOrigin,
-        RemoteJobOrigin,
-        RemoteRepositoryOrigin,
-    )
+    """Name the UI's code location in a run of a command: without it "Re-execute" is an error.
 
-    location = RegisteredCodeLocationOrigin("debrief")
-    repository = RemoteRepositoryOrigin(location, "__repository__")
-    instance.add_run_tags(run_id, {".dagster/repository": repository.get_label()})
+    The origin is written as Dagster stores it: it has no public class.
+    """
+    import dagster as dg
+
+    instance.add_run_tags(run_id, {".dagster/repository": "__repository__@debrief"})
     if run := instance.get_run_by_id(run_id):
-        instance.run_storage.replace_job_origin(run, RemoteJobOrigin(repository, run.job_name))
+        origin = json.dumps(
+            {
+                "__class__": "ExternalPipelineOrigin",
+                "external_repository_origin": {
+                    "__class__": "ExternalRepositoryOrigin",
+                    "repository_location_origin": {
+                        "__class__": "RegisteredRepositoryLocationOrigin",
+                        "location_name": "debrief",
+                    },
+                    "repository_name": "__repository__",
+                },
+                "pipeline_name": run.job_name,
+            }
+        )
+        instance.run_storage.replace_job_origin(run, dg.deserialize_value(origin))
 
 
 @contextmanager
@@ -255,20 +267,27 @@ def _events_kept_open(instance: dg.DagsterInstance) -> Iterator[None]:
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark the runs as failed that a command carried out and that were killed with it.
+    """Mark the runs as failed that a command carried out, or `debrief ui`, and that died with it.
 
-    Dagster's monitoring knows of the runs that it launched itself, and of no others. A run that
-    the UI re-executes has the tags of the one before, and another process.
+    Dagster's monitoring knows of neither. A run that the UI re-executes has the tags of the one
+    before, and another process.
     """
     import dagster as dg
     import psutil
 
+    from pipelines.instance import GRPC_TAG
+    from pipelines.up import accepts
+
+    is_local = Path(instance.root_directory, "event_log.db").exists()
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         host, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
-        is_ours = host == socket.gethostname() and run.parent_run_id is None
-        if is_ours and not psutil.pid_exists(int(process)):
-            instance.report_run_failed(
-                run, "The command that carried it out was killed; what was finished stays."
-            )
+        server = json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket")
+        if host == socket.gethostname() and run.parent_run_id is None:
+            is_dead, carrier = not psutil.pid_exists(int(process)), "command"
+        else:
+            is_dead, carrier = bool(is_local and server and not accepts(Path(server))), "UI"
+        if is_dead:
+            message = f"The {carrier} that carried it out was killed; what was finished stays."
+            instance.report_run_failed(run, message)
             _make_repeatable(instance, run.run_id)
             console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")

@@ -137,10 +137,10 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
     api = ("pipelines.command", "serve")
     figures = ("pipelines.command", "metrics", "--serve")
     pages = ("pipelines.command", "view")
-    accepts = partial(_accepts, code)
+    code_answers = partial(accepts, code)
     return [
         *([postgres] if is_embedded else []),
-        program("code", *code_command, ready=accepts, after=database, stop_timeout=30.0),
+        program("code", *code_command, ready=code_answers, after=database, stop_timeout=30.0),
         server("api", *api, port=ports.api, path="/health", after=database, stop_timeout=40.0),
         server("webserver", *ui, port=ports.ui, path="/server_info", after=code_server),
         program("daemon", "dagster._daemon", "run", *workspace, after=code_server),
@@ -175,7 +175,8 @@ def view_url(settings: Settings, port: int) -> str:
     return settings.view_url if is_set else f"http://{LOCAL}:{port}"
 
 
-def _accepts(path: Path) -> bool:
+def accepts(path: Path) -> bool:
+    """Return whether a server listens on a Unix socket."""
     with closing(socket.socket(socket.AF_UNIX)) as client:
         return client.connect_ex(str(path)) == 0
 

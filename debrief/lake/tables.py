@@ -127,8 +127,6 @@ class Lake:
         Raises:
             LakeError: the file is damaged.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         path = self.path(table, f"{partition}.parquet")
@@ -138,7 +136,6 @@ class Lake:
             with _damage_explained(path):
                 parquet = pq.ParquetFile(file, pre_buffer=not self._files.is_local)
             columns, unset = columns_of(row_type), unset_fields(row_type)
-            values = None if only is None else pa.array(sorted(only[1]), pa.string())
             for number in range(parquet.num_row_groups):
                 group = parquet.metadata.row_group(number)
                 rows = max(1, _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size))
@@ -153,9 +150,7 @@ class Lake:
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    if only is not None:
-                        batch = batch.filter(pc.is_in(batch.column(only[0]), value_set=values))
-                    for item in batch.to_pylist():
+                    for item in batch.to_pylist() if only is None else _rows_with(batch, *only):
                         for name in unset:
                             if item.get(name) is None:
                                 item.pop(name, None)
@@ -299,6 +294,13 @@ class Lake:
     def remove(self, name: str) -> None:
         """Remove a file of the lake; do nothing if it does not exist."""
         self._files.remove(self.path(name))
+
+
+def _rows_with(batch: pa.RecordBatch, column: str, values: Collection[str]) -> Iterator[Any]:
+    """Yield the rows with one of some values, decoded one at a time."""
+    for number, value in enumerate(batch.column(column).to_pylist()):
+        if value in values:
+            yield from batch.slice(number, 1).to_pylist()
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster_graphql.test.utils import execute_dagster_graphql
@@ -12,6 +15,8 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 from debrief.lake import Lake
 from debrief.samples import folder
 from debrief.scoring.model import SessionScores
+from debrief.settings import load_settings
+from pipelines.instance import GRPC_TAG, open_instance
 from pipelines.launching import end_dead_runs
 from tests.pipelines.conftest import Home
 from tests.waiting import wait_until
@@ -58,3 +63,26 @@ def test_it_takes_the_same_sessions_lake_and_filter(tmp_path: Path) -> None:
         assert repeated().is_success
         assert repeated().run_config == first.run_config
     assert list(lake.read("session_scores", WEEK, SessionScores)) == scored != []
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_run_of_a_ui_that_was_killed_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_up: bool
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "code.sock"))
+    if is_up:
+        listening.listen()
+    tags = {GRPC_TAG: json.dumps({"host": "localhost", "socket": str(tmp_path / "code.sock")})}
+
+    @dg.job
+    def of_the_ui() -> None:
+        pass
+
+    with listening, open_instance(load_settings({"DEBRIEF_HOME": str(tmp_path)})) as instance:
+        status = dg.DagsterRunStatus.STARTED
+        run_id = instance.create_run_for_job(of_the_ui, tags=tags, status=status).run_id
+        end_dead_runs(instance)
+        (run,) = instance.get_runs(dg.RunsFilter(run_ids=[run_id]))
+    assert run.is_failure is not is_up

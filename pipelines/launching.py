@@ -233,7 +233,7 @@ def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
 
     instance.add_run_tags(run_id, {".dagster/repository": "__repository__@debrief"})
     if run := instance.get_run_by_id(run_id):
-        origin = json.dumps(
+        stored = json.dumps(
             {
                 "__class__": "ExternalPipelineOrigin",
                 "external_repository_origin": {
@@ -247,7 +247,8 @@ def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
                 "pipeline_name": run.job_name,
             }
         )
-        instance.run_storage.replace_job_origin(run, dg.deserialize_value(origin))
+        origin: Any = dg.deserialize_value(stored)
+        instance.run_storage.replace_job_origin(run, origin)
 
 
 @contextmanager

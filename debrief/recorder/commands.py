@@ -181,7 +181,8 @@ def read_rules(worktree: Path) -> CommandRules | None:
             return None
         if not path.is_file() or path.stat().st_size > _LARGEST:
             raise _invalid(path, f"is not a file of at most {_LARGEST:,} bytes")
-        document = tomllib.loads(path.read_bytes().decode())
+        with open(path, "rb", opener=_open_plain) as file:
+            document = tomllib.loads(file.read().decode())
         commands = TypeAdapter(list[CommandRule]).validate_python(document.pop("commands", []))
         if document:
             raise ValueError(f"{min(document)} is not known; there is [[commands]]")
@@ -198,6 +199,11 @@ def read_rules(worktree: Path) -> CommandRules | None:
     if problem := next(rules_problems(rules), ""):
         raise _invalid(path, problem)
     return rules
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """Open a file that may have become a link or a pipe by now: follow none, and never wait."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def rules_problems(rules: CommandRules) -> Iterator[str]:

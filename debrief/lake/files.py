@@ -205,7 +205,7 @@ def arrow_without_pandas() -> Any:
     """Return ``pyarrow``, which has looked for pandas and found none.
 
     It looks once, at the first list that it converts, and imports pandas where it is installed:
-    30 MB, and a lake has no use for it.
+    56 MB where nothing else needs it, and a lake has no use for it.
     """
     import pyarrow as pa
 

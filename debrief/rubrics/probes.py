@@ -157,7 +157,7 @@ def _isotonic(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the points of the rising steps nearest to the mean of ``y`` at each ``x``.
 
-    Neighbours that fall are pooled. ``scipy.optimize`` has this, but takes 20 MB to be imported.
+    Neighbours that fall are pooled. ``scipy.optimize`` has this, but is an import of 49 MB.
     """
     import numpy as np
 

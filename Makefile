@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-programs test-trainers test-pages test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-programs test-trainers test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -44,6 +44,10 @@ test-programs: .venv/.run
 PAGES ?= /tmp/debrief-pages
 test-pages: .venv/.test
 	@$(BIN)/python -m tests.view.browser "$(PAGES)"
+
+# Two people through the login proxy of deploy/: takes caddy and half a minute.
+test-proxy: .venv/.test
+	@$(BIN)/python -m tests.door.proxy
 
 # The recipes of docs/training-sets.md with the real trainers, and what they train on, on tiny random
 # models: takes minutes and 3 GB. pip has to find PyTorch's build without CUDA.

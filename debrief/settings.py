@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Mapping
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -38,8 +40,40 @@ from debrief.keys import FIRST_WEEK, is_week
 PREFIX = "DEBRIEF_"
 
 
-def _absolute_lake(lake: str) -> str:
-    return lake if "://" in lake else str(Path(lake).expanduser().absolute())
+PROTOCOLS = ("file", "s3", "gs", "az", "memory")
+"""Of the URLs that name a place: the kinds of storage that are known to keep what is there."""
+
+
+def location(text: str) -> str:
+    """Return a folder or URL, if it is one that may be used.
+
+    Raises:
+        ValueError: it is of another protocol, or has a password in it, which would be printed and
+            stored with it.
+    """
+    protocol, separator, rest = text.partition("://")
+    if separator and protocol not in PROTOCOLS:
+        kinds = ", ".join(f"{each}://" for each in PROTOCOLS)
+        raise ValueError(f"{protocol}:// is no storage that is used here; known: {kinds}")
+    if separator and ":" in rest.partition("/")[0].rpartition("@")[0]:
+        raise ValueError("an address with a password is not taken: keys belong in the environment")
+    return text
+
+
+def _absolute(text: str) -> str:
+    return location(text) if "://" in text else str(Path(text).expanduser().absolute())
+
+
+_BETWEEN = re.compile(rf"{re.escape(os.pathsep)}(?!//)")
+
+
+def split_locations(text: str) -> tuple[str, ...]:
+    """Return the folders and URLs that a text names, separated as ``PATH`` is.
+
+    >>> split_locations("/home/ann/a:s3://team/transcripts:/b")
+    ('/home/ann/a', 's3://team/transcripts', '/b')
+    """
+    return tuple(location for location in _BETWEEN.split(text) if location)
 
 
 def _parts(separator: str) -> BeforeValidator:
@@ -51,7 +85,21 @@ def _parts(separator: str) -> BeforeValidator:
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 Folders = Annotated[tuple[Folder, ...], NoDecode, _parts(os.pathsep)]
 Names = Annotated[tuple[str, ...], NoDecode, _parts(",")]
+Location = Annotated[str, AfterValidator(location)]
+Locations = Annotated[tuple[Location, ...], NoDecode, BeforeValidator(split_locations)]
 Globs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(shlex.split)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, _parts(",")]
+Roles = Annotated[
+    Mapping[str, Literal["read", "label", "run"]],
+    NoDecode,
+    BeforeValidator(
+        lambda text: dict(
+            (part.strip() for part in entry.rpartition("=")[::2])
+            for entry in text.split(",")
+            if entry.strip()
+        )
+    ),
+]
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 
 
@@ -64,6 +112,10 @@ def _monday(text: str) -> str:
 Week = Annotated[str, AfterValidator(_monday)]
 Secret = Annotated[str, Field(repr=False)]
 """Never shown when settings are printed."""
+
+
+DAGSTER_PATH = "/dagster"
+"""Below the pages' address: where Dagster's UI is."""
 
 
 class Settings(BaseSettings):
@@ -81,20 +133,26 @@ class Settings(BaseSettings):
 
     home: Folder = Field(default_factory=lambda: Path.home() / ".debrief")
     """keys, cache of answers, this machine's redaction key. Default: `~/.debrief`"""
-    lake: Annotated[str, AfterValidator(_absolute_lake)] = Field(
+    lake: Annotated[str, AfterValidator(_absolute)] = Field(
         default_factory=lambda fields: str(fields["home"] / "lake"), validate_default=True
     )
-    """tables, training sets, reports: a folder or an fsspec URL. Default: `<home>/lake`"""
-    sessions: str = ""
+    """tables, training sets, reports: a folder, or `s3://…`, `gs://…`, `az://…`. Default:
+    `<home>/lake`"""
+    lakes: Locations = ()
+    """further lakes that a run may choose in Dagster's UI, separated as in `PATH`"""
+    sessions: Locations = ()
     """folders with transcripts, or URLs of an object store (mirrored into `<home>/mirror`),
     separated as in `PATH`. Default: the tools' usual ones"""
     redaction_key: Secret = ""
     """64 hex digits; the key of the placeholders for secrets, in place of `<home>/redaction.key`.
     All machines of one lake need the same. Default: the file"""
-    push_to: str = ""
+    push_to: Location = ""
     """where `debrief push` brings transcripts"""
     judges: Folder | None = None
     """folder of the judges. Default: `.debrief/judges`, else the project's"""
+    repositories: Folders = ()
+    """repositories that a run may choose in Dagster's UI, for their own judges and feedback.
+    Default: under `debrief ui`, the one it is started in"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 
@@ -119,6 +177,8 @@ class Settings(BaseSettings):
     second_model: str = ""
     """one that judges and scores as well; `judge_agreement` shows where the two differ.
     Default: none"""
+    models: Names = ()
+    """further models that a run may choose in Dagster's UI; commas between"""
     samples: PositiveInt = 1
     """independent answers to each question of judging and scoring; their mean or majority counts,
     and rows have their spread"""
@@ -177,7 +237,7 @@ class Settings(BaseSettings):
     """pace. Default: no limit"""
 
     rater: str = ""
-    """who labels on the pages of `debrief view`. Default: the system's user"""
+    """who labels on the pages on this machine. Default: the system's user"""
     labels: Folders = ()
     """CSV files with `session_id,name,value[,rater]`, separated as in `PATH`"""
     feedback: Folders = ()
@@ -212,13 +272,20 @@ class Settings(BaseSettings):
     """where the weekly report and failures are sent (JSON with `text`, as chat services take it)"""
     webhook: bool = True
     """`off`: send nothing all the same"""
-    ui_url: str = ""
-    """the address at which people reach Dagster's UI, for links in messages. Default: that of
-    `debrief up`, else the run's id stands there"""
 
-    view_url: str = "http://127.0.0.1:3001"
-    """the address at which people reach the pages of `debrief view`, for links to them; the pages
-    answer to its name"""
+    view_url: str = "http://127.0.0.1:3000"
+    """the address at which people reach the pages, and Dagster's UI below its `/dagster`, for
+    links to them"""
+    hosts: Names = ()
+    """further host names that the pages answer to; commas between"""
+    identity_header: str = ""
+    """the header by which a login proxy says who somebody is, such as `X-Forwarded-Email`.
+    Default: the system's user on this machine, nobody elsewhere"""
+    trusted_proxies: Networks = ()
+    """addresses or networks (`10.0.0.7,10.1.0.0/24`) from which that header is believed"""
+    roles: Roles = Field(default_factory=dict)
+    """what people may do, by the first name or pattern that fits:
+    `ada@example.org=run,*@example.org=label,*=read`. Default: everybody who is known may run"""
 
     claude_command: str = "claude"
     """what `debrief code` starts for Claude Code"""

@@ -1,4 +1,4 @@
-"""What runs share: answers of models and money spent, in a SQLite file or a team's Postgres.
+"""What processes share: answers of models, money spent, who changed what; in SQLite or Postgres.
 
 Every method is one statement and one transaction, or a few that may be cut short, so a process
 that dies at any moment loses nothing.
@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy.dialects import postgresql, sqlite
@@ -50,6 +51,17 @@ class Size(Struct, frozen=True):
     bytes: int
 
 
+class Change(Struct, frozen=True):
+    """What a person changed in a browser."""
+
+    person: str
+    role: str
+    change: str
+    """Names what was changed; the words that somebody typed are not in it."""
+    at: float = msgspec.field(default_factory=time.time)
+    """Seconds since 1970."""
+
+
 _METADATA = sa.MetaData()
 _ANSWERS = sa.Table(
     "answers",
@@ -71,6 +83,14 @@ _CHORES = sa.Table(
     _METADATA,
     sa.Column("chore", sa.Text, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
+)
+_CHANGES = sa.Table(
+    "changes",
+    _METADATA,
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("change", sa.Text, nullable=False),
 )
 _VALUE = sa.cast(_ANSWERS.c.value, sa.LargeBinary).label("value")
 """An earlier version stored texts in SQLite."""
@@ -179,6 +199,16 @@ class State:
         )
         return bool(self._execute(update).rowcount == 1)
 
+    def record(self, change: Change) -> None:
+        """Write down who changed what."""
+        self._execute(sa.insert(_CHANGES).values(msgspec.structs.asdict(change)))
+
+    def changes(self, *, since: float = 0.0) -> list[Change]:
+        """Return what was changed after a time (seconds since 1970), the oldest first."""
+        columns = (_CHANGES.c.person, _CHANGES.c.role, _CHANGES.c.change, _CHANGES.c.at)
+        query = sa.select(*columns).where(_CHANGES.c.at > since).order_by(_CHANGES.c.at)
+        return [Change(*row) for row in self._execute(query)]
+
     def prune(self, *, days: float, size: int) -> Size:
         """Delete the oldest answers, and what runs spent that are long over.
 
@@ -256,7 +286,8 @@ class State:
     def _make_tables(self) -> None:
         with self._engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                if not sa.inspect(connection).has_table("chores", schema=SCHEMA):
+                known = sa.inspect(connection).get_table_names(schema=SCHEMA)
+                if not _METADATA.tables.keys() <= set(known):
                     connection.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
                     connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
                     _METADATA.create_all(connection)

@@ -70,7 +70,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     limit = request.max_cost_usd
     if limit is not None and not limit >= 0:
         raise InputError(f"--max-cost {limit}", "is no limit", "Give a number from 0 up.")
-    settings = options.settings()
+    settings = options.apply()
     resources = options.resources(settings)
     resources["scope"] = {
         "where": [str(request.where)] * bool(request.where),

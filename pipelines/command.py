@@ -115,7 +115,15 @@ def backfill(
     from resources import parse_where
 
     run_backfill(
-        RunOptions(tuple(sessions or ()), lake, offline, model, second_model, samples),
+        RunOptions(
+            tuple(sessions or ()),
+            lake,
+            offline,
+            model,
+            second_model,
+            samples,
+            max_cost_usd=max_cost,
+        ),
         Backfill(
             stage=stage,
             weeks=parse_weeks(week or []),
@@ -137,12 +145,11 @@ def ui(
     sessions: Sessions = None,
     offline: Offline = False,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
-    view_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the pages.")] = 3001,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
     ] = False,
 ) -> None:
-    """Start the Dagster UI on a lake, with its schedule and backfills, and the pages beside it.
+    """Start the pages of a lake, and Dagster's UI with its schedule and backfills at `/dagster`.
 
     Ctrl-C or SIGTERM stops it.
     """
@@ -151,7 +158,7 @@ def ui(
 
     existing_lake(lake)
     own = RunOptions(tuple(sessions or ()), lake, offline)
-    start_ui(demo_options(lake) if of_demo else own, port, view_port, open_page=open_page)
+    start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
 
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")
@@ -160,18 +167,19 @@ app.add_typer(runs, name="runs", rich_help_panel=TEAM)
 
 @app.command(rich_help_panel=TEAM)
 def up(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Of Dagster's UI.")] = 3000,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Of the pages and of Dagster's UI.")
+    ] = 3000,
     api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the metrics.")] = 9464,
-    view_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the pages.")] = 3001,
     public: Annotated[
         bool,
         typer.Option(
-            "--public", help="Listen on all addresses, not only on 127.0.0.1. The UI has no login."
+            "--public", help="Listen on all addresses, not only on 127.0.0.1: behind a login proxy."
         ),
     ] = False,
 ) -> None:
-    """Start Dagster's UI and daemon, pages, the recorder's API and metrics, on one Postgres.
+    """Start pages, Dagster's UI and daemon, the recorder's API and metrics, on one Postgres.
 
     Without DATABASE_URL, Postgres comes along and is started here. What ends is started again;
     Ctrl-C, SIGTERM or **debrief down** ends all of it.
@@ -179,7 +187,7 @@ def up(
     from pipelines.up import Ports
     from pipelines.up import up as start
 
-    start(Ports(ui=port, api=api_port, metrics=metrics_port, view=view_port, public=public))
+    start(Ports(web=port, api=api_port, metrics=metrics_port, public=public))
 
 
 @app.command(rich_help_panel=TEAM)
@@ -188,6 +196,26 @@ def down() -> None:
     from pipelines.up import down as end
 
     typer.echo("Debrief is down." if end() else "Debrief was not up.")
+
+
+@app.command(rich_help_panel=TEAM)
+def audit(
+    days: Annotated[float, typer.Option(min=0, help="How far to look back.")] = 30.0,
+) -> None:
+    """Print who changed what on the pages and in Dagster's UI, one line a change.
+
+    Labels, notes, names of prompts, and every mutation of Dagster's: runs, schedules, backfills.
+    """
+    import time
+    from datetime import UTC, datetime
+
+    from debrief.settings import load_settings
+    from debrief.state import DAY, open_state
+
+    out = console()
+    for each in open_state(load_settings()).changes(since=time.time() - days * DAY):
+        when = datetime.fromtimestamp(each.at, UTC)
+        out.print(f"{when:%Y-%m-%d %H:%M:%S}  {each.person}  {each.role}  {each.change}")
 
 
 @app.command(rich_help_panel=TEAM)

@@ -6,8 +6,7 @@ from typing import Any
 import dagster as dg
 
 from assets import agreement, evaluations, reports, rubrics, sessions, training
-from debrief.sessions.transfer import split_locations
-from debrief.settings import load_settings, variable_of
+from debrief.settings import load_settings, split_locations, variable_of
 from pipelines.automation import following, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
@@ -27,7 +26,7 @@ _SET = {name: load_settings().variable(variable_of(name)) for name in ("lake", "
 
 RESOURCES: dict[str, Any] = {
     "lake": LakeResource(url=_SET["lake"]),
-    "sessions": SessionStore(folders=split_locations(_SET["sessions"])),
+    "sessions": SessionStore(folders=[*split_locations(_SET["sessions"])]),
     "evaluator": EvaluatorResource(offline=load_settings().offline, model=_SET["model"]),
     "langfuse": LangfuseResource(),
     "scope": ScopeResource(),

@@ -107,25 +107,33 @@ def prepare_home(settings: Settings) -> Path:
     return home
 
 
-def prepare_workspace(home: Path) -> Path:
-    """Write the file by which Dagster's UI finds the code, wherever it is started from."""
+def prepare_workspace(home: Path, code: Path | None = None) -> Path:
+    """Write the file by which Dagster's programs find the code; return it.
+
+    Args:
+        home: Dagster's, where the file is written.
+        code: the socket of a code server; None has each program load the code for itself.
+    """
     module = {"module_name": "pipelines.definitions", "location_name": "debrief"}
-    _write(home / "workspace.yaml", {"load_from": [{"python_module": module}]})
-    return home / "workspace.yaml"
+    server = {"socket": str(code), "location_name": "debrief"}
+    location = {"grpc_server": server} if code else {"python_module": module}
+    path = home / ("workspace.yaml" if code else "module.yaml")
+    _write(path, {"load_from": [location]})
+    return path
 
 
-def prepare_team_home(settings: Settings, location: dict[str, Any]) -> Path:
+def prepare_team_home(settings: Settings, code: Path) -> Path:
     """Make the folder of ``debrief up``, with its configuration and workspace; return it.
 
     Args:
         settings: whose home and lake.
-        location: an entry of ``load_from`` in a workspace file.
+        code: the socket of the code server.
     """
     home = team_home(settings)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     (home / _LAKE).write_text(settings.lake, encoding="utf-8")
     write_configuration(settings, home)
-    _write(home / "workspace.yaml", {"load_from": [location]})
+    prepare_workspace(home, code)
     return home
 
 

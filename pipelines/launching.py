@@ -52,7 +52,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
     Raises:
         DebriefError: an option is wrong, somebody stopped it, or a stage failed as a whole.
     """
-    settings = options.settings()
+    settings = options.apply()
     resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
@@ -277,7 +277,7 @@ def end_dead_runs(instance: dg.DagsterInstance) -> None:
     import psutil
 
     from pipelines.instance import GRPC_TAG
-    from pipelines.up import accepts
+    from pipelines.programs import accepts
 
     is_local = Path(instance.root_directory, "event_log.db").exists()
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):

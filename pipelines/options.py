@@ -12,8 +12,7 @@ from msgspec import Struct
 from debrief.cli.shared import check_models
 from debrief.errors import InputError
 from debrief.keys import FIRST_WEEK, is_week, week_after
-from debrief.sessions.transfer import split_locations
-from debrief.settings import Settings, load_settings
+from debrief.settings import Settings, load_settings, variable_of
 
 
 class RunOptions(Struct, frozen=True):
@@ -29,52 +28,57 @@ class RunOptions(Struct, frozen=True):
     local: bool = False
     """No Langfuse server and no webhook is used, whatever is configured."""
 
-    def settings(self) -> Settings:
-        """Check the options and return this machine's settings, with the lake that is named.
+    max_cost_usd: float | None = None
+
+    def apply(self) -> Settings:
+        """Make what was chosen this process's settings, and those of what it starts; return them.
+
+        A run works only on what settings name, whoever configured it.
 
         Raises:
             InputError: a folder is not there.
-            ConfigurationError: options contradict each other.
+            ConfigurationError: options contradict each other, or a place cannot be used.
         """
         check_models(self.offline, self.model)
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
                 raise InputError(folder, "is not a folder", "Name one that holds transcripts.")
-        return load_settings({**os.environ, "DEBRIEF_LAKE": self.lake} if self.lake else None)
+        former = load_settings()
+        here = _repository()
+        own = here / ".debrief" / "judges" if here else None
+        repositories = [*map(str, former.repositories), *([str(here)] if here else [])]
+        chosen = {
+            "sessions": os.pathsep.join(map(_absolute, self.sessions)),
+            "lake": self.lake,
+            "offline": "1" if self.offline else "0" if self.model else "",
+            "model": self.model,
+            "second_model": self.second_model,
+            "samples": str(self.samples or ""),
+            "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
+            "langfuse": "off" if self.local else "",
+            "webhook": "off" if self.local else "",
+            "repositories": os.pathsep.join(dict.fromkeys(repositories)),
+            "judges": str(own) if own and own.is_dir() and not former.judges else "",
+        }
+        os.environ.update({variable_of(name): value for name, value in chosen.items() if value})
+        return load_settings()
 
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""
         here = _repository()
-        folders = [_absolute(folder) for folder in self.sessions]
         return {
             "lake": {"url": settings.lake},
-            "sessions": {"folders": folders or split_locations(settings.sessions)},
+            "sessions": {"folders": list(settings.sessions)},
             "evaluator": {
-                "offline": self.offline or (not self.model and settings.offline),
-                "model": self.model or settings.model,
-                "second_model": self.second_model or settings.second_model,
-                "samples": self.samples or settings.samples,
+                "offline": settings.offline,
+                "model": "" if settings.offline else settings.model,
+                "second_model": "" if settings.offline else settings.second_model,
+                "samples": settings.samples,
                 "repository": str(here) if here else "",
             },
-            "langfuse": {"enabled": settings.langfuse and not self.local},
-            "webhook": {"enabled": settings.webhook and not self.local},
+            "langfuse": {"enabled": settings.langfuse},
+            "webhook": {"enabled": settings.webhook},
         }
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of a process that shows the same, and launches runs on it."""
-        here = _repository()
-        own = here / ".debrief" / "judges" if here else None
-        chosen = {
-            "DEBRIEF_SESSIONS": os.pathsep.join(map(_absolute, self.sessions)),
-            "DEBRIEF_LAKE": self.lake,
-            "DEBRIEF_OFFLINE": "1" if self.offline else "",
-            "DEBRIEF_LANGFUSE": "off" if self.local else "",
-            "DEBRIEF_WEBHOOK": "off" if self.local else "",
-            "DEBRIEF_JUDGES": str(own)
-            if own and own.is_dir() and not load_settings().judges
-            else "",
-        }
-        return {**os.environ, **{name: value for name, value in chosen.items() if value}}
 
 
 def demo_options(lake: str) -> RunOptions:

@@ -27,13 +27,20 @@ from debrief.langfuse.client import LangfuseClient, langfuse_from_settings
 from debrief.langfuse.scores import WriteOptions
 from debrief.langfuse.source import source_from_settings
 from debrief.offline.success import SuccessTable
+from debrief.permitted import (
+    lower,
+    permitted_folders,
+    permitted_lake,
+    permitted_model,
+    permitted_repository,
+)
 from debrief.recorder.source import recorder_source
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
-from debrief.sessions.transfer import mirror, split_locations
-from debrief.settings import Settings, load_settings
+from debrief.sessions.transfer import mirror
+from debrief.settings import DAGSTER_PATH, Settings, load_settings
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.weekly import send
 
@@ -43,7 +50,8 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     url: str = Field(
         default="",
-        description="A folder or an fsspec URL (s3://…). Empty: DEBRIEF_LAKE.",
+        description="A folder or a URL (s3://…) that DEBRIEF_LAKE or DEBRIEF_LAKES names. Empty: "
+        "the former.",
     )
 
     @contextmanager
@@ -59,8 +67,12 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield self
 
     def open(self) -> Lake:
-        """Return the lake."""
-        return Lake(self.url or load_settings().lake)
+        """Return the lake.
+
+        Raises:
+            ConfigurationError: settings name no such lake.
+        """
+        return Lake(permitted_lake(self.url, load_settings()))
 
 
 @contextmanager
@@ -203,9 +215,9 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
     folders: list[str] = Field(
         default=[],
         description=(
-            "Folders with transcripts of any supported tool, or fsspec URLs (s3://…). Empty: "
-            "DEBRIEF_SESSIONS "
-            "(separated as PATH is), else the usual folders of this machine's user."
+            "Folders with transcripts of any supported tool, or URLs (s3://…), among those that "
+            "DEBRIEF_SESSIONS names (separated as PATH is). Empty: all of them, else the usual "
+            "folders of this machine's user."
         ),
     )
 
@@ -238,14 +250,14 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the folders to search; what is in an object store is brought here first.
 
         Raises:
+            ConfigurationError: settings do not name a folder.
             DebriefError: a store is away, or refuses.
         """
-        settings = load_settings()
-        named = self.folders or split_locations(settings.sessions)
+        settings, usual = load_settings(), default_folders(Path.home(), os.environ)
         return [
             mirror(each, settings.home) if "://" in each else Path(each).expanduser().absolute()
-            for each in named
-        ] or default_folders(Path.home(), os.environ)
+            for each in permitted_folders(self.folders, settings, map(str, usual))
+        ] or usual
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""
@@ -262,16 +274,16 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     model: str = Field(
         default="",
         description=(
-            "A LiteLLM model name that answers for every judge, dimension and rubric. Empty: "
-            "DEBRIEF_MODEL, else the model that each judge's file names."
+            "A LiteLLM model name that answers for every judge, dimension and rubric, among those "
+            "of DEBRIEF_MODELS. Empty: DEBRIEF_MODEL, else the model that each judge's file names."
         ),
     )
 
     second_model: str = Field(
         default="",
         description=(
-            "A LiteLLM model name that judges and scores as well; its rows stay apart. Empty: "
-            "DEBRIEF_SECOND_MODEL, else none."
+            "A LiteLLM model name that judges and scores as well, among those of DEBRIEF_MODELS; "
+            "its rows stay apart. Empty: DEBRIEF_SECOND_MODEL, else none."
         ),
     )
     samples: int = Field(
@@ -286,19 +298,22 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         default="",
         description=(
             "A repository on this machine whose own `.debrief/judges` win over the project's, and "
-            "whose `human_feedback.md` files are read."
+            "whose `human_feedback.md` files are read, among those of DEBRIEF_REPOSITORIES."
         ),
     )
     max_cost_usd: float | None = Field(
         default=None,
         description=(
             "No new call once the run, with the runs that it retries, has spent so much; the next "
-            "run makes what was left out. Empty: DEBRIEF_MAX_COST_USD, else no limit."
+            "run makes what was left out. DEBRIEF_MAX_COST_USD holds where it is lower or this is "
+            "empty."
         ),
     )
     max_calls: int | None = Field(
         default=None,
-        description="No new call after so many. Empty: DEBRIEF_MAX_CALLS, else no limit.",
+        description=(
+            "No new call after so many. DEBRIEF_MAX_CALLS holds where it is lower or this is empty."
+        ),
     )
     dry_run: bool = Field(
         default=False,
@@ -317,14 +332,16 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             table: what success is estimated by; the shipped one by default.
 
         Raises:
-            ConfigurationError: a model is needed and no key for it is set.
+            ConfigurationError: settings do not name what is chosen, or a model is needed and no
+                key for it is set.
         """
-        settings = load_settings().with_given(
-            model=self.model,
-            second_model=self.second_model,
+        known = load_settings()
+        settings = known.with_given(
+            model=permitted_model("model", self.model, known),
+            second_model=permitted_model("second_model", self.second_model, known),
             samples=self.samples or None,
-            max_cost_usd=self.max_cost_usd,
-            max_calls=self.max_calls,
+            max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
+            max_calls=lower(self.max_calls, known.max_calls),
         )
         offline = self.offline or (not self.model and settings.offline)
         return make_evaluators(
@@ -339,8 +356,12 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def repository_folder(self) -> Path | None:
-        """Return the repository; None without one."""
-        return Path(self.repository).expanduser() if self.repository else None
+        """Return the repository; None without one.
+
+        Raises:
+            ConfigurationError: settings name no such repository.
+        """
+        return permitted_repository(self.repository, load_settings())
 
 
 def account_of(run: dg.DagsterRun) -> str:
@@ -393,8 +414,9 @@ class WebhookResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         url = settings.webhook_url
         if not (self.enabled and settings.webhook and url):
             return
-        ui = settings.ui_url.rstrip("/")
-        link = f"{ui}/runs/{run_id}" if ui else f"(run {run_id})"
+        link = f"(run {run_id})"
+        if "view_url" in settings.model_fields_set:
+            link = f"{settings.view_url.rstrip('/')}{DAGSTER_PATH}/runs/{run_id}"
         problem = send(url, f"{text} {link}", Redactor(key_of(settings)))
         if problem:
             log.warning(f"no message was sent: {problem}")

@@ -20,7 +20,7 @@ def tokens_of(page: str) -> Iterator[Token]:
         yield from (token, *(token.children or ()))
 
 
-_OUR_PAGE = re.compile(r"http://127\.0\.0\.1:3001/(?:weeks/\d{4}-\d\d-\d\d|sessions/[\w.%~-]+)")
+_OUR_PAGE = re.compile(r"http://127\.0\.0\.1:3000/(?:weeks/\d{4}-\d\d-\d\d|sessions/[\w.%~-]+)")
 _OUR_PICTURE = re.compile(r"data:image/png;base64,[\w+/=]+")
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from debrief.errors import ConfigurationError, LakeError
 from debrief.lake import Lake
 from debrief.lake.files import S3_OPTIONS
+from debrief.settings import load_settings
 from tests.object_store import (
     Bucket,
     ObjectStoreServer,
@@ -128,8 +129,19 @@ def test_an_unchanged_partition_takes_one_request_and_a_small_read_another(bucke
 
 @pytest.mark.parametrize(
     ("url", "reason"),
-    [("nosuch://bucket/lake", "is not a known kind of storage"), ("s4:///x", "is not a known")],
+    [
+        ("nosuch://bucket/lake", "nosuch:// is no storage"),
+        ("s4:///x", "s4:// is no storage"),
+        ("ftp://ann:geheim@127.0.0.1/lake", "ftp:// is no storage"),
+        ("http://example.org/lake", "http:// is no storage"),
+        ("simplecache::s3://bucket/lake", "simplecache::s3:// is no storage"),
+        ("s3://ann:geheim@bucket/lake", "an address with a password is not taken"),
+    ],
 )
-def test_a_url_that_nothing_speaks_is_refused(url: str, reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=reason):
+def test_a_url_of_no_known_storage_or_with_a_password_is_refused(url: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason) as told:
         Lake(url)
+    assert "geheim" not in str(told.value)
+    with pytest.raises(ConfigurationError, match=reason) as told:
+        load_settings({"DEBRIEF_LAKE": url})
+    assert "geheim" not in str(told.value)

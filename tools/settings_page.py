@@ -34,6 +34,7 @@ SECTIONS = {
     "recorder": "The recorder",
     "dagster_database_url": "A team's instance ([operations](operations.md))",
     "webhook_url": "Messages",
+    "view_url": "The pages and who may use them ([operations](operations.md#people))",
     "claude_command": "Capture",
 }
 """The title of each table, by its first field."""

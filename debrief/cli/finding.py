@@ -45,7 +45,6 @@ def find_session(
     from debrief.langfuse.fetcher import StillArrivingError
     from debrief.sessions.sources import default_folders
     from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
-    from debrief.sessions.transfer import split_locations
 
     if langfuse:
         return _fetched(langfuse, langfuse_for("--langfuse", settings), redact)
@@ -53,7 +52,7 @@ def find_session(
         return session_in_file(Path(session), redact)
     one = session_in_lake(lake, session)
     if one is None:
-        folders = [Path(each).expanduser() for each in split_locations(settings.sessions)]
+        folders = [Path(each).expanduser() for each in settings.sessions]
         folders = folders or default_folders(Path.home(), os.environ)
         one = session_in_folders(folders, session, redact)
     if one is not None:

@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 from uuid import uuid4
 
 from debrief.errors import ConfigurationError, LakeError
+from debrief.settings import location
 
 _ABANDONED = 3_600.0
 """Seconds after which nobody can still be writing to an unfinished file."""
@@ -55,12 +56,18 @@ class FileStore:
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
 
-        self.is_local = "://" not in url or url.startswith(("file://", "local://"))
+        try:
+            location(url)
+        except ValueError as error:
+            raise ConfigurationError(
+                "the place", str(error), "Name a folder, s3://…, gs://… or az://…."
+            ) from None
+        self.is_local = "://" not in url or url.startswith("file://")
         if self.is_local:
             url = os.path.abspath(url.partition("://")[2] or url)  # noqa: PTH100
         self.url = url.rstrip("/")
         """The same for the same location, however it was written."""
-        options = S3_OPTIONS if url.startswith(("s3://", "s3a://")) else {}
+        options = S3_OPTIONS if url.startswith("s3://") else {}
         try:
             self._fs, root = url_to_fs(self.url, use_listings_cache=False, **options)
         except ImportError as error:
@@ -68,10 +75,6 @@ class FileStore:
                 url,
                 f"no client for it is installed ({error})",
                 "From a checkout: pip install -r deploy/locks/team.lock.",
-            ) from error
-        except ValueError as error:
-            raise ConfigurationError(
-                url, f"is not a known kind of storage ({error})", "Name a folder, s3://… or gs://…."
             ) from error
         self.root = root.rstrip("/")
         """The URL without its protocol: where all paths start."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import getpass
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,6 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
 from debrief.outcomes.store import LABELS, ORDER, Label, all_labels
 from debrief.scoring.model import SessionScores, SuccessEstimate
-from debrief.settings import Settings
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
 COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
@@ -28,14 +26,6 @@ _FORMULA = re.compile(r"^'*[=+\-@\t\r]")
 """How a cell begins that a spreadsheet would compute; ``labels_from_csv`` takes the quote away."""
 _WAIT = 30.0
 """Seconds for another writer on this machine to finish."""
-
-
-def rater_of(settings: Settings) -> str:
-    """Return who labels: as set, else the system's user."""
-    try:
-        return settings.rater.strip() or getpass.getuser()
-    except (KeyError, OSError):  # a container's user that has no name
-        return "somebody"
 
 
 def label_of(

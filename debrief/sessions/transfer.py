@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -35,7 +34,6 @@ from debrief.sessions.sources import scan
 
 _AT_ONCE = 8
 _INDEX = "index.json"
-_SEPARATOR = re.compile(rf"{re.escape(os.pathsep)}(?!//)")
 T = TypeVar("T")
 
 Version = tuple[int, int, str]
@@ -52,15 +50,6 @@ class Pushed(Struct, frozen=True, kw_only=True):
     unchanged: int
     secrets: int
     """That were replaced."""
-
-
-def split_locations(text: str) -> list[str]:
-    """Return the folders and URLs that a setting names, separated as ``PATH`` is.
-
-    >>> split_locations("/home/ann/a:s3://team/transcripts:/b")
-    ['/home/ann/a', 's3://team/transcripts', '/b']
-    """
-    return [location for location in _SEPARATOR.split(text) if location]
 
 
 def mirror(url: str, home: Path) -> Path:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
@@ -44,7 +41,6 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-_LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 _SHOWN, _MOST = 5, 6
 """How many sessions a page shows of each kind, and how many of anything else."""
 _DRAWN = 26
@@ -56,7 +52,7 @@ router = APIRouter()
 
 
 def make_app(lake: Lake, settings: Settings) -> FastAPI:
-    """Return the application that shows a lake.
+    """Return the application that shows a lake; a ``Door`` stands before it.
 
     Args:
         lake: what is shown.
@@ -70,7 +66,7 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     for kind in (DebriefError, HTTPException):
         app.add_exception_handler(kind, _explained)
-    app.middleware("http")(_host_and_origin_check(_LOCAL | {_host_of(settings.view_url)}))
+    app.middleware("http")(_with_headers)
     return app
 
 
@@ -86,42 +82,11 @@ def _explained(request: Request, error: Exception) -> Response:
     return PageContext(request).render("error.html", status=status, title=title, error=error)
 
 
-def _host_and_origin_check(hosts: frozenset[str | None]) -> Callable[..., Any]:
-    """Return a middleware that answers only who asks for one of some hosts, lets no other site
-    post, and adds the headers.
-
-    A page elsewhere can have its own name resolve to 127.0.0.1, and would then read sessions as
-    its own: a request by a name that is not ours is refused. (Starlette's own check of hosts does
-    not know IPv6 addresses.)
-    """
-
-    async def check(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        host = request.headers.get("host", "")
-        if (name := _host_of(f"//{host}")) is None or name not in hosts:
-            reason = f"{host!r} is not the name of these pages; DEBRIEF_VIEW_URL can name it.\n"
-            return PlainTextResponse(reason, 421)
-        if request.method not in ("GET", "HEAD") and not _is_own(request, host):
-            return PlainTextResponse("Only these pages themselves may post.\n", 403)
-        response = await call_next(request)
-        for header, value in _HEADERS.items():
-            response.headers.setdefault(header, value)
-        return response
-
-    return check
-
-
-def _host_of(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
-
-
-def _is_own(request: Request, host: str) -> bool:
-    """Return whether a post comes from a page of ours, by what every browser says of itself."""
-    if site := request.headers.get("sec-fetch-site"):
-        return site in ("same-origin", "none")
-    return urlsplit(request.headers.get("origin", "")).netloc == host
+async def _with_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    response = await call_next(request)
+    for header, value in _HEADERS.items():
+        response.headers.setdefault(header, value)
+    return response
 
 
 @router.get("/")

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.offline.success import LEAST, shipped_table
-from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, rater_of
+from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.store import SUCCESS, UNSURE, WITHOUT_CHECKS
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
@@ -41,7 +41,7 @@ def labels_on(page: PageContext, session_id: str) -> dict[str, Any]:
     whomever, those from elsewhere (name, value, source, rater), all of them in words, and the names
     of what a label can be compared with.
     """
-    rater = rater_of(page.settings)
+    rater = page.person.name
     given = [one for one in given_labels(page.lake) if one.session_id == session_id]
     own = (one for one in given if (one.name, one.rater) == (SUCCESS, rater))
     others = page.index.select(
@@ -91,12 +91,13 @@ def label(
             name,
             "" if said == "clear" else value,
             form.get("note", ""),
-            rater_of(page.settings),
+            page.person.name,
             lambda text: redactor.redact(text).text,
         )
     except InputError as error:
         raise HTTPException(400, f"{error.reason}. {error.next_move}") from None
     give_label(page.lake, page.settings.home, made)
+    page.changed(f"label of {session_id}: {made.name}={made.value or 'taken back'}")
     page.index.expire()
     if x_part:
         return page.render("labels/bar.html", row=row, is_fresh=True)

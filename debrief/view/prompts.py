@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.markdown import counted
-from debrief.outcomes.giving import rater_of
 from debrief.rubrics.linting import scale_points
 from debrief.rubrics.model import (
     ALL,
@@ -160,8 +159,9 @@ def rename(page: Page, fingerprint: str, form: Form) -> Response:
     """Give a fingerprint a name."""
     _find(page, fingerprint)
     try:
-        rater = rater_of(page.settings)
-        name_prompt(page.lake, page.settings.home, fingerprint, form.get("name", ""), rater)
+        name_prompt(
+            page.lake, page.settings.home, fingerprint, form.get("name", ""), page.person.name
+        )
     except InputError as error:
         raise HTTPException(400, error.reason) from None
     return RedirectResponse(page_path("prompts", fingerprint), 303)

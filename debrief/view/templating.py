@@ -16,10 +16,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from debrief.door.people import Person
 from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.scoring.dimensions import BY_NAME
-from debrief.settings import Settings
+from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.index import Index
 from debrief.view.query import MARK, UNMARK
@@ -49,7 +50,12 @@ class PageContext:
         self.lake: Lake = state.lake
         self.settings: Settings = state.settings
         self.index: Index = state.index
+        self.person: Person = request.state.person
         self.index.follow()
+
+    def changed(self, what: str) -> None:
+        """Tell the door what this request has changed; no words that somebody typed."""
+        self.request.state.change = what
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page.
@@ -66,7 +72,7 @@ class PageContext:
                 page=self,
                 path=self.request.url.path,
                 progress=self.index.progress,
-                dagster=self.settings.ui_url,
+                dagster=DAGSTER_PATH if self.request.state.dagster else "",
                 lake=self.lake.url,
                 **values,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import dagster as dg
@@ -18,8 +19,11 @@ from resources import (
 
 
 def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
-    """Return the resources of a run: offline, with no server, unless ``more`` says otherwise."""
-    return {
+    """Return the resources of a run: offline, with no server, unless ``more`` says otherwise.
+
+    This process's settings name what they are configured with from now on, as a command's do.
+    """
+    made = {
         "lake": LakeResource(url=lake if isinstance(lake, str) else lake.url),
         "sessions": SessionStore(),
         "evaluator": EvaluatorResource(offline=True),
@@ -28,6 +32,14 @@ def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
         "webhook": WebhookResource(enabled=False),
         **more,
     }
+    evaluator = made["evaluator"]
+    os.environ |= {
+        "DEBRIEF_LAKES": made["lake"].url,
+        "DEBRIEF_SESSIONS": os.pathsep.join(made["sessions"].folders),
+        "DEBRIEF_MODELS": f"{evaluator.model},{evaluator.second_model}",
+        "DEBRIEF_REPOSITORIES": evaluator.repository,
+    }
+    return made
 
 
 def metadata(result: dg.ExecuteInProcessResult, partition: str | None = None) -> dict[str, Any]:

@@ -102,6 +102,7 @@ def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
 ) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
+    monkeypatch.setenv("DEBRIEF_MODEL", "openai/m")
     evaluator = EvaluatorResource(model="openai/m")
     fill(lake, evaluator.open().scoring_fingerprint)
     shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
@@ -136,6 +137,7 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     with OpenAIServer(lambda call: Reply("No.")) as mute:
         monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", mute.url)
+        monkeypatch.setenv("DEBRIEF_MODEL", "openai/m")
         evaluator = EvaluatorResource(model="openai/m")
         fill(lake, evaluator.open().scoring_fingerprint)
         lake.write(EXTRACTED, WEEK, [mined("habit-1", extractor="openai/m")], ExtractedRubric)

@@ -57,7 +57,7 @@ def test_a_week_is_summed_up_before_anything_else(tmp_path: Path) -> None:
     (made,) = result.asset_materializations_for_node("session_scores")
     assert next(iter(made.metadata)) == "in_short"
     assert made.metadata["shown_at"].value == (
-        f"http://127.0.0.1:3001/sessions?week={made.partition}"
+        f"http://127.0.0.1:3000/sessions?week={made.partition}"
     )
     assert str(made.metadata["in_short"].value).startswith("1 scored")
 

@@ -185,7 +185,7 @@ def ask(running: Running, query: str, **variables: Any) -> Any:
     """Ask Dagster's server; return its data, nothing while it cannot be asked."""
     with suppress(OSError, KeyError, ValueError, TypeError):
         body = {"query": query, "variables": variables}
-        return json.loads(running.get(running.ports.ui, "/graphql", body)[1])["data"]
+        return json.loads(running.get(running.ports.web, "/dagster/graphql", body)[1])["data"]
     return None
 
 

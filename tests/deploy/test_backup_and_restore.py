@@ -32,7 +32,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def opened(settings: Settings, url: str, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
     """Return the instance in a database, made ready as ``debrief up`` does."""
-    home = instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+    home = instances.prepare_team_home(settings, settings.home / "code.sock")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv(instances.URL, instances.in_schema(url))
     instances.main()

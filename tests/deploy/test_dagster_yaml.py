@@ -29,7 +29,7 @@ from tests.postgres import database
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as ``debrief up`` prepares it."""
     settings = load_settings({"DEBRIEF_HOME": str(tmp_path_factory.mktemp("up") / "home")})
-    return instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+    return instances.prepare_team_home(settings, settings.home / "code.sock")
 
 
 @pytest.fixture(scope="module")

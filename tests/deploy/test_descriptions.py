@@ -26,19 +26,22 @@ TOP = Path(__file__).parents[2]
 DEPLOY = TOP / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 VALUES = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
-RECORDER = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "recorder.yaml").read_text()))
+BESIDE = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "debrief.yaml").read_text()))
 TEXTS = [DEPLOY / "compose.yaml", *sorted((DEPLOY / "kubernetes").glob("*.yaml"))]
 SERVICES = sorted(COMPOSE["services"])
-OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "TRANSCRIPTS"}
+OF_OTHERS = {
+    "DAGSTER_PG_PASSWORD",
+    "DEBRIEF_DOMAIN",
+    "POSTGRES_PASSWORD",
+    "POSTGRES_USER",
+    "POSTGRES_DB",
+    "TRANSCRIPTS",
+}
 """Of the image of Postgres, and of the compose file alone."""
 
 
 def command_of(program: str) -> click.Command:
     """Return one of Dagster's own commands; they are slow to import."""
-    if program == "dagster-webserver":
-        from dagster_webserver.cli import dagster_webserver
-
-        return dagster_webserver
     if program == "dagster-daemon":
         from dagster._daemon.cli import cli
 
@@ -52,14 +55,15 @@ def commands() -> Iterator[list[str]]:
     for service in COMPOSE["services"].values():
         if "debrief" in service.get("image", ""):
             yield service["command"]
-    for document in RECORDER:
+    for document in BESIDE:
         for container in document["spec"].get("template", {}).get("spec", {}).get("containers", []):
             yield container["command"]
 
 
 def test_everything_that_up_starts_is_a_service() -> None:
-    assert {"postgres", "code", "webserver", "daemon", "api", "metrics", "view"} <= set(SERVICES)
-    assert COMPOSE["services"]["proxy"]["profiles"] == ["public"]
+    assert {"postgres", "code", "web", "daemon", "api", "metrics"} <= set(SERVICES)
+    public = {n for n in SERVICES if COMPOSE["services"][n].get("profiles") == ["public"]}
+    assert public == {"proxy", "login"}
     workers = {n for n in SERVICES if COMPOSE["services"][n].get("profiles") == ["workers"]}
     assert workers == {"redis", "worker"}
 
@@ -91,7 +95,7 @@ def test_every_variable_of_ours_is_a_setting_that_is_written_up(path: Path) -> N
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_image_is_pinned_to_a_version(name: str) -> None:
-    assert re.search(r":\d+\.\d+", COMPOSE["services"][name]["image"])
+    assert re.search(r":v?\d+\.\d+", COMPOSE["services"][name]["image"])
 
 
 def test_the_images_of_the_build_are_pinned_and_packages_have_hashes() -> None:
@@ -124,7 +128,7 @@ def test_no_secret_stands_in_a_file(path: Path) -> None:
 def test_nothing_but_the_proxy_is_published_beyond_this_machine() -> None:
     services = COMPOSE["services"].items()
     published = [port for n, s in services if n != "proxy" for port in s.get("ports", [])]
-    assert len(published) == 4
+    assert len(published) == 3
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
@@ -151,7 +155,7 @@ def test_the_proxy_limits_sizes_and_slow_clients_in_front_of_the_api() -> None:
     for directive in ("read_header", "read_body", "max_size", "request_buffers"):
         assert re.search(rf"^\s+{directive} \d", caddyfile, re.M)
     port = COMPOSE["services"]["api"]["command"][-1]
-    assert f"reverse_proxy api:{port}" in caddyfile
+    assert f":api:{port}}}" in caddyfile
 
 
 def test_the_launcher_of_kubernetes_is_in_the_image_and_knows_its_settings() -> None:
@@ -173,15 +177,27 @@ def test_the_chart_writes_none_of_what_is_given_to_it_whole() -> None:
 
 
 def test_services_and_deployments_find_each_other() -> None:
-    deployed = {d["metadata"]["name"]: d for d in RECORDER if d["kind"] == "Deployment"}
+    deployed = {d["metadata"]["name"]: d for d in BESIDE if d["kind"] == "Deployment"}
     for document in deployed.values():
         labels = document["spec"]["template"]["metadata"]["labels"]
         assert document["spec"]["selector"]["matchLabels"].items() <= labels.items()
-    (service,) = (d for d in RECORDER if d["kind"] == "Service")
-    pod = deployed[service["metadata"]["name"]]["spec"]["template"]
-    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-    ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
-    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+    for service in (d for d in BESIDE if d["kind"] == "Service"):
+        pod = deployed[service["metadata"]["name"]]["spec"]["template"]
+        assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+
+
+def test_dagsters_own_web_server_runs_nowhere() -> None:
+    assert VALUES["dagsterWebserver"]["replicaCount"] == 0
+    assert not [command for command in commands() if "webserver" in " ".join(command)]
+
+
+def test_the_pages_believe_the_proxy_alone_and_hold_no_keys_of_models() -> None:
+    services = COMPOSE["services"]
+    trusted = services["web"]["environment"]["DEBRIEF_TRUSTED_PROXIES"]
+    assert services["proxy"]["networks"]["front"] == {"ipv4_address": trusted}
+    assert {n for n in SERVICES if "env_file" in services[n]} == {"code", "worker"}
 
 
 def compose_client() -> list[str]:
@@ -213,5 +229,5 @@ def test_docker_compose_reads_the_file() -> None:
 
 def test_kubernetes_knows_every_field_of_what_stands_beside_the_chart() -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
-    for document in RECORDER:
+    for document in BESIDE:
         kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)

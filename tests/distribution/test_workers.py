@@ -105,6 +105,7 @@ def test_a_worker_carries_out_the_runs_of_a_command_over_the_weeks_named_alone(
             "DEBRIEF_BROKER": redis,
             "DEBRIEF_LAKE": str(tmp_path / "lake"),
             "DEBRIEF_LAUNCH": "queue",
+            "DEBRIEF_SESSIONS": str(transcripts),
             "DEBRIEF_REDACTION_KEY": "5a" * 32,
             "DEBRIEF_LANGFUSE": "off",
         }
@@ -118,7 +119,7 @@ def test_a_worker_carries_out_the_runs_of_a_command_over_the_weeks_named_alone(
             )
         try:
             weeks = ("--week", "2026-10-19", "--week", WEEK)
-            given = ("--stage", "raw_sessions", "--offline", "--sessions", str(transcripts))
+            given = ("--stage", "raw_sessions", "--offline")
             said = Home(tmp_path / "commands").typed("backfill", *given, *weeks, **shared)
         finally:
             worker.send_signal(signal.SIGQUIT)

@@ -232,13 +232,14 @@ def test_a_damaged_table_is_named_with_the_next_move(
     assert "Remove the file; the next run makes it again" in line
 
 
-def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo, tmp_path: Path) -> None:
+def test_the_ui_lists_weeks_from_the_first_with_sessions(
+    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
 
     def first(sessions: Path, **more: str) -> str:
-        return first_week(
-            load_settings({**home, **more}), {"sessions": {"folders": [str(sessions)]}}
-        )
+        monkeypatch.setenv("DEBRIEF_SESSIONS", str(sessions))
+        return first_week(load_settings({**home, **more}))
 
     new = {"DEBRIEF_LAKE": str(tmp_path / "lake")}
     assert first(tmp_path) == "2026-10-05"
@@ -263,7 +264,7 @@ def test_previews_begin_with_the_worst_and_lead_to_its_page(demo: Demo) -> None:
     shown = str(event.asset_materialization.metadata["scores"].value).splitlines()[2:]
     marks = [float(row.split(" | ")[1]) for row in shown if row.startswith("| [")]
     assert marks == sorted(marks)
-    assert "| [Upload](http://127.0.0.1:3001/sessions/" in shown[0]
+    assert "| [Upload](http://127.0.0.1:3000/sessions/" in shown[0]
     assert "breaks off" in shown[0]
 
 

@@ -17,7 +17,7 @@ from resources import WebhookResource
 from tests.hooks import Hook, hook
 from tests.pipelines.test_run import WEEK, conversation, write
 
-UI = "https://dagster.example.org"
+UI = "https://debrief.example.org"
 SAID = "Round amounts to cents in ledger/money.py"
 """What the user wrote in every one of these sessions."""
 TOKEN = "ghp_" + "R7qLw2ZtVx9KdM4nBsYp8HcJf3GaUe6TiXoQ"
@@ -40,7 +40,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
             "DEBRIEF_LANGFUSE": "off",
             "DEBRIEF_WEBHOOK": "on",
             "DEBRIEF_WEBHOOK_URL": server.url,
-            "DEBRIEF_UI_URL": UI,
+            "DEBRIEF_VIEW_URL": UI,
             "OPENAI_API_KEY": "",
         }
         for name, value in told.items():
@@ -71,7 +71,7 @@ def test_the_week_is_told_once_with_a_link_to_its_run(
     assert told["text"].startswith(
         f"Debrief: Week of {WEEK}: 1 sessions, nothing to score them by, "
     )
-    assert told["text"].endswith(f"nothing failed, $0.00 spent. {UI}/runs/{run.run_id}")
+    assert told["text"].endswith(f"nothing failed, $0.00 spent. {UI}/dagster/runs/{run.run_id}")
     assert SAID not in told["text"]
 
 
@@ -87,7 +87,7 @@ def test_a_run_that_fails_tells_what_failed_why_and_where_to_look(
         "Debrief: (judge_evaluations|session_scores) failed: openai/gpt-4o-mini: ", text
     )
     assert "OPENAI_API_KEY is not set" in text
-    assert text.endswith(f"{UI}/runs/{run.run_id}")
+    assert text.endswith(f"{UI}/dagster/runs/{run.run_id}")
     assert SAID not in text
 
 
@@ -149,4 +149,4 @@ def test_a_run_whose_process_was_killed_is_told_of_by_the_daemon(
     killed_runs(context.for_run_failure(), webhook=WebhookResource())
     (message,) = server.got
     assert message["text"].startswith("Debrief: whole_graph failed: ")
-    assert message["text"].endswith(f"{UI}/runs/{run.run_id}")
+    assert message["text"].endswith(f"{UI}/dagster/runs/{run.run_id}")

@@ -17,18 +17,29 @@ from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
 from pipelines.instance import GRPC_TAG, open_instance
+from pipelines.jobs import failure_in
 from pipelines.launching import end_dead_runs
 from tests.pipelines.conftest import Home
 from tests.waiting import wait_until
 
 WEEK = "2026-10-19"
+
+
+def events_of(instance: dg.DagsterInstance, run_id: str) -> list[dg.DagsterEvent]:
+    logs = instance.all_logs(run_id)
+    return [entry.dagster_event for entry in logs if entry.dagster_event]
+
+
 AGAIN = """
 mutation Again($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
 """
 
 
-def test_it_takes_the_same_sessions_lake_and_filter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_named", [True, False])
+def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
     home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
     given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--offline")
     home.typed("backfill", "--stage", "raw_sessions", *given)
@@ -42,6 +53,10 @@ def test_it_takes_the_same_sessions_lake_and_filter(tmp_path: Path) -> None:
         working_directory=str(Path(__file__).parents[2]),
         location_name="debrief",
     )
+    if is_named:
+        monkeypatch.setenv("DEBRIEF_LAKES", lake.url)
+        monkeypatch.setenv("DEBRIEF_SESSIONS", str(folder().parent))
+        monkeypatch.setenv("DEBRIEF_REPOSITORIES", str(Path(__file__).parents[2]))
     with (
         dg.DagsterInstance.from_config(str(tmp_path / "lake" / ".dagster")) as instance,
         WorkspaceProcessContext(instance, target) as served,
@@ -60,8 +75,15 @@ def test_it_takes_the_same_sessions_lake_and_filter(tmp_path: Path) -> None:
             return run
 
         wait_until(lambda: repeated().is_finished)
-        assert repeated().is_success
         assert repeated().run_config == first.run_config
+        assert repeated().is_success is is_named
+        if not is_named:
+            (_, reason) = failure_in(events_of(instance, repeated().run_id), "backfill")
+            assert reason == (
+                f"lake.url {lake.url}: is not among what this machine's settings name. "
+                "DEBRIEF_LAKES can name it."
+            )
+            return
     assert list(lake.read("session_scores", WEEK, SessionScores)) == scored != []
 
 

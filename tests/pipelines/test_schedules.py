@@ -109,8 +109,10 @@ def test_a_cursor_that_cannot_be_read_is_as_good_as_none(cursor: str | None) -> 
 def test_a_tick_finds_new_sessions_and_the_next_one_leaves_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     folder = tmp_path / "sessions"
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEBRIEF_LAKE", str(tmp_path / "lake"))
+    monkeypatch.setenv("DEBRIEF_SESSIONS", str(folder))
     folder.mkdir()
     write(folder, "one.jsonl", conversation("one"))
     os.utime(folder / "one.jsonl", (1_760_000_000, 1_760_000_000))

@@ -19,6 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipelines.up import Ports
+from tests.door.attacks import let_in
 from tests.ports import free_port
 from tests.waiting import is_over, wait_until
 
@@ -48,9 +49,8 @@ class Running:
     def command(self, *words: str) -> list[str]:
         command = [sys.executable, "-m", "pipelines.command", *words]
         if words == ("up",):
-            command += ["--port", str(self.ports.ui), "--api-port", str(self.ports.api)]
+            command += ["--port", str(self.ports.web), "--api-port", str(self.ports.api)]
             command += ["--metrics-port", str(self.ports.metrics)]
-            command += ["--view-port", str(self.ports.view)]
         return command
 
     def wait_for(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Running:
 
     def get(self, port: int, path: str, body: object = None) -> tuple[int, bytes]:
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
-            headers = {"Content-Type": "application/json"}
+            headers = {"Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
             data = None if body is None else json.dumps(body)
             client.request("GET" if body is None else "POST", path, data, headers)
             answer = client.getresponse()
@@ -75,10 +75,10 @@ class Running:
 
 def free_ports() -> Ports:
     ports = set[int]()
-    while len(ports) < 4:
+    while len(ports) < 3:
         ports.add(free_port())
-    ui, api, metrics, view = ports
-    return Ports(ui=ui, api=api, metrics=metrics, view=view)
+    web, api, metrics = ports
+    return Ports(web=web, api=api, metrics=metrics)
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +91,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def test_the_ui_the_pages_the_api_and_the_metrics_answer(running: Running) -> None:
-    assert running.get(running.ports.ui, "/server_info")[0] == 200
+    assert running.get(running.ports.web, "/dagster/server_info")[0] == 200
     assert running.get(running.ports.api, "/health")[0] == 200
-    status, page = running.get(running.ports.view, "/")
+    status, page = running.get(running.ports.web, "/")
     assert status == 200
-    assert f'href="http://127.0.0.1:{running.ports.ui}">Run things in Dagster'.encode() in page
+    assert b'href="/dagster">Run things in Dagster' in page
     status, text = running.get(running.ports.metrics, "/metrics")
     found = {metric.name for metric in text_string_to_metric_families(text.decode())}
     assert status == 200
@@ -104,11 +104,15 @@ def test_the_ui_the_pages_the_api_and_the_metrics_answer(running: Running) -> No
 
 def test_the_ui_shows_the_assets_from_a_postgres_of_its_own(running: Running) -> None:
     query = "{assetNodes { assetKey { path } } instance { runsFeedCount: hasInfo info }}"
-    status, answer = running.get(running.ports.ui, "/graphql", {"query": query})
+    status, answer = running.get(running.ports.web, "/dagster/graphql", {"query": query})
     told = json.loads(answer)["data"]
     assert status == 200
     assert {"path": ["training_sets"]} in [node["assetKey"] for node in told["assetNodes"]]
     assert "PostgresRunStorage" in told["instance"]["info"]
+
+
+def test_a_page_of_another_site_starts_and_reads_nothing(running: Running) -> None:
+    assert let_in(f"http://127.0.0.1:{running.ports.web}") == []
 
 
 def test_a_second_one_on_the_same_home_is_refused_with_the_reason(running: Running) -> None:
@@ -161,5 +165,5 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path: Path) 
         port = taken.getsockname()[1]
         settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "HOME": str(tmp_path)})
         with pytest.raises(ConfigurationError, match=r"cannot be listened on.*--port"):
-            up(Ports(ui=port), settings)
+            up(Ports(web=port), settings)
     assert not (tmp_path / "postgres").exists()

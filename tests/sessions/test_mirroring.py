@@ -15,7 +15,8 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import scan_into, store_week
-from debrief.sessions.transfer import mirror, push, split_locations
+from debrief.sessions.transfer import mirror, push
+from debrief.settings import split_locations
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.sessions.readers.codex_scenario import asked, meta, said, write
 from tests.sessions.readers.test_compressed import squeeze
@@ -37,9 +38,9 @@ def transcript(folder: Path, session: str, text: str = "Round amounts to cents."
 
 
 def test_places_are_separated_as_in_a_path_and_urls_stay_whole() -> None:
-    assert split_locations("/a:s3://b/c:/d") == ["/a", "s3://b/c", "/d"]
-    assert split_locations("s3://b/c") == ["s3://b/c"]
-    assert split_locations("") == []
+    assert split_locations("/a:s3://b/c:/d") == ("/a", "s3://b/c", "/d")
+    assert split_locations("s3://b/c") == ("s3://b/c",)
+    assert split_locations("") == ()
 
 
 def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: Path) -> None:

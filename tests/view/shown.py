@@ -13,6 +13,7 @@ from typing import Any, get_args
 import httpx
 from fastapi import FastAPI
 
+from debrief.door.app import Door
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
@@ -150,9 +151,9 @@ def served(settings: Settings) -> Iterator[httpx.Client]:
 
 @contextmanager
 def serving(app: FastAPI) -> Iterator[httpx.Client]:
-    """An application on loopback, and a client of it."""
+    """The pages on loopback, behind their door, and a client of them."""
     with listen("127.0.0.1", 0) as listener:
-        server = make_server(app, ServiceLimits())
+        server = make_server(Door(app, app.state.settings), ServiceLimits())
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

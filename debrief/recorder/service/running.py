@@ -21,7 +21,6 @@ from uvicorn import Config, Server
 from debrief.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LONGEST_HEAD = 16_384
@@ -66,13 +65,18 @@ def url_of(listener: socket.socket) -> str:
 
 
 def run(
-    app: FastAPI, limits: ServiceLimits, listener: socket.socket, on_start: Callable[[], None]
+    app: ASGIApp,
+    limits: ServiceLimits,
+    listener: socket.socket,
+    on_start: Callable[[], None] = lambda: None,
+    *,
+    websockets: bool = False,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; then running ones have 30 seconds.
 
     A second SIGINT does not wait for them. Call it in the main thread.
     """
-    server = make_server(app, limits)
+    server = make_server(app, limits, websockets=websockets)
     # Also while uvicorn starts, and when it raises the signal once more after its end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
@@ -80,12 +84,12 @@ def run(
     server.run([listener])
 
 
-def make_server(app: FastAPI, limits: ServiceLimits) -> Server:
+def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False) -> Server:
     """Return a server with its limits; ``run`` it with a listening socket."""
     config = Config(
         app,
         http="h11",
-        ws="none",
+        ws="auto" if websockets else "none",
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -1,0 +1,128 @@
+"""The application that is served: it lets requests through to the pages, or to Dagster's UI."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+
+from debrief.door.people import Person, Role, person_of
+from debrief.door.refusal import Refusal
+from debrief.door.requests import SAFE, own_hosts, refusal_of
+from debrief.errors import DebriefError
+from debrief.settings import DAGSTER_PATH, Settings
+from debrief.state import Change, open_state
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEALTH = "/health"
+"""Answers anybody that the process is there, and says nothing else."""
+_HEADERS = {
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+}
+_NO_DAGSTER = "Dagster's UI is not part of this: `debrief ui` and `debrief up` start it.\n"
+_log = logging.getLogger("debrief.door")
+
+
+class Door:
+    """Lets through what our own pages and people ask, and writes down who changed what.
+
+    What it found out is in the request's state: ``person``, and ``dagster``, whether the UI is
+    there. A page that changes something says what in ``change``.
+
+    Args:
+        pages: the application at ``/``.
+        settings: the names, the proxies, the roles, and where changes are written down.
+        dagster: the application at ``/dagster``, with that prefix in its own paths.
+    """
+
+    def __init__(self, pages: ASGIApp, settings: Settings, dagster: ASGIApp | None = None) -> None:
+        self._pages = pages
+        self._settings = settings
+        self._dagster = dagster
+        self._hosts = own_hosts(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        path, method = scope["path"], scope.get("method", "")
+        if path == HEALTH and method in SAFE:
+            await PlainTextResponse("ok\n")(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        is_graphql = path.rstrip("/") == f"{DAGSTER_PATH}/graphql" and scope["type"] == "http"
+        person: Person | Refusal | None = refusal_of(
+            scope["type"], method, headers, self._hosts, is_graphql=is_graphql
+        )
+        if person is None:
+            client = scope.get("client")
+            person = person_of(headers, client[0] if client else None, self._settings)
+        is_dagsters = path == DAGSTER_PATH or path.startswith(f"{DAGSTER_PATH}/")
+        if isinstance(person, Person):
+            # Of GraphQL, Dagster itself refuses what changes something to who may only read.
+            needed: Role = (
+                "read" if is_graphql or method in ("", *SAFE) else "run" if is_dagsters else "label"
+            )
+            if not person.may(needed):
+                person = _not_allowed(person, needed)
+        if isinstance(person, Refusal):
+            await _refuse(person, scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state.update(person=person, dagster=self._dagster is not None)
+        app = self._pages
+        if is_dagsters:
+            app = self._dagster or PlainTextResponse(_NO_DAGSTER, 404)
+        status = await _answered(app, scope, receive, send)
+        change = state.get("change", "" if is_graphql else f"{method} {path}")
+        if method and method not in SAFE and change and status < 400:
+            await run_in_threadpool(self._write_down, Change(person.name, person.role, change))
+
+    def _write_down(self, change: Change) -> None:
+        try:
+            open_state(self._settings).record(change)
+        except DebriefError as error:
+            _log.error("a change by %s was not written down: %s", change.person, error)
+
+
+async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int:
+    """Have an application answer; return the status of its answer."""
+    status = 0
+
+    async def sending(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    await app(scope, receive, sending)
+    return status
+
+
+async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008, "reason": ""})
+        return
+    await PlainTextResponse(f"{refusal.reason}\n", refusal.status)(scope, receive, send)
+
+
+def _not_allowed(person: Person, needed: str) -> Refusal:
+    if not person.name:
+        return Refusal(
+            403,
+            "Nobody is logged in, so nothing can be changed: put a login proxy in front, and name "
+            "its header in DEBRIEF_IDENTITY_HEADER.",
+        )
+    return Refusal(
+        403, f"{person.name} has the role {person.role!r}; this takes {needed!r} (DEBRIEF_ROLES)."
+    )

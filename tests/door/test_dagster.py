@@ -1,0 +1,116 @@
+"""Dagster's UI behind the door: what other sites get of it, and what people's roles let them do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from tests.door.attacks import READ, START, graphql, let_in
+from tests.pipelines.conftest import Home
+from tests.ports import free_port
+from tests.waiting import LONG
+
+HEADER = "X-Auth-Request-Email"
+SWITCHED_ON = '{ schedulesOrError(repositorySelector: {repositoryLocationName: "debrief", ' \
+    'repositoryName: "__repository__"}) { ... on Schedules { results { name ' \
+    'scheduleState { status } } } } }'  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("door"))
+
+
+@pytest.fixture(scope="module")
+def address(home: Home) -> Iterator[str]:
+    """A `debrief ui` behind a login proxy, for which this test stands."""
+    port = free_port()
+    told = {
+        "DEBRIEF_IDENTITY_HEADER": HEADER,
+        "DEBRIEF_TRUSTED_PROXIES": "127.0.0.1",
+        "DEBRIEF_ROLES": "ada=run,ben=label,cleo=read",
+        "DEBRIEF_OFFLINE": "1",
+        "DEBRIEF_SESSIONS": str(home.path),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipelines.command", "ui", "--port", str(port)],
+        env=home.environment(PYTHONUNBUFFERED="1", **told),
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while "http://" not in (said := process.stdout.readline()):
+            assert said, "it ended"
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=LONG) as client:
+        yield client
+
+
+def on(client: httpx.Client) -> set[str]:
+    (found,) = graphql(client, SWITCHED_ON, **{HEADER: "cleo"}).values()
+    assert isinstance(found, dict)
+    return {
+        each["name"] for each in found["results"] if each["scheduleState"]["status"] == "RUNNING"
+    }
+
+
+def test_a_page_of_another_site_starts_and_reads_nothing(client: httpx.Client) -> None:
+    assert let_in(str(client.base_url).rstrip("/")) == []
+    assert "weekly" not in on(client)
+
+
+def test_the_ui_loads_below_its_path_and_no_other_site_frames_it(client: httpx.Client) -> None:
+    page = client.get("/dagster/runs", headers={HEADER: "cleo"})
+    assert page.status_code == 200
+    assert '"/dagster' in page.text
+    assert page.headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize("name", ["cleo", "ben"])
+def test_who_may_not_run_sees_the_runs_and_changes_nothing(client: httpx.Client, name: str) -> None:
+    assert graphql(client, READ, **{HEADER: name}) == {
+        "runsOrError": {"__typename": "Runs", "results": []}
+    }
+    refused = graphql(client, START, **{HEADER: name})
+    assert refused == {"startSchedule": {"__typename": "UnauthorizedError"}}
+    event = "/dagster/report_asset_materialization/raw_sessions"
+    own = {"Origin": str(client.base_url).rstrip("/"), HEADER: name}
+    assert client.post(event, json={}, headers=own).status_code == 403
+    assert "weekly" not in on(client)
+
+
+def test_a_mutation_on_the_websocket_changes_nothing(client: httpx.Client) -> None:
+    base = str(client.base_url).rstrip("/")
+    with connect(
+        f"{base.replace('http', 'ws')}/dagster/graphql",
+        additional_headers={"Origin": base, HEADER: "cleo"},
+        subprotocols=["graphql-ws"],  # type: ignore[list-item]
+    ) as socket:
+        socket.send(json.dumps({"type": "connection_init", "payload": {}}))
+        assert json.loads(socket.recv(LONG))["type"] == "connection_ack"
+        socket.send(json.dumps({"id": "1", "type": "start", "payload": {"query": START}}))
+        assert json.loads(socket.recv(LONG))["type"] in ("error", "complete")
+    assert "weekly" not in on(client)
+
+
+def test_who_may_run_does_and_it_is_written_down(home: Home, client: httpx.Client) -> None:
+    started = graphql(client, START, **{HEADER: "ada"})
+    assert started == {"startSchedule": {"__typename": "ScheduleStateResult"}}
+    assert "weekly" in on(client)
+    said = home.debrief("audit")
+    assert said.code == 0, said.all
+    (line,) = said.out.splitlines()
+    assert line.endswith("  ada  run  startSchedule")

@@ -51,13 +51,23 @@ def location(text: str) -> str:
         ValueError: it is of another protocol, or has a password in it, which would be printed and
             stored with it.
     """
-    protocol, separator, rest = text.partition("://")
+    protocol, separator, _ = text.partition("://")
     if separator and protocol not in PROTOCOLS:
         kinds = ", ".join(f"{each}://" for each in PROTOCOLS)
         raise ValueError(f"{protocol}:// is no storage that is used here; known: {kinds}")
-    if separator and ":" in rest.partition("/")[0].rpartition("@")[0]:
+    return without_password(text)
+
+
+def without_password(address: str) -> str:
+    """Return an address, if no password is in it, which would be printed and stored with it.
+
+    Raises:
+        ValueError: there is one.
+    """
+    rest = address.partition("://")[2]
+    if ":" in rest.partition("/")[0].rpartition("@")[0]:
         raise ValueError("an address with a password is not taken: keys belong in the environment")
-    return text
+    return address
 
 
 def _absolute(text: str) -> str:
@@ -85,6 +95,7 @@ def _parts(separator: str) -> BeforeValidator:
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 Folders = Annotated[tuple[Folder, ...], NoDecode, _parts(os.pathsep)]
 Names = Annotated[tuple[str, ...], NoDecode, _parts(",")]
+Address = Annotated[str, AfterValidator(without_password)]
 Location = Annotated[str, AfterValidator(location)]
 Locations = Annotated[tuple[Location, ...], NoDecode, BeforeValidator(split_locations)]
 Globs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(shlex.split)]
@@ -170,7 +181,7 @@ class Settings(BaseSettings):
     """`1`: ask no model"""
     model: str = ""
     """one LiteLLM name that answers for everything. Default: each judge's own"""
-    model_base_url: str = ""
+    model_base_url: Address = ""
     """a server of one's own that speaks OpenAI's protocol. Default: the provider's"""
     fallback_models: Names = ()
     """tried in turn when a model fails, and recorded; commas between"""
@@ -209,7 +220,7 @@ class Settings(BaseSettings):
     `here`: a file of this machine. Default: where Dagster's tables are, if that is
     `DATABASE_URL`'s server or runs come from a broker; else a file in `<home>/cache`"""
 
-    langfuse_host: str = Field(
+    langfuse_host: Address = Field(
         "", validation_alias=AliasChoices("LANGFUSE_BASE_URL", "LANGFUSE_HOST")
     )
     """the server to which scores are written and from which annotations are read"""
@@ -255,7 +266,7 @@ class Settings(BaseSettings):
     recorder_programs: Names = ()
     """programs, commas between, that records may have run to be taken. Default: all that their own
     rules name"""
-    recorder_url: str = ""
+    recorder_url: Address = ""
     """where `debrief record stop` sends to, and `debrief export --from-recorder` reads from"""
     recorder_token: Secret = ""
     """its token"""
@@ -273,7 +284,7 @@ class Settings(BaseSettings):
     webhook: bool = True
     """`off`: send nothing all the same"""
 
-    view_url: str = "http://127.0.0.1:3000"
+    view_url: Address = "http://127.0.0.1:3000"
     """the address at which people reach the pages, and Dagster's UI below its `/dagster`, for
     links to them"""
     hosts: Names = ()

@@ -91,3 +91,12 @@ def test_no_secret_shows_when_settings_are_printed() -> None:
 def test_the_settings_page_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert settings_page(page) == page, "Run: python -m tools.settings_page"
+
+
+@pytest.mark.parametrize(
+    "name", ["DEBRIEF_MODEL_BASE_URL", "LANGFUSE_HOST", "DEBRIEF_RECORDER_URL", "DEBRIEF_SESSIONS"]
+)
+def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}.*keys belong in the env") as told:
+        load_settings({name: "s3://ann:geheim@example.org/v1"})
+    assert "geheim" not in str(told.value)

@@ -64,8 +64,7 @@ def without_password(address: str) -> str:
     Raises:
         ValueError: there is one.
     """
-    rest = address.partition("://")[2]
-    if ":" in rest.partition("/")[0].rpartition("@")[0]:
+    if _PASSWORD.search(address):
         raise ValueError("an address with a password is not taken: keys belong in the environment")
     return address
 
@@ -75,6 +74,9 @@ def _absolute(text: str) -> str:
 
 
 _BETWEEN = re.compile(rf"{re.escape(os.pathsep)}(?!//)")
+
+
+_PASSWORD = re.compile(r"://[^/@]*:[^/]*@")
 
 
 def split_locations(text: str) -> tuple[str, ...]:
@@ -97,7 +99,11 @@ Folders = Annotated[tuple[Folder, ...], NoDecode, _parts(os.pathsep)]
 Names = Annotated[tuple[str, ...], NoDecode, _parts(",")]
 Address = Annotated[str, AfterValidator(without_password)]
 Location = Annotated[str, AfterValidator(location)]
-Locations = Annotated[tuple[Location, ...], NoDecode, BeforeValidator(split_locations)]
+Locations = Annotated[
+    tuple[Location, ...],
+    NoDecode,
+    BeforeValidator(lambda text: split_locations(without_password(text))),
+]
 Globs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(shlex.split)]
 Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, _parts(",")]
 Roles = Annotated[

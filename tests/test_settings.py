@@ -97,6 +97,6 @@ def test_the_settings_page_is_current() -> None:
     "name", ["DEBRIEF_MODEL_BASE_URL", "LANGFUSE_HOST", "DEBRIEF_RECORDER_URL", "DEBRIEF_SESSIONS"]
 )
 def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}.*keys belong in the env") as told:
+    with pytest.raises(ConfigurationError, match="keys belong in the env") as told:
         load_settings({name: "s3://ann:geheim@example.org/v1"})
     assert "geheim" not in str(told.value)

@@ -258,15 +258,15 @@ def _export(
     from debrief.training.lessons import export_plan
 
     notes = console(stderr=True)
-    outcomes = {}
+    outcomes, worktree = {}, Path(changes.folder)
     if tests:
 
         def redact(text: str) -> str:
             return redactor.redact(text).text
 
         with notes.status("The tests are running …"):
-            outcomes["before"] = run_tests_at(tests, root, changes.base, redact)
-            outcomes["after"] = run_tests(tests, Path(changes.folder), "worktree", redact)
+            outcomes["before"] = run_tests_at(tests, worktree, changes.base, redact)
+            outcomes["after"] = run_tests(tests, worktree, "worktree", redact)
         for name, run in outcomes.items():
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")

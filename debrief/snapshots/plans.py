@@ -21,7 +21,8 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.files import locked
-from debrief.git import find_commit, git
+from debrief.git import find_commit, git, scratch_of
+from debrief.git.repository import without_hooks
 from debrief.keys import slugify
 from debrief.markdown import front_matter
 from debrief.snapshots.capture import (
@@ -48,7 +49,6 @@ from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 PLAN = "plan.md"
 OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
 _PLAN_ID = re.compile(r"^plan_id:[ \t]*[\"']?([^\"'\r\n]*?)[\"']?[ \t]*\r?$", re.MULTILINE)
-_CHECKOUT_TIMEOUT = 600.0
 
 
 class PlannedRun(Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
     """Make a plan's worktree on a branch named as the plan; True when it did not exist.
 
     An existing worktree is used as it is; an existing branch is checked out, otherwise it starts
-    at the repository's HEAD.
+    at the repository's HEAD. No hook and no filter is run: files of Git LFS are pointers.
 
     Raises:
         InputError: the folder is something else, the repository has no commit yet, or git
@@ -151,14 +151,22 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
         if not is_worktree:
             raise InputError(str(folder), "is there, and no worktree", "Move it away.")
         return False
-    if find_commit(root, "HEAD") is None:
+    head = find_commit(root, "HEAD")
+    if head is None:
         raise InputError(str(root), "has no commit yet", "Commit something first.")
     if is_worktree:
         git(root, "worktree", "prune")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    is_branch = find_commit(root, f"refs/heads/{plan_id}") is not None
-    what = [str(folder), plan_id] if is_branch else ["-b", plan_id, str(folder), "HEAD"]
-    git(root, "worktree", "add", "--quiet", *what, timeout=_CHECKOUT_TIMEOUT)
+    tip = find_commit(root, f"refs/heads/{plan_id}")
+    what = [str(folder), plan_id] if tip else ["-b", plan_id, str(folder), head]
+    options = ("--quiet", "--no-checkout")
+    git(root, "worktree", "add", *options, *what, environment=without_hooks(root))
+    try:
+        with scratch_of(folder) as scratch:
+            scratch.read_tree(tip or head, scratch.repository.git_dir / "index", folder)
+    except InputError:
+        git(root, "worktree", "remove", "--force", str(folder))
+        raise
     return True
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.git import find_commit
+from debrief.git import find_commit, open_repository
 from debrief.recorder.assembly import build_record
 from debrief.recorder.comparison import snapshot_tree, uncommitted_paths
-from debrief.recorder.repository import QUIET, baseline_of, head_commit, open_repository
+from debrief.recorder.repository import baseline_of, head_commit
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
@@ -60,7 +60,7 @@ def look_at_everything(work: Path, base: str) -> None:
         lambda: open_repository(work),
         lambda: head_commit(work),
         lambda: baseline_of(work),
-        lambda: find_commit(work, base, QUIET),
+        lambda: find_commit(work, base),
     ]
     for look in looks:
         try:
@@ -206,7 +206,7 @@ def test_missing_objects_are_not_fetched(tmp_path: Path, trap: Trap) -> None:
     with pytest.raises(InputError, match="is not in the repository"):
         changes_between(work, base)
     look_at_everything(work, base)
-    assert not find_commit(work, "1" * 40, QUIET)
+    assert not find_commit(work, "1" * 40)
     assert not trap.sprung
     subprocess.run(["git", "cat-file", "-p", lost], cwd=work, capture_output=True, check=False)
     assert trap.sprung

@@ -1,7 +1,6 @@
 """Configuration that would run a program: looking at its repository never does."""
 
 import os
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -28,21 +27,7 @@ from tests.recorder.repositories import (
     untouched,
     write,
 )
-
-
-class Trap:
-    """A program that leaves a file when it is run."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._sprung = folder / "sprung"
-        self.program = folder / "trap"
-        self.program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(self._sprung))}\n")
-        self.program.chmod(0o755)
-
-    @property
-    def sprung(self) -> bool:
-        return self._sprung.exists()
+from tests.trap import Trap
 
 
 @pytest.fixture
@@ -125,10 +110,10 @@ def test_no_program_of_the_configuration_is_run(
         file = work / ".git/config.worktree"
     for setting in settings:
         key, _, value = setting.partition("=")
-        told = value.format(trap=trap.program, folder=trap.program.parent)
+        told = value.format(trap=trap.program, folder=trap.folder)
         run(work, "config", "--file", str(file), key, told)
     for name in ("post-index-change", "reference-transaction", "post-checkout", "fsmonitor"):
-        (trap.program.parent / name).symlink_to(trap.program)
+        trap.named(name)
     write(work, {"a.txt": "2\n", "new.txt": "1\n", "b.psd": "2\n", "plain": "1\n"})
     (work / "gone").unlink()
     with untouched(work):

@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
@@ -59,6 +60,8 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
     worktree: Path
     is_new: bool
     """The worktree was made for this run."""
+    with_filters: Mapping[str, int] = {}
+    """How many files of a new worktree have each filter: they are as the repository stores them."""
     fingerprint: str
     subagents: int
     arguments: tuple[str, ...]
@@ -147,27 +150,38 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
     listing = git(root, "worktree", "list", "--porcelain").decode("utf-8", "surrogateescape")
     lines = [line for line in listing.splitlines() if line.startswith("worktree ")]
     is_worktree = folder.resolve() in {Path(line[len("worktree ") :]).resolve() for line in lines}
-    if folder.exists():
-        if not is_worktree:
-            raise InputError(str(folder), "is there, and no worktree", "Move it away.")
-        return False
-    head = find_commit(root, "HEAD")
-    if head is None:
+    if folder.exists() and not is_worktree:
+        raise InputError(str(folder), "is there, and no worktree", "Move it away.")
+    if not folder.exists():
+        _add_worktree(root, folder, plan_id, is_worktree)
+    with scratch_of(folder) as scratch:
+        index = scratch.repository.git_dir / "index"
+        is_new = not index.is_file()
+        if is_new:
+            commit = git(folder, "rev-parse", "HEAD").decode().strip()
+            scratch.read_tree(commit, index, folder)
+    return is_new
+
+
+def _add_worktree(root: Path, folder: Path, plan_id: str, is_known: bool) -> None:
+    """Have git know a worktree, which has no file yet."""
+    if find_commit(root, "HEAD") is None:
         raise InputError(str(root), "has no commit yet", "Commit something first.")
-    if is_worktree:
+    if is_known:
         git(root, "worktree", "prune")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    tip = find_commit(root, f"refs/heads/{plan_id}")
-    what = [str(folder), plan_id] if tip else ["-b", plan_id, str(folder), head]
+    is_branch = find_commit(root, f"refs/heads/{plan_id}") is not None
+    what = [str(folder), plan_id] if is_branch else ["-b", plan_id, str(folder), "HEAD"]
     options = ("--quiet", "--no-checkout")
     git(root, "worktree", "add", *options, *what, environment=without_hooks(root))
-    try:
-        with scratch_of(folder) as scratch:
-            scratch.read_tree(tip or head, scratch.repository.git_dir / "index", folder)
-    except InputError:
-        git(root, "worktree", "remove", "--force", str(folder))
-        raise
-    return True
+
+
+def _with_filters(worktree: Path) -> dict[str, int]:
+    """Return how many files of a worktree have each filter that was not run for them."""
+    with scratch_of(worktree) as scratch:
+        scratch.take_index()
+        paths = scratch.git("ls-files", "-z").split(b"\0")[:-1]
+        return dict(sorted(Counter(scratch.filters_of(paths).values()).items()))
 
 
 def prepare(
@@ -211,6 +225,7 @@ def prepare(
         capture=capture,
         worktree=worktree,
         is_new=is_new,
+        with_filters=_with_filters(worktree) if is_new else {},
         fingerprint=compute_prompt_fingerprint(prompts),
         subagents=len(prompts.subagents),
         arguments=_arguments(tool, model, chosen, given),

@@ -307,6 +307,17 @@ def test_an_export_is_a_training_sample(shop: Shop) -> None:
     assert git(shop.root, "worktree", "list").count("\n") == 1
 
 
+def test_the_tests_before_see_the_commit_with_git_and_nothing_is_left_of_them(shop: Shop) -> None:
+    before = git(shop.root, "for-each-ref"), sorted((shop.root / ".git").rglob("*"))
+    tests = "git status --short && git log --format=%s && git ls-files && exit 3"
+    result = shop.eval("--offline", "--export", "--tests", tests)
+    assert "tests before: exit code 3" in result.stderr
+    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
+    said = json.loads((folder / "test_results_before.json").read_bytes())["output"]
+    assert said == "Begin\n.gitignore\nup.py\nutil.py\n"
+    assert (git(shop.root, "for-each-ref"), sorted((shop.root / ".git").rglob("*"))) == before
+
+
 def test_an_export_again_replaces_all_but_a_persons_words(shop: Shop) -> None:
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID
     shop.eval("--export", "--feedback", "Good work.")

@@ -155,6 +155,7 @@ def coded(shop: Shop, trap: Trap) -> list[Result]:
     done = as_typed("code", "retries", "--repo", str(shop.root))
     worktree = shop.root / ".debrief/worktrees/retries"
     assert (worktree / "a.bin").read_text() == "1\n"
+    assert "lfs was not run for 1 file" in done.stderr
     assert git(worktree, "rev-parse", "--abbrev-ref", "HEAD") == "retries"
     return [done]
 

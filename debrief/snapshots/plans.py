@@ -289,13 +289,13 @@ def _arguments(
 
 def _agent(name: str, text: str) -> dict[str, Any]:
     """Return a subagent as Claude Code's ``--agents`` takes it, front matter read if it has any."""
-    import yaml
+    from debrief.fields import FieldsError, fields_of
 
     front, body = front_matter(text)
-    head = None
-    with contextlib.suppress(yaml.YAMLError):
-        head = yaml.safe_load(front)
-    if not isinstance(head, dict):
+    head: Mapping[str, Any]
+    try:
+        head = fields_of(front)
+    except FieldsError:
         head, body = {}, text
     agent: dict[str, Any] = {
         "description": str(head.get("description") or name.replace("-", " ")),

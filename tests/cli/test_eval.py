@@ -128,7 +128,7 @@ def rebase(shop: Shop) -> None:
         ),
         pytest.param(no_plan, f"plan {PLAN_ID}: was not found", id="no plan"),
         pytest.param(no_judges, r"judges: no judge \(\*\.md\) was found", id="no judges"),
-        pytest.param(broken_judge, r"tidiness\.md:\d+: the front matter is not YAML", id="YAML"),
+        pytest.param(broken_judge, r"tidiness\.md:\d+: the front matter cannot be read", id="YAML"),
         pytest.param(rebase, "is in the middle of a rebase", id="in the middle of a rebase"),
         pytest.param(
             lambda shop: write(shop.worktree, {"plan.md": b"\xff\xfe"}),

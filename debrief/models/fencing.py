@@ -214,9 +214,9 @@ _BIDI_OR_TAGS = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _ORDINARY = re.compile(
     rf"(?:{_HEADINGS})\s*:?\s*\Z|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
-    r"|(?:(?:final|overall) )?score\W{0,4}[:=](?!\W{0,4}[1-5](?!\w|[.:]\w|,\Z))|reasoning\W{0,4}[:=]"
-    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)"
-    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>|\|\W*>",
+    r"|(?:(?:final|overall) )?score(?!\W{0,4}:\W{0,4}[1-5](?!\w|[.:]\w|,\Z))|reasoning"
+    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)|\|(?!\w\w)|(?:sys|[be]os)]"
+    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>",
     re.IGNORECASE,
 )
 """What is marked and no sign: headings, labels, fields and tags as code and documents have them."""

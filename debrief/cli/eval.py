@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _JSON_FIELDS = (
     *("judge", "score", "samples", "spread", "low", "high"),
     *("weight", "model", "answered_by", "feedback"),
-    *("input_tokens", "output_tokens", "cost_usd"),
+    *("injection_suspected", "input_tokens", "output_tokens", "cost_usd"),
 )
 _BAR = 20
 _LINE = "<!-- What stands below this line is left out. -->"
@@ -200,7 +200,7 @@ def _print_rows(
     """Print each judge's score and feedback, then the weighted average and what it took."""
 
     from debrief.judging.evaluation import weighted_average
-    from debrief.models.fencing import make_visible
+    from debrief.models.fencing import SUSPECTED, make_visible
 
     out = console()
     out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
@@ -220,6 +220,8 @@ def _print_rows(
     average = weighted_average(rows)
     out.print()
     out.print(Rule(style="dim"), soft_wrap=False)
+    if any(row.injection_suspected for row in rows):
+        out.print(SUSPECTED, style="yellow")
     if average is not None:
         out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
     out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))

@@ -223,6 +223,10 @@ _ORDINARY = re.compile(
 _LONGEST_SIGN = 80
 
 
+SUSPECTED = "The session holds words that look made for a judge: look before relying on this."
+"""Said wherever a score of a session with such signs is shown."""
+
+
 def injection_signs(texts: Iterable[str]) -> list[str]:
     """Return the passages, shortened, that look made for a judge; ordinary text has none.
 

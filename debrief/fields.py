@@ -91,9 +91,9 @@ class _PlainLoader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             value = super().construct_object(node, deep)
-            str(value)  # fails of numbers that nobody could be shown
-        except ValueError as error:  # and of those, and dates, that there cannot be
-            _refuse(str(error), node)
+            str(value)
+        except ValueError:
+            _refuse("there is no such date, or a number too long to be shown", node)
         return value
 
 

@@ -200,7 +200,7 @@ def _print_rows(
     """Print each judge's score and feedback, then the weighted average and what it took."""
 
     from debrief.judging.evaluation import weighted_average
-    from debrief.models.fencing import SUSPECTED, make_visible
+    from debrief.models.fencing import LOOK_FIRST, make_visible
 
     out = console()
     out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
@@ -221,7 +221,7 @@ def _print_rows(
     out.print()
     out.print(Rule(style="dim"), soft_wrap=False)
     if any(row.injection_suspected for row in rows):
-        out.print(SUSPECTED, style="yellow")
+        out.print(LOOK_FIRST, style="yellow")
     if average is not None:
         out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
     out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))

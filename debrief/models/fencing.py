@@ -70,10 +70,9 @@ _SPEAKERS = re.compile(
 
 def _behind(sign: str) -> str:
     """Return an expression for a place with a sign before it, and up to three spaces between."""
-    return f"(?:{'|'.join(f'(?<={sign}{spaces})' for spaces in _SPACES)})"
+    return "(?:" + "|".join(rf"(?<={sign}[ \t]{{{spaces}}})" for spaces in range(4)) + ")"
 
 
-_SPACES = ("", r"[ \t]", r"[ \t][ \t]", r"[ \t][ \t][ \t]")
 _HEADINGS = (
     "chat session|chat session to evaluate|evaluation rubric|scoring scale|evaluation instructions"
     "|required output format|output format|task|extracted rubrics from all sessions"
@@ -213,17 +212,18 @@ _PLAIN = _Plain()
 _BIDI_OR_TAGS = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _ORDINARY = re.compile(
-    rf"(?:{_HEADINGS})\s*:?\s*\Z|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
+    rf"(?:{_HEADINGS})\s*:?\s*\Z"
+    rf"|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
     r"|(?:(?:final|overall) )?score(?!\W{0,4}:\W{0,4}[1-5](?!\w|[.:]\w|,\Z))|reasoning"
-    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)|\|(?!\w\w)|(?:sys|[be]os)]"
-    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>",
+    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)"
+    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>"
+    r"|\|(?!\w\w)|(?:sys|[be]os)]",
     re.IGNORECASE,
 )
-"""What is marked and no sign: headings, labels, fields and tags as code and documents have them."""
+"""What is marked and yet no sign, as code and documents have it too: headings; a label that begins
+a line; a score without a mark of the scale; a field of another form; tags; brackets of code."""
 _LONGEST_SIGN = 80
-
-
-SUSPECTED = "The session holds words that look made for a judge: look before relying on this."
+LOOK_FIRST = "The session holds words that look made for a judge: look before relying on this."
 """Said wherever a score of a session with such signs is shown."""
 
 

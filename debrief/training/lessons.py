@@ -25,7 +25,7 @@ from debrief.judging.suites import SuiteRun
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import shorten
-from debrief.models.fencing import SUSPECTED
+from debrief.models.fencing import LOOK_FIRST
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Problem, Session
@@ -325,7 +325,7 @@ def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any
 
 def _page(row: JudgeEvaluation, redact: Callable[[str], str]) -> str:
     by = f"weight {row.weight:g}, {row.answered_by or row.model}"
-    warning = f"{SUSPECTED}\n\n" if row.injection_suspected else ""
+    warning = f"{LOOK_FIRST}\n\n" if row.injection_suspected else ""
     words = redact(row.feedback).strip()
     return f"# {row.judge}\n\nScore: {row.score:.2f} ({by})\n\n{warning}{words}\n"
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from debrief.errors import without_controls
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.models.fencing import SUSPECTED
+from debrief.models.fencing import LOOK_FIRST
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
@@ -86,7 +86,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
             *(row.injection_suspected for row in self.judgements),
             *(row.injection_suspected for row, _ in self.rubrics),
         )
-        return SUSPECTED if any(flags) else ""
+        return LOOK_FIRST if any(flags) else ""
 
 
 def read_assessment(

@@ -179,6 +179,7 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     fingerprint = run.evaluators.eval_fingerprint
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)
+    suspected = {row.session_id for row in current if row.injection_suspected}
     mean = weighted_average(current)
     worst_first = sorted(current, key=lambda row: -1.0 if row.score is None else row.score)
     shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
@@ -192,10 +193,12 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
         ),
         **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
         "failed": failed,
+        "injection_suspected": len(suspected),
         "eval_fingerprint": fingerprint,
         "judged_by": run.evaluators.name,
         "summary": f"{len(current)} judgements, {filled.fresh} new"
-        + f", {failed} failed" * bool(failed),
+        + f", {failed} failed" * bool(failed)
+        + f", {len(suspected)} sessions to look at" * bool(suspected),
     }
 
 
@@ -236,6 +239,7 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     scored = sum(row.status == "ok" for row in current)
     chunked = sum(len(row.chunks) > 1 for row in current)
     silent = scored - len(scores)
+    suspected = sum(row.injection_suspected for row in current)
     worst_first = sorted(current, key=_badness)
     shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
     return {
@@ -246,9 +250,11 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
         "failed": sum(row.status == "failed" for row in current),
+        "injection_suspected": suspected,
         "scored_by": run.evaluators.name,
         "summary": f"{scored} scored, {chunked} in several chunks"
-        + f", {silent} with nothing to go by" * bool(silent),
+        + f", {silent} with nothing to go by" * bool(silent)
+        + f", {suspected} to look at" * bool(suspected),
     }
 
 

@@ -79,6 +79,9 @@ def code(
     with only_run_of(repository.root, plan_id):
         run = prepare(repository, plan_id, tool, model or None, transcripts_in=folders)
         out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")
+        for name, count in run.with_filters.items():
+            files = counted(count, "file")
+            out.print(f"filter    {name} was not run for {files}, left as the repository has them")
         out.print(f"prompts   {run.fingerprint}: main and {counted(run.subagents, 'subagent')}")
         exit_code = run_tool(
             [*command, *run.arguments[:-1], *(extra or ()), run.arguments[-1]],

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debrief.cli.shared import AsJson, LakeUrl, Repo, chosen, console, print_json
-from debrief.errors import ConfigurationError, InputError, without_controls
+from debrief.errors import ConfigurationError, InputError, readable, without_controls
 
 if TYPE_CHECKING:
     from debrief.lake import Lake
@@ -62,7 +62,7 @@ def judges_check(repo: Repo = Path()) -> None:
             is_sound = False
             out.print(str(error), style="red")
         else:
-            out.print(f"{path}: sound")
+            out.print(f"{readable(str(path))}: sound")
     if not is_sound:
         raise typer.Exit(1)
     load_judges(folder)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _JSON_FIELDS = (
     *("judge", "score", "samples", "spread", "low", "high"),
     *("weight", "model", "answered_by", "feedback"),
-    *("input_tokens", "output_tokens", "cost_usd"),
+    *("injection_suspected", "input_tokens", "output_tokens", "cost_usd"),
 )
 _BAR = 20
 _LINE = "<!-- What stands below this line is left out. -->"
@@ -200,7 +200,7 @@ def _print_rows(
     """Print each judge's score and feedback, then the weighted average and what it took."""
 
     from debrief.judging.evaluation import weighted_average
-    from debrief.models.fencing import make_visible
+    from debrief.models.fencing import LOOK_FIRST, make_visible
 
     out = console()
     out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
@@ -220,6 +220,8 @@ def _print_rows(
     average = weighted_average(rows)
     out.print()
     out.print(Rule(style="dim"), soft_wrap=False)
+    if any(row.injection_suspected for row in rows):
+        out.print(LOOK_FIRST, style="yellow")
     if average is not None:
         out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
     out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))
@@ -258,15 +260,15 @@ def _export(
     from debrief.training.lessons import export_plan
 
     notes = console(stderr=True)
-    outcomes = {}
+    outcomes, worktree = {}, Path(changes.folder)
     if tests:
 
         def redact(text: str) -> str:
             return redactor.redact(text).text
 
         with notes.status("The tests are running …"):
-            outcomes["before"] = run_tests_at(tests, root, changes.base, redact)
-            outcomes["after"] = run_tests(tests, Path(changes.folder), "worktree", redact)
+            outcomes["before"] = run_tests_at(tests, worktree, changes.base, redact)
+            outcomes["after"] = run_tests(tests, worktree, "worktree", redact)
         for name, run in outcomes.items():
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from debrief.cli.shared import print_unwrapped
 from debrief.markdown import counted, shorten
-from debrief.models.fencing import make_visible
+from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
@@ -31,8 +31,7 @@ _TURNS_SHOWN = 4
 _REASONS_SHOWN = 5
 _WARNINGS = {
     "uncertain": "Uncertain: the parts of the session disagree; look at their rationales.",
-    "injection_suspected": "The session holds words that look made for a judge; look before "
-    "relying on this.",
+    "injection_suspected": LOOK_FIRST,
 }
 """By what is true of a session's scores."""
 _PROMPT_SHOWN = 90

@@ -66,6 +66,8 @@ class _Printer:
             self.line(f"{figure.tokens:,} tokens{cost}; {context}", style="dim")
         for label in transcript.assessment.labels:
             self.line(f"label  {label}")
+        if transcript.assessment.warning:
+            self.line(transcript.assessment.warning, style="yellow")
         if main is None:
             self.line("Nobody has scored it; --offline does.", style="dim")
             return

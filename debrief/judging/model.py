@@ -13,11 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol
 
-import yaml
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, flat, readable
+from debrief.fields import FieldsError, fields_of
+from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Session
 
 WORKTREE = "worktree"
@@ -171,6 +172,10 @@ class _FrontMatter(_Part):
         return [{"question": each} if isinstance(each, str) else each for each in given]
 
 
+_KNOWN = f"Known fields: {', '.join(_FrontMatter.model_fields)}."
+_SHOWN = 60
+
+
 def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
     """Load every judge of a folder, in name order.
 
@@ -213,7 +218,7 @@ def load_judge(path: Path, model: str | None = None) -> Judge:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         _refuse(path, line, "is not UTF-8", "Save the file as UTF-8.")
     except OSError as error:
-        _refuse(path, 1, f"cannot be read: {error.strerror}")
+        _refuse(path, 1, f"cannot be read: {error.strerror}", "Make it readable.")
     head, body, body_line = _split(path, text)
     front = _front_matter(path, head)
     if not body.strip():
@@ -265,27 +270,17 @@ def _split(path: Path, text: str) -> tuple[str, str, int]:
 
 def _front_matter(path: Path, head: str) -> _FrontMatter:
     try:
-        node, values = yaml.compose(head, yaml.SafeLoader), yaml.safe_load(head)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "broken"
-        line = mark.line + 2 if mark is not None else 2
-        _refuse(path, line, f"the front matter is not YAML: {problem}")
-    if not isinstance(values, dict):
-        _refuse(path, 2, "the front matter holds no fields", "It needs weight and model.")
-    lines: dict[str, int] = {}
-    for key, _ in node.value if node else ():
-        if key.value in lines:  # YAML would silently take the last one
-            _refuse(path, key.start_mark.line + 2, f"the field {key.value!r} is given twice")
-        lines[key.value] = key.start_mark.line + 2
+        fields = fields_of(head)
+    except FieldsError as error:
+        _refuse(path, error.line + 1, f"the front matter cannot be read: {error.reason}", _KNOWN)
     try:
-        return _FrontMatter.model_validate(values)
+        return _FrontMatter.model_validate(fields)
     except ValidationError as error:
         first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
         name = str(first["loc"][0])
-        known = f"Known: {', '.join(_FrontMatter.model_fields)}."
-        _refuse(path, lines.get(name, 1), f"{name}: {first['msg']}", known)
+        line = fields.lines.get(name, 0) + 1
+        _refuse(path, line, f"{shorten(flat(name), _SHOWN)}: {first['msg']}", _KNOWN)
 
 
-def _refuse(path: Path, line: int, reason: str, next_move: str = "") -> NoReturn:
-    raise ConfigurationError(f"{path}:{line}", reason, next_move)
+def _refuse(path: Path, line: int, reason: str, next_move: str) -> NoReturn:
+    raise ConfigurationError(f"{readable(str(path))}:{line}", reason, next_move)

@@ -13,13 +13,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.errors import InputError
-from debrief.git import git
+from debrief.git import scratch_of
 
 TIMEOUT = 1800.0
 """Seconds for one run of the tests."""
 _KEPT = 20_000
-_TIMEOUT_OF_GIT = 600.0
 
 
 class SuiteRun(Struct, frozen=True, kw_only=True):
@@ -90,22 +88,18 @@ def run_tests_at(
 ) -> SuiteRun:
     """Run a shell command on a commit, in a worktree that is removed afterwards.
 
+    Nothing is written to the repository, and git knows nothing of its configuration there. Files
+    that a filter makes, such as those of Git LFS, are as they are stored.
+
     Raises:
         InputError: the commit cannot be checked out.
     """
-    with tempfile.TemporaryDirectory(prefix="debrief-tests-") as scratch:
-        place = Path(scratch, "worktree")
-        git(
-            repository, "worktree", "add", "--quiet", "--detach", str(place), commit,
-            timeout=_TIMEOUT_OF_GIT,
-        )  # fmt: skip
-        try:
-            return run_tests(command, place, commit, redact)
-        finally:
-            try:
-                git(repository, "worktree", "remove", "--force", str(place))
-            except InputError:
-                git(repository, "worktree", "prune", "--expire", "now")
+    with (
+        scratch_of(repository) as scratch,
+        tempfile.TemporaryDirectory(prefix="debrief-tests-") as folder,
+    ):
+        scratch.check_out(commit, Path(folder))
+        return run_tests(command, Path(folder), commit, redact)
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,8 @@
-"""What was changed in a plan's worktree, read with git and without touching it, for a judge."""
+"""What was changed in a plan's worktree, read with git and without touching it, for a judge.
+
+Git looks at it through a git folder of our own: who worked there may have named programs in the
+repository's configuration that run when somebody looks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError
-from debrief.git import find_commit, git
+from debrief.git import Scratch, find_commit, git, scratch_of
+from debrief.git.scratch import LFS, lfs_digest
 from debrief.judging.evaluation import (
     MAX_SIZE,
     FileDiff,
@@ -31,7 +36,6 @@ from debrief.markdown import front_matter
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.snapshots.plans import PLAN
 
-_TIMEOUT = 300.0
 _STATUS_LINES = 200
 _COMMITS = 30
 _MOST_LINES = 20_000
@@ -95,16 +99,25 @@ def read_worktree(folder: Path, plan: str) -> PlanChanges:
             middle of a rebase, a merge or the like, or has conflicts: what is there then is
             nobody's finished change.
     """
-    _check(folder)
+    with scratch_of(folder) as scratch:
+        scratch.take_index()
+        _check(folder, scratch)
+        scratch.take_names()
+        return _read_changes(scratch, folder, plan)
+
+
+def _read_changes(scratch: Scratch, folder: Path, plan: str) -> PlanChanges:
     base = _base(folder, plan_base(plan))
-    status = git(folder, "status", "--short", "--branch", "--untracked-files=all", timeout=_TIMEOUT)
-    commits = _text(git(folder, "log", "--oneline", f"{base}..HEAD")).splitlines()
-    tracked = dict(_tracked(folder, base))
+    filtered = _filtered(scratch)
+    options = ("--short", "--branch", "--untracked-files=all", "--ignore-submodules=dirty")
+    status = scratch.git("status", *options)
+    commits = _text(scratch.git("log", "--oneline", f"{base}..HEAD")).splitlines()
+    tracked = {**dict(_tracked(scratch, base)), **filtered}
     shown = [path for path, reason in tracked.items() if not reason]
     named = [f"{path}: {reason}" for path, reason in tracked.items() if reason]
-    files = list(_changes(folder, base, shown))
+    files = list(_changes(scratch, base, shown))
     created = {file.path for file in files if file.created}
-    for path in _untracked(folder):
+    for path in _untracked(scratch):
         change = _new_file(folder, path)
         if isinstance(change, FileDiff):
             files.append(change)
@@ -123,19 +136,18 @@ def read_worktree(folder: Path, plan: str) -> PlanChanges:
     )
 
 
-def _check(folder: Path) -> None:
-    top = Path(_text(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
-    if top.resolve() != folder.resolve():
+def _check(folder: Path, scratch: Scratch) -> None:
+    repository = scratch.repository
+    if repository.top.resolve() != folder.resolve():
         raise InputError(
             str(folder), "is a folder and no git worktree", "Remove it and run debrief code."
         )
     for mark, (what, way_out) in _UNDER_WAY.items():
-        path = Path(_text(git(folder, "rev-parse", "--git-path", mark)).rstrip("\n"))
-        if (folder / path).exists():
+        if (repository.git_dir / mark).exists():
             raise InputError(
                 str(folder), f"is in the middle of {what}", f"End it first: {way_out}."
             )
-    unmerged = git(folder, "ls-files", "--unmerged", "-z")
+    unmerged = scratch.git("ls-files", "--unmerged", "-z")
     if unmerged:
         path_of_first = _text(unmerged.split(b"\0")[0].partition(b"\t")[2])
         raise InputError(
@@ -154,17 +166,39 @@ def _base(folder: Path, named: str) -> str:
     return _text(git(folder, "rev-parse", "HEAD")).strip()
 
 
-def _tracked(folder: Path, base: str) -> Iterator[tuple[str, str]]:
+def _filtered(scratch: Scratch) -> dict[str, str]:
+    """Return the changed files that have a filter, each with the reason why it is only named.
+
+    A file of Git LFS that is what its pointer says counts as unchanged from here on.
+    """
+    options = ("--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+    fields = scratch.git("diff", *options).split(b"\0")[:-1]
+    stored = (head.split(b" ")[2].decode() for head in fields[::2])
+    ids = dict(zip(fields[1::2], stored, strict=True))
+    filters = scratch.filters_of(list(ids))
+    pointers = {path: ids[path] for path, name in filters.items() if name == LFS}
+    blobs = scratch.read_blobs(pointers.values(), _LARGEST) if pointers else {}
+    kept = {path: lfs_digest(blobs[id_] or b"") for path, id_ in pointers.items()}
+    same = {path for path, digest in kept.items() if digest and scratch.digest_of(path) == digest}
+    paths = b"\0".join(same)
+    scratch.git("update-index", "--assume-unchanged", "-z", "--stdin", data=paths)
+    return {
+        os.fsdecode(path): "kept in Git LFS" if name == LFS else f"its filter {name!r} is not run"
+        for path, name in filters.items()
+        if path not in same
+    }
+
+
+def _tracked(scratch: Scratch, base: str) -> Iterator[tuple[str, str]]:
     """Yield the changed paths, each with the reason why it is only named, if there is one."""
-    listing = git(
-        folder, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
-        "--ignore-submodules=dirty", base, "--", ".", f":(exclude,top,literal){PLAN}",
-        timeout=_TIMEOUT,
+    listing = scratch.git(
+        "diff", "--numstat", "-z", "--no-renames", "--ignore-submodules=dirty",
+        base, "--", ".", f":(exclude,top,literal){PLAN}",
     )  # fmt: skip
     for entry in filter(None, listing.split(b"\0")):
         added, removed, path = os.fsdecode(entry).split("\t", 2)
         lines = 0 if added == "-" else int(added) + int(removed)
-        size = _size(folder / path)
+        size = _size(scratch.repository.top / path)
         reasons = {
             "binary": added == "-",
             f"far too large ({lines} changed lines)": lines > _MOST_LINES,
@@ -174,31 +208,28 @@ def _tracked(folder: Path, base: str) -> Iterator[tuple[str, str]]:
         yield path, next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileDiff]:
+def _changes(scratch: Scratch, base: str, paths: Sequence[str]) -> Iterator[FileDiff]:
     for start in range(0, len(paths), _PATHS_A_CALL):
         some = sorted(paths[start : start + _PATHS_A_CALL], key=os.fsencode)
-        pieces = _diff(folder, base, some)
+        pieces = _diff(scratch, base, some)
         if len(pieces) != len(some):
-            pieces = ["".join(_diff(folder, base, [path])) for path in some]
+            pieces = ["".join(_diff(scratch, base, [path])) for path in some]
         for path, text in zip(some, pieces, strict=True):
             if hunks := split_hunks(text):
                 created = text.startswith("new file mode")
                 yield FileDiff(path=_shown(path), hunks=hunks, created=created)
 
 
-def _diff(folder: Path, base: str, paths: Sequence[str]) -> list[str]:
+def _diff(scratch: Scratch, base: str, paths: Sequence[str]) -> list[str]:
     """Return the diff of each path, its first line taken off; two of a file that became a link."""
-    patch = git(
-        folder, "diff", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv",
-        "--ignore-submodules=dirty", "--src-prefix=a/", "--dst-prefix=b/", base, "--",
-        *(f":(top,literal){path}" for path in paths),
-        timeout=_TIMEOUT,
-    )  # fmt: skip
+    places = (f":(top,literal){path}" for path in paths)
+    options = ("--no-renames", "--ignore-submodules=dirty")
+    patch = scratch.git("diff", *options, base, "--", *places)
     return [_text(piece) for piece in re.split(rb"^diff --git .*\n", patch, flags=re.MULTILINE)[1:]]
 
 
-def _untracked(folder: Path) -> list[str]:
-    listing = git(folder, "ls-files", "--others", "--exclude-standard", "-z", timeout=_TIMEOUT)
+def _untracked(scratch: Scratch) -> list[str]:
+    listing = scratch.git("ls-files", "--others", "--exclude-standard", "-z")
     paths = (os.fsdecode(path) for path in listing.split(b"\0") if path)
     return [path for path in paths if path != PLAN and not path.startswith(".debrief/")]
 

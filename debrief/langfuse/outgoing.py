@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from debrief.keys import digest_of, week_of
 from debrief.langfuse.client import timestamp
+from debrief.models.fencing import LOOK_FIRST
 from debrief.scoring.dimensions import (
     BY_NAME,
     DIMENSIONS,
@@ -256,7 +257,7 @@ def _notes(row: SessionScores) -> Iterator[str]:
         agreement = row.chunk_agreement or 0.0
         yield f"Uncertain: its {len(row.chunks)} parts disagree (agreement {agreement:.2f})."
     if row.injection_suspected:
-        yield "The session holds words that look made for a judge: look before relying on this."
+        yield LOOK_FIRST
 
 
 def safe(text: str, redact: Redact) -> str:

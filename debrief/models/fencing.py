@@ -19,7 +19,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
-from itertools import chain, permutations
+from itertools import chain
+from threading import Lock
 
 import msgspec
 from msgspec import Struct
@@ -65,27 +66,34 @@ _ROLE = "|".join(form.translate(_WIDE) for role in _ROLES for form in (role, rol
 _SPEAKERS = re.compile(
     rf"^[ \t>*_#`~|+-]*+(?=(?:{_ROLE})[*_`]{{0,3}}[ \t]{{0,8}}[:：])", re.MULTILINE
 )
+
+
+def _behind(sign: str) -> str:
+    """Return an expression for a place with a sign before it, and up to three spaces between."""
+    return "(?:" + "|".join(rf"(?<={sign}[ \t]{{{spaces}}})" for spaces in range(4)) + ")"
+
+
 _HEADINGS = (
     "chat session|chat session to evaluate|evaluation rubric|scoring scale|evaluation instructions"
     "|required output format|output format|task|extracted rubrics from all sessions"
     "|what the task is|what the person said|facts|repeated for context|to be scored"
     "|instruction|response|human|assistant|system|user"
 )
-_LOOK_ALIKE = re.compile(
-    r"[\s>#*_`~+•|-]*+(?:"
-    r"={2,} ?(?:chat|end) session|total turns ?:|(?:(?<=--)|(?<=-- ))turn \d|turn \d+ ?-{2,}"
+_ALIKE = re.compile(
+    r"^([ \t>#*_`~+•|-]*+)(?:"
+    r"={2,}[ \t]*(?:chat|end)[ \t]+session|total[ \t]+turns[ \t]*:|turn[ \t]+\d+[ \t]*-{2,}"
+    rf"|{_behind('--')}turn[ \t]+\d"
     r"|\[(?:user|assistant|tool[_ ]calls|tool[_ ]results|system|subagents)\]"
-    r"|(?:(?:final|overall) )?score[*_` ]*[:=]|reasoning[*_` ]*[:=]|\[\[ ?##"
+    r"|(?:(?:final|overall)[ \t]+)?score[*_` \t]*[:=]|reasoning[*_` \t]*[:=]|\[\[[ \t]*##"
     r"|now evaluate the session above"
-    rf"|(?:(?<=#)|(?<=# ))(?:{_HEADINGS})\s*:?\s*\Z"
+    rf"|{_behind('#')}(?:{_HEADINGS})[ \t]*:?[ \t]*$"
     r"|<{2,}(?:data|end of data)|</?(?:session|transcript|chat|recording)[-_ ]?(?:data)?>"
     r")",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
-_PERHAPS = re.compile(
-    r"session|turn|user|assistant|tool|agents|score|reasoning|#|system|data|chat|transcript|recording",
-    re.IGNORECASE,
-)
+"""A line like one of ours, from what leads it (group 1) on."""
+_WIDE_LINE = re.compile(r"^[\x00-\x09\x0b-\x7f]*+[^\x00-\x7f].*$", re.MULTILINE)
+_TRACES = re.compile("⟨[0-9A-F]{4,6}⟩")
 
 
 def make_visible(text: str) -> str:
@@ -110,17 +118,18 @@ def _shown() -> dict[int, str]:
 
 def defuse(text: str) -> str:
     """Make text of any origin safe: visible, and without look-alikes of ours or of a chat's."""
-    text = finish(text)
-    if text.isascii() and not _PERHAPS.search(text):
-        return text
-    lines = text.split("\n")
-    alike = {line for line in set(lines) if _is_look_alike(line)}
-    return "\n".join(f"{BAR} {line}" if line in alike else line for line in lines)
+    text = _ALIKE.sub(rf"{BAR} \g<0>", finish(text))
+    return text if text.isascii() else _WIDE_LINE.sub(_marked, text)
 
 
-def _is_look_alike(line: str) -> bool:
-    plain = " ".join(unicodedata.normalize("NFKC", line.lstrip()[:400]).split())
-    return _PERHAPS.search(plain) is not None and _LOOK_ALIKE.match(plain) is not None
+def _marked(line: re.Match[str]) -> str:
+    return f"{BAR} {line[0]}" if _ALIKE.match(_narrow(line[0])) else line[0]
+
+
+def _narrow(line: str) -> str:
+    """Return how a line begins, in narrow letters and with nothing hidden in it."""
+    begin = _TRACES.sub("", line.lstrip()[:400])
+    return " ".join(unicodedata.normalize("NFKC", begin).split())
 
 
 def defuse_line(text: str) -> str:
@@ -201,17 +210,28 @@ _BREAKS = "\n\x00\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _UNSEEN = ("Mn", "Me", "Cc", "Cf", "Cs")
 _PLAIN = _Plain()
 _BIDI_OR_TAGS = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_CURSOR = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfsu]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_ORDINARY = re.compile(
+    rf"(?:{_HEADINGS})\s*:?\s*\Z"
+    rf"|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
+    r"|(?:(?:final|overall) )?score(?!\W{0,4}:\W{0,4}[1-5](?!\w|[.:]\w|,\Z))|reasoning"
+    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)"
+    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>"
+    r"|\|(?!\w\w)|(?:sys|[be]os)]",
+    re.IGNORECASE,
+)
+"""What is marked and yet no sign, as code and documents have it too: headings; a label that begins
+a line; a score without a mark of the scale; a field of another form; tags; brackets of code."""
 _LONGEST_SIGN = 80
-_Hits = list[tuple[int, int, int]]
+LOOK_FIRST = "The session holds words that look made for a judge: look before relying on this."
+"""Said wherever a score of a session with such signs is shown."""
 
 
 def injection_signs(texts: Iterable[str]) -> list[str]:
-    """Return the ends, shortened, of passages that look made for a judge.
+    """Return the passages, shortened, that look made for a judge; ordinary text has none.
 
-    All of every text is looked at, in one pass of an engine whose time is linear; ordinary text
-    has none.
+    They are what the fence marks, unless ordinary work has it too, characters that hide or turn
+    words, and words to whoever judges.
     """
     return list(dict.fromkeys(sign for text in texts for sign in _signs(text)))
 
@@ -227,7 +247,7 @@ def is_suspected(session: Session) -> bool:
     if key not in _SUSPECTED:
         if len(_SUSPECTED) >= _MOST_REMEMBERED:
             _SUSPECTED.clear()
-        _SUSPECTED[key] = bool(injection_signs(texts))
+        _SUSPECTED[key] = any(True for text in texts for _ in _signs(text))
     return _SUSPECTED[key]
 
 
@@ -238,47 +258,28 @@ _MOST_REMEMBERED = 100_000
 def _signs(text: str) -> Iterator[str]:
     if hidden := _BIDI_OR_TAGS.search(text):
         yield f"hidden character U+{ord(hidden[0]):04X}"
-    if not text.isascii() or _CONTROLS.search(text):
-        text = _CURSOR.sub("\n", text).translate(_PLAIN)
-    data = text.encode("utf-8")
-    passages, near, classes, rules = _engines()
-    found = {end for _, end, _ in passages.scan(data)}
-    for start in range(0, len(data), _BLOCK):
-        block = data[start : start + _BLOCK + _OVERLAP]
-        found.update(start + end for end in _near(block, near.scan(block), classes, rules))
-    for end in sorted(found):
+    text = _CONTROL.sub("\n", text)
+    for mark in _marks(make_visible(text)):
+        if not _ORDINARY.match(mark):
+            yield " ".join(mark[:_LONGEST_SIGN].split())
+    data = (text if text.isascii() else text.translate(_PLAIN)).encode("utf-8")
+    for _, end, _ in _orders().scan(data):
         yield " ".join(data[max(0, end - _LONGEST_SIGN) : end].decode("utf-8", "ignore").split())
 
 
-class _Rule(Struct, frozen=True):
-    """What is a sign when all of it stands within so many bytes."""
-
-    of: tuple[str, ...]
-    reach: int
-    ordered: bool = False
-    lines: bool = False
-    """Line ends may lie between."""
-
-
-def _near(data: bytes, hits: _Hits, classes: list[str], rules: Iterable[_Rule]) -> Iterator[int]:
-    """Yield where each rule that holds does so for the first time."""
-    import numpy as np
-
-    present = {classes[number] for _, _, number in hits}
-    if not (rules := [rule for rule in rules if present.issuperset(rule.of)]):
-        return
-    table = np.fromiter(chain.from_iterable(hits), np.int64, 3 * len(hits)).reshape(-1, 3)
-    kinds = np.array([classes.index(name) for name in classes])[table[:, 2]]
-    at = {name: table[kinds == classes.index(name), 1] for name in present}
-    lines = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-    for rule in rules:
-        for order in [rule.of] if rule.ordered else permutations(rule.of):
-            start = end = at[order[0]]
-            for later in (at[name] for name in order[1:]):
-                place = np.searchsorted(later, end)
-                start, end = start[place < len(later)], later[place[place < len(later)]]
-            same_line = np.searchsorted(lines, start) == np.searchsorted(lines, end)
-            yield from end[(end - start <= rule.reach) & (same_line | rule.lines)][:1].tolist()
+def _marks(text: str) -> Iterator[str]:
+    """Yield what the fence marks in a visible text, from there on; a dialogue as a whole."""
+    labels = [text[at.end() : at.end() + _LONGEST_SIGN] for at in _SPEAKERS.finditer(text)]
+    begins = {unicodedata.normalize("NFKC", label[0]).upper() for label in labels}
+    if "A" in begins and begins & {"H", "U"}:
+        yield f"dialogue: {labels[0]}"
+    wide = () if text.isascii() else map(_narrow, _WIDE_LINE.findall(text))
+    for each in (text, *wide):
+        ends = chain(
+            (at.end() for at in _CHAT_TOKENS.finditer(each)),
+            (at.end(1) for at in _ALIKE.finditer(each)),
+        )
+        yield from (each[end : end + _LONGEST_SIGN].partition("\n")[0] for end in ends)
 
 
 class _Signs(Struct, frozen=True):
@@ -286,34 +287,33 @@ class _Signs(Struct, frozen=True):
 
     patterns: tuple[str, ...]
     words: dict[str, str]
-    near: dict[str, tuple[str, ...]]
-    rules: tuple[_Rule, ...]
+
+
+def _orders() -> Prefilter:
+    """Return what finds words to whoever judges.
+
+    It is compiled once, however many threads ask for it first.
+    """
+    with _COMPILING:
+        return _compiled()
 
 
 @cache
-def _engines() -> tuple[Prefilter, Prefilter, list[str], tuple[_Rule, ...]]:
-    """Return what finds passages, what finds words, the words' classes, and the rules."""
+def _compiled() -> Prefilter:
     import hyperscan as hs
 
     text = (resources.files("debrief.models") / "injection.toml").read_bytes()
     signs = msgspec.toml.decode(text, type=_Signs)
-
-    def compiled(patterns: Sequence[str], flags: int = 0) -> Prefilter:
-        plain = [pattern.translate(_PLAIN) for pattern in patterns]
-        flags |= hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE
-        return Prefilter(plain, untracked=range(len(plain)), flags=flags)
-
-    whole = [_WORD.sub(lambda name: f"(?:{signs.words[name[1]]})", p) for p in signs.patterns]
-    names = [name for name, words in signs.near.items() for _ in words]
-    near = compiled([word for words in signs.near.values() for word in words])
-    return compiled(whole, hs.HS_FLAG_SINGLEMATCH), near, names, signs.rules
+    whole = [_WORD.sub(lambda name: signs.words[name[1]], each) for each in signs.patterns]
+    plain = [each.translate(_PLAIN) for each in whole]
+    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE | hs.HS_FLAG_SINGLEMATCH
+    return Prefilter(plain, untracked=range(len(plain)), flags=flags)
 
 
 _WORD = re.compile("«([a-z_]+)»")
-_BLOCK, _OVERLAP = 1_000_000, 400
+_COMPILING = Lock()
 
 _ESCAPED_SPACES = re.compile(r"(?<!\\)\\+[nrt]")
-_TRACES = re.compile("⟨[0-9A-F]{4,6}⟩")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _NO_ACCIDENT, _TELLING = 30, 12
 

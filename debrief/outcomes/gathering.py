@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from debrief.errors import InputError
+from debrief.git import scratch_of
 from debrief.lake import Lake
 from debrief.offline.facts import facts_of
 from debrief.outcomes.history import History, shipped_in
@@ -42,21 +45,27 @@ def outcomes_of(lake: Lake, named: Sequence[Path], now: datetime) -> Labels:
             without any, each session's own counts, where it is still there.
         now: no outcome is given before its time is up.
     """
-    histories: dict[Path, History] = {}
     labels: list[Label] = []
     ids: dict[tuple[Source, ...], set[str]] = {sources: set() for sources in _GROUPS}
-    for session in lake.rows("raw_sessions", Session):
-        shipped = shipped_in(session)
-        found = [*shipped.outcomes(session), *beside(session), *_checked(session)]
-        ids[_BESIDE] |= _here([session])
-        ids[_IN_SESSION].add(session.id)
-        root = _root_of(session, named)
-        if root is not None:
-            ids[_IN_REPOSITORY].add(session.id)
-            if root not in histories:
-                histories[root] = History(root, now)
-            found += histories[root].outcomes(session, shipped)
-        labels += {label.source: label for label in found}.values()
+    with ExitStack() as opened:
+
+        @cache
+        def history_of(root: Path) -> History | None:
+            with suppress(InputError):  # there is no working tree, or git refuses to look
+                return History(opened.enter_context(scratch_of(root)), root, now)
+            return None
+
+        for session in lake.rows("raw_sessions", Session):
+            shipped = shipped_in(session)
+            found = [*shipped.outcomes(session), *beside(session), *_checked(session)]
+            ids[_BESIDE] |= _here([session])
+            ids[_IN_SESSION].add(session.id)
+            root = _root_of(session, named)
+            if root is not None:
+                ids[_IN_REPOSITORY].add(session.id)
+                history = history_of(root)
+                found += history.outcomes(session, shipped) if history else ()
+            labels += {label.source: label for label in found}.values()
     return _read_whole(labels, ids)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.git import find_commit, git
+from debrief.git import Scratch, find_commit
 from debrief.offline.shell import shell_command, simple_commands
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of
@@ -141,12 +141,14 @@ class History:
     """A repository's history, asked what became of sessions' work in it.
 
     Args:
-        root: its top folder.
+        scratch: over the repository.
+        root: the repository's top folder.
         now: no outcome is given before its time is up.
     """
 
-    def __init__(self, root: Path, now: datetime) -> None:
-        self.root, self._now = root, now
+    def __init__(self, scratch: Scratch, root: Path, now: datetime) -> None:
+        self._scratch, self.root, self._now = scratch, root, now
+        scratch.take_names()
         self._reverts: list[tuple[str, str]] = []
         """What a revert names the undone commit with, and its own id: those that stand."""
         form = ("--topo-order", "--grep=This reverts commit", f"--format={_MARK}%H%n%b")
@@ -159,7 +161,7 @@ class History:
 
     def _git(self, *arguments: str) -> str:
         try:
-            return git(self.root, *arguments, timeout=300).decode("utf-8", "replace")
+            return self._scratch.git(*arguments).decode("utf-8", "replace")
         except InputError:
             return ""  # an empty repository, or a revision that it does not have
 
@@ -204,8 +206,8 @@ class History:
 
     def _read(self, *which: str) -> Iterator[Commit]:
         form = f"--format={_MARK}%H %ct"
-        plain = ("--no-color", "--no-renames", "--no-prefix", "--no-ext-diff", "--no-textconv")
-        for entry in self._git("log", form, "-p", "-U0", *plain, *which).split(_MARK)[1:]:
+        shape = ("-p", "-U0", "--no-renames", "--no-prefix")
+        for entry in self._git("log", form, *shape, *which).split(_MARK)[1:]:
             head, _, patch = entry.partition("\n")
             id_, at = head.split()
             added: dict[str, list[str]] = defaultdict(list)
@@ -264,7 +266,7 @@ class History:
         shape = ("--name-status", "--diff-filter=R", "-M", "-z")
         moves = self._git("diff", *shape, merged[-1].id, revision).split("\0")
         renamed = dict(zip(moves[1::3], moves[2::3], strict=False))
-        form = ("--no-textconv", "--porcelain", "-w", revision, "--")
+        form = ("--porcelain", "-w", revision, "--")
         blames = (self._git("blame", *form, renamed.get(path, path)) for path in sorted(paths))
         return sum(id_ in ids for blame in blames for id_ in _BLAMED.findall(blame))
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import yaml
-
 from debrief.errors import InputError, LangfuseError
+from debrief.fields import FieldsError, fields_of
 from debrief.files import read_text
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError, timestamp
@@ -155,13 +154,10 @@ def parse_feedback(text: str, session_id: str, origin: str) -> Labels:
     text = text.replace("\r\n", "\n")
     head, body = front_matter(text)
     try:
-        given = yaml.safe_load(head) if head else {}
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        return Labels(problems=(f"{origin}: its front matter is no YAML: {reason}",))
-    if not isinstance(given, dict):
-        return Labels(problems=(f"{origin}: its front matter is no list of names and values",))
-    fields = {str(key): value for key, value in given.items()}
+        fields = fields_of(head) if head else {}
+    except FieldsError as error:
+        reason = f"its front matter cannot be read: {error.reason}"
+        return Labels(problems=(f"{origin}:{error.line + 1}: {reason}",))
     rater = str(fields.pop("rater", "") or "")
     session = str(fields.pop("session", "") or session_id)
     known: dict[str, Any] = {"session_id": session, "rater": rater, "origin": origin}

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from debrief import __version__
 from debrief.errors import InputError, first_problem
+from debrief.git.scratch import PLAIN, FileState, scratch_of
 from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
@@ -27,7 +28,6 @@ from debrief.recorder.encoding import (
     encode_record,
     tools_for,
 )
-from debrief.recorder.scratch import PLAIN, FileState, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
 from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of
 from debrief.recorder.verification import round_trip

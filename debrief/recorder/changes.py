@@ -21,10 +21,10 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError, shown
+from debrief.git.scratch import Entry, FileState, Scratch, entry_of
 from debrief.recorder.comparison import ChangedFile, IgnoreRules, SkippedChange, compare
 from debrief.recorder.contracts import IGNORED, MANY_FILES, Skipped
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.scratch import Entry, FileState, Scratch, entry_of
 from debrief.recorder.session_facts import KeptFile, KeptState
 
 Files = Mapping[str, FileState | None]

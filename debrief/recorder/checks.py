@@ -9,13 +9,14 @@ from itertools import islice, pairwise
 from msgspec import Struct
 
 from debrief.errors import InputError, shown
+from debrief.git.scratch import PLAIN, FileState
 from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.commands import command_problem, is_validation, rules_problems
 from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
 from debrief.recorder.encoding import PATCHED, AnsweredCall, calls_of, tools_for
 from debrief.recorder.patching import apply_operations
-from debrief.recorder.scratch import PLAIN, FileState, path_problem
+from debrief.recorder.paths import path_problem
 
 RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contracts.CreateFile: 2}
 """The order of operations, before that of paths."""

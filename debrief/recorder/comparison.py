@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -17,17 +16,19 @@ from pathspec import GitIgnoreSpec
 
 from debrief.errors import InputError, readable
 from debrief.git import find_commit
-from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.repository import QUIET, head_commit
-from debrief.recorder.scratch import (
+from debrief.git.scratch import (
+    LFS,
     LINK,
     SUBMODULE,
     Entry,
     FileState,
     Scratch,
-    path_problem,
+    lfs_digest,
     scratch_of,
 )
+from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.paths import path_problem
+from debrief.recorder.repository import head_commit
 
 GENERATED = (
     *(".agent-dataset/", ".debrief/", "node_modules/", ".pnpm-store/", ".next/", ".nuxt/"),
@@ -40,10 +41,6 @@ ignored by it."""
 
 _BACKEND: Literal["simple"] = "simple"
 """The engines for many paths take longer to start than matching a session's paths takes."""
-_POINTER = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n"
-)
-_LFS = "lfs"
 _MOST_PATHS = 20
 _ANOTHER = "a submodule, or a repository of its own"
 
@@ -152,7 +149,7 @@ def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
             ignored[match.decode("utf-8", "backslashreplace")] += 1
         else:
             differences.append(item)
-    filters = _filters(scratch, differences)
+    filters = scratch.filters_of([item.path for item in differences])
     entries = (entry for item in differences for entry in (item.before, item.after) if entry)
     ids = [entry.id for entry in entries if entry.mode != SUBMODULE]
     blobs = scratch.read_blobs(ids, MAX_STRING) if ids else {}
@@ -162,7 +159,7 @@ def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
         if isinstance(change, ChangedFile):
             files.append(change)
         elif change is not None:
-            is_unsure = driver not in ("", _LFS) and len(item.modes) == 2
+            is_unsure = driver not in ("", LFS) and len(item.modes) == 2
             skipped.append(SkippedChange(item.path, change, item.before is not None, is_unsure))
     skipped += _unreadable(scratch, rules)
     skipped += _moved_submodules(scratch, base, {each.path for each in skipped})
@@ -182,17 +179,6 @@ def _differences(scratch: Scratch, base: str) -> Iterator[_Difference]:
         yield _Difference(path, before, after)
 
 
-def _filters(scratch: Scratch, differences: Sequence[_Difference]) -> dict[bytes, str]:
-    """Return the filter of each path that has one which a program would have to run for."""
-    if not differences:
-        return {}
-    paths = b"\0".join(item.path for item in differences)
-    fields = scratch.git("check-attr", "-z", "--stdin", "filter", data=paths).split(b"\0")
-    names = [name.decode("utf-8", "replace") for name in fields[2::3]]
-    programs = scratch.repository.filters | {_LFS}
-    return {path: name for path, name in zip(fields[::3], names, strict=False) if name in programs}
-
-
 def _change(
     scratch: Scratch, item: _Difference, driver: str, blobs: Mapping[str, bytes | None]
 ) -> ChangedFile | str | None:
@@ -201,10 +187,9 @@ def _change(
         return _ANOTHER
     if problem := path_problem(item.path.decode("utf-8", "surrogateescape")):
         return problem
-    if driver == _LFS:
-        pointer = _POINTER.match(blobs[item.before.id] or b"") if item.before else None
-        is_same = item.stays and pointer and _working_digest(scratch, item) == pointer[1].decode()
-        return None if is_same else "kept in Git LFS"
+    if driver == LFS:
+        kept = lfs_digest(blobs[item.before.id] or b"") if item.before and item.stays else ""
+        return None if kept and scratch.digest_of(item.path) == kept else "kept in Git LFS"
     if driver:
         return f"its filter {driver!r} is not run"
     try:
@@ -213,7 +198,7 @@ def _change(
         return str(error)
     if item.stays and before and after:
         digest = hashlib.sha256(before.text.encode()).hexdigest()
-        if digest == _working_digest(scratch, item):
+        if digest == scratch.digest_of(item.path):
             after = FileState(after.mode, before.text, before.id)
     if before == after:
         return None
@@ -239,18 +224,6 @@ def _state(entry: Entry | None, blobs: Mapping[str, bytes | None]) -> FileState 
         raise ValueError("not UTF-8") from None
 
 
-def _working_digest(scratch: Scratch, item: _Difference) -> str:
-    """Return the SHA-256 of a file of the working tree; empty when it is no plain file by now."""
-    path = scratch.repository.top / os.fsdecode(item.path)
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(handle, "rb") as file:  # noqa: PTH123
-            is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-            return hashlib.file_digest(file, "sha256").hexdigest() if is_file else ""
-    except OSError:
-        return ""
-
-
 def _unreadable(scratch: Scratch, rules: IgnoreRules) -> Iterator[SkippedChange]:
     """Yield what git could not add, and so could not compare."""
     for name in scratch.unreadable:
@@ -265,8 +238,7 @@ def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Itera
     entries = scratch.entries(base) if submodules else {}
     for path in filter(scratch.is_repository, submodules):
         folder = scratch.repository.top / os.fsdecode(path)
-        environment = {**QUIET, "GIT_DIR": str(folder / ".git")}
-        head = find_commit(folder, "HEAD", environment)
+        head = find_commit(folder, "HEAD", {"GIT_DIR": str(folder / ".git")})
         if head and (path not in entries or entries[path].id != head):
             yield SkippedChange(path, _ANOTHER)
 

@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from debrief.errors import InputError, shown
+from debrief.git.scratch import LINK, PLAIN, FileState
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
-from debrief.recorder.scratch import LINK, PLAIN, FileState, path_problem
+from debrief.recorder.paths import path_problem
 
 NO_LINE_END = "\\ No newline at end of file"
 _HEAD = re.compile(

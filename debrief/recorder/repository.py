@@ -1,4 +1,4 @@
-"""A repository and its worktree: where they are, which commit HEAD is, what shapes their blobs.
+"""A worktree at the start of a session, and the commit that the session's changes start from.
 
 Nothing here runs a program that the repository names, fetches anything, or writes anywhere.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -19,45 +19,11 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.git import find_commit, git
+from debrief.git import Repository, find_commit, git, open_repository
 from debrief.recorder.contracts import OthersWork
 
-_SETTINGS = {
-    *("core.attributesfile", "core.autocrlf", "core.checkstat", "core.eol", "core.excludesfile"),
-    *("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.protecthfs"),
-    *("core.protectntfs", "core.sparsecheckout", "core.sparsecheckoutcone", "core.symlinks"),
-    "core.trustctime",
-}
-"""Settings that decide which files git sees and what their blobs are; none names a program."""
-_FILTER = re.compile(r"filter\.(.*)\.(clean|process)", re.DOTALL)
 _PUBLIC = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^/]|[^/@:\s]{2,}:(?!//)[^\s]")
 """Addresses that are not a path on this machine."""
-
-QUIET: Mapping[str, str] = {
-    "GIT_ALLOW_PROTOCOL": "",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-}
-"""Environment with which git fetches nothing, over whatever transport a repository names."""
-
-
-class Repository(Struct, frozen=True, kw_only=True):
-    """One worktree and its repository."""
-
-    top: Path
-    """Top folder of the working tree."""
-    git_dir: Path
-    """Holds this worktree's HEAD and index."""
-    common_dir: Path
-    """Holds the objects; another one than ``git_dir`` in a linked worktree."""
-    object_format: str
-    """``sha1`` or ``sha256``."""
-    settings: Mapping[str, str]
-    """Those settings of the repository, the person and the machine that shape blobs."""
-    filters: frozenset[str]
-    """Names of filters that would run a program on a file's way into the repository."""
-    remote: str | None
-    """Address of the remote ``origin``, as it is configured."""
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
@@ -73,40 +39,6 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """None where HEAD is detached."""
     base_ref: str
     """The commit that HEAD is at."""
-
-
-def open_repository(folder: Path) -> Repository:
-    """Describe the repository that ``folder`` lies in.
-
-    Raises:
-        InputError: it lies in none, in a bare one, or in one whose working tree is elsewhere.
-    """
-    options = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format")
-    ask = ("rev-parse", "--path-format=absolute")
-    top, git_dir, common_dir, object_format = (
-        os.fsdecode(_ask(folder, *ask, option)) for option in options
-    )
-    if not _belongs(Path(top), Path(git_dir)):
-        raise InputError(
-            top,
-            f"is configured as the working tree of {git_dir}, and does not point back to it",
-            "Unset core.worktree there, or name the folder that holds .git.",
-        )
-    config = [
-        os.fsdecode(item).partition("\n")
-        for item in _ask(Path(top), "config", "--list", "-z").split(b"\0")
-    ]
-    values = {key: value if separator else "true" for key, separator, value in config}
-    filters = [(_FILTER.fullmatch(key), value) for key, _, value in config]
-    return Repository(
-        top=Path(top),
-        git_dir=Path(git_dir),
-        common_dir=Path(common_dir),
-        object_format=object_format,
-        settings={key: value for key, value in values.items() if key in _SETTINGS},
-        filters=frozenset(match[1] for match, value in filters if match and value),
-        remote=values.get("remote.origin.url"),
-    )
 
 
 def worktree_of(folder: Path) -> Path:
@@ -150,7 +82,7 @@ def head_commit(folder: Path) -> str:
     Raises:
         InputError: there is no commit yet.
     """
-    head = find_commit(folder, "HEAD", QUIET)
+    head = find_commit(folder, "HEAD")
     if head is None:
         error = InputError(str(folder), "has no commit yet", "Commit something first.")
         raise error.known_as("no-commit")
@@ -203,23 +135,11 @@ def _open_worktree(folder: Path) -> Repository:
 
 
 def _ask(folder: Path, *arguments: str) -> bytes:
-    return git(folder, *arguments, environment=QUIET).removesuffix(b"\n")
+    return git(folder, *arguments).removesuffix(b"\n")
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
-
-
-def _belongs(top: Path, git_dir: Path) -> bool:
-    """Return whether the working tree's own ``.git`` is, or names, the git folder."""
-    marker = top / ".git"
-    try:
-        if marker.is_dir():
-            return marker.samefile(git_dir)
-        named = marker.read_bytes().removeprefix(b"gitdir:").strip()
-        return (top / os.fsdecode(named)).samefile(git_dir)
-    except (OSError, ValueError):
-        return False
 
 
 _FORMAT = "%x09%H%x00%P%x00%an%x01%ae%x01%at%x01%s%x00%cn%x01%ce%x01%ct%x00%gn%x01%ge%x01%gd%x00%gs"
@@ -390,4 +310,4 @@ def _others(worktree: Path, first: str, commit: str, mixed: str = "") -> OthersW
 
 
 def _git(worktree: Path, *arguments: str) -> str:
-    return os.fsdecode(git(worktree, *arguments, environment=QUIET))
+    return os.fsdecode(git(worktree, *arguments))

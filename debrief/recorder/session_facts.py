@@ -6,8 +6,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from debrief.git.scratch import Entry
 from debrief.recorder.contracts import CommandRules, Contents, Meta, OthersWork
-from debrief.recorder.scratch import Entry
 
 STATE_VERSION = 1
 

@@ -29,7 +29,7 @@ from debrief.recorder.client import (
 )
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.repository import QUIET, base_of
+from debrief.recorder.repository import base_of
 from debrief.recorder.session import OpenSession, check_text, opened, utc_now
 from debrief.recorder.session_facts import SentRecord, SessionFacts, StopOptions
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFolder
@@ -144,7 +144,7 @@ def record_so_far(
             "accept_skipped": options.accept_skipped,
         }
     )
-    if find_commit(session.worktree, facts.base_ref, QUIET) is None:
+    if find_commit(session.worktree, facts.base_ref) is None:
         raise InputError(
             str(session.worktree),
             f"no longer has the commit that the session began at, {facts.base_ref}",

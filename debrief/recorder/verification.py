@@ -13,13 +13,13 @@ from pathlib import Path
 
 from debrief.errors import InputError, shown
 from debrief.git import find_commit
+from debrief.git.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
 from debrief.recorder.patching import apply_operations, check_folders
-from debrief.recorder.repository import QUIET, head_commit, worktree_of
-from debrief.recorder.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
+from debrief.recorder.repository import head_commit, worktree_of
 from debrief.redaction import Redactor
 
 
@@ -42,7 +42,7 @@ def verify(folder: Path, record: Record, redactor: Redactor | None = None) -> li
         top = worktree_of(folder)
     except InputError:
         return None
-    if find_commit(top, record.meta.base_ref, QUIET) is None:
+    if find_commit(top, record.meta.base_ref) is None:
         return None
     try:
         with scratch_of(top) as opened:

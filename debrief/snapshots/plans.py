@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
@@ -21,7 +22,8 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.files import locked
-from debrief.git import find_commit, git
+from debrief.git import find_commit, git, scratch_of
+from debrief.git.repository import without_hooks
 from debrief.keys import slugify
 from debrief.markdown import front_matter
 from debrief.snapshots.capture import (
@@ -48,7 +50,6 @@ from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 PLAN = "plan.md"
 OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
 _PLAN_ID = re.compile(r"^plan_id:[ \t]*[\"']?([^\"'\r\n]*?)[\"']?[ \t]*\r?$", re.MULTILINE)
-_CHECKOUT_TIMEOUT = 600.0
 
 
 class PlannedRun(Struct, frozen=True, kw_only=True):
@@ -59,6 +60,8 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
     worktree: Path
     is_new: bool
     """The worktree was made for this run."""
+    with_filters: Mapping[str, int] = {}
+    """How many files of a new worktree have each filter: they are as the repository stores them."""
     fingerprint: str
     subagents: int
     arguments: tuple[str, ...]
@@ -135,7 +138,7 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
     """Make a plan's worktree on a branch named as the plan; True when it did not exist.
 
     An existing worktree is used as it is; an existing branch is checked out, otherwise it starts
-    at the repository's HEAD.
+    at the repository's HEAD. No hook and no filter is run: files of Git LFS are pointers.
 
     Raises:
         InputError: the folder is something else, the repository has no commit yet, or git
@@ -147,19 +150,38 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
     listing = git(root, "worktree", "list", "--porcelain").decode("utf-8", "surrogateescape")
     lines = [line for line in listing.splitlines() if line.startswith("worktree ")]
     is_worktree = folder.resolve() in {Path(line[len("worktree ") :]).resolve() for line in lines}
-    if folder.exists():
-        if not is_worktree:
-            raise InputError(str(folder), "is there, and no worktree", "Move it away.")
-        return False
+    if folder.exists() and not is_worktree:
+        raise InputError(str(folder), "is there, and no worktree", "Move it away.")
+    if not folder.exists():
+        _add_worktree(root, folder, plan_id, is_worktree)
+    with scratch_of(folder) as scratch:
+        index = scratch.repository.git_dir / "index"
+        is_new = not index.is_file()
+        if is_new:
+            commit = git(folder, "rev-parse", "HEAD").decode().strip()
+            scratch.read_tree(commit, index, folder)
+    return is_new
+
+
+def _add_worktree(root: Path, folder: Path, plan_id: str, is_known: bool) -> None:
+    """Have git know a worktree, which has no file yet."""
     if find_commit(root, "HEAD") is None:
         raise InputError(str(root), "has no commit yet", "Commit something first.")
-    if is_worktree:
+    if is_known:
         git(root, "worktree", "prune")
     folder.parent.mkdir(parents=True, exist_ok=True)
     is_branch = find_commit(root, f"refs/heads/{plan_id}") is not None
     what = [str(folder), plan_id] if is_branch else ["-b", plan_id, str(folder), "HEAD"]
-    git(root, "worktree", "add", "--quiet", *what, timeout=_CHECKOUT_TIMEOUT)
-    return True
+    options = ("--quiet", "--no-checkout")
+    git(root, "worktree", "add", *options, *what, environment=without_hooks(root))
+
+
+def _with_filters(worktree: Path) -> dict[str, int]:
+    """Return how many files of a worktree have each filter that was not run for them."""
+    with scratch_of(worktree) as scratch:
+        scratch.take_index()
+        paths = scratch.git("ls-files", "-z").split(b"\0")[:-1]
+        return dict(sorted(Counter(scratch.filters_of(paths).values()).items()))
 
 
 def prepare(
@@ -203,6 +225,7 @@ def prepare(
         capture=capture,
         worktree=worktree,
         is_new=is_new,
+        with_filters=_with_filters(worktree) if is_new else {},
         fingerprint=compute_prompt_fingerprint(prompts),
         subagents=len(prompts.subagents),
         arguments=_arguments(tool, model, chosen, given),
@@ -266,13 +289,13 @@ def _arguments(
 
 def _agent(name: str, text: str) -> dict[str, Any]:
     """Return a subagent as Claude Code's ``--agents`` takes it, front matter read if it has any."""
-    import yaml
+    from debrief.fields import FieldsError, fields_of
 
     front, body = front_matter(text)
-    head = None
-    with contextlib.suppress(yaml.YAMLError):
-        head = yaml.safe_load(front)
-    if not isinstance(head, dict):
+    head: Mapping[str, Any]
+    try:
+        head = fields_of(front)
+    except FieldsError:
         head, body = {}, text
     agent: dict[str, Any] = {
         "description": str(head.get("description") or name.replace("-", " ")),

@@ -25,6 +25,7 @@ from debrief.judging.suites import SuiteRun
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import shorten
+from debrief.models.fencing import LOOK_FIRST
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Problem, Session
@@ -306,7 +307,9 @@ def _trace(folder: Path, redactor: Redactor, warnings: list[str]) -> str:
     return "".join(f"{render_session(session)}\n" for session in sessions)
 
 
-_OF_A_JUDGEMENT = ("eval_fingerprint", "input_tokens", "output_tokens", "cost_usd")
+_OF_A_JUDGEMENT = (
+    *("eval_fingerprint", "injection_suspected", "input_tokens", "output_tokens", "cost_usd"),
+)
 
 
 def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any]:
@@ -321,10 +324,10 @@ def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any
 
 
 def _page(row: JudgeEvaluation, redact: Callable[[str], str]) -> str:
-    return (
-        f"# {row.judge}\n\nScore: {row.score:.2f} (weight {row.weight:g}, "
-        f"{row.answered_by or row.model})\n\n{redact(row.feedback).strip()}\n"
-    )
+    by = f"weight {row.weight:g}, {row.answered_by or row.model}"
+    warning = f"{LOOK_FIRST}\n\n" if row.injection_suspected else ""
+    words = redact(row.feedback).strip()
+    return f"# {row.judge}\n\nScore: {row.score:.2f} ({by})\n\n{warning}{words}\n"
 
 
 def _json(value: Mapping[str, Any]) -> str:

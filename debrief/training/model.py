@@ -172,6 +172,8 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     """Messages or results that the transcript lacks and a fixed text in round brackets stands
     for."""
     redactions: int
+    injection_suspected: bool = False
+    """The session, or what was shown of it, holds words that look made for a judge."""
 
 
 class SampleLine(Struct, frozen=True, kw_only=True):

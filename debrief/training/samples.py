@@ -100,6 +100,12 @@ def sample_of(
     subagents = sorted(snapshot.subagents if snapshot else (), key=lambda prompt: prompt.name)
     fingerprint = eval_fingerprint or metadata.eval_fingerprint
     digest = eval_digest or metadata.eval_digest
+    judgements, on_rubrics = list(judgements), list(rubric_evaluations)
+    is_suspected = (
+        scores.injection_suspected
+        or any(row.injection_suspected for row in judgements)
+        or any(row.injection_suspected for row in on_rubrics)
+    )
     return SampleLine(
         messages=messages,
         tools=tools,
@@ -134,7 +140,7 @@ def sample_of(
             scoring_model=label(scores.model),
             overall_quality=float(scores.overall_quality),
             sample_weight=sample_weight,
-            scores=tuple(score_entries(scores, judgements, rubric_evaluations, outcome)),
+            scores=tuple(score_entries(scores, judgements, on_rubrics, outcome)),
             status=status,
             split=split,
             window=1,
@@ -149,6 +155,7 @@ def sample_of(
             ),
             stand_ins=conversation.stand_ins,
             redactions=session.redactions,
+            injection_suspected=is_suspected,
         ),
     )
 

@@ -137,7 +137,7 @@ def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success |
     )
 
 
-LINE_FORMAT = "13"
+LINE_FORMAT = "14"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 

@@ -84,6 +84,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     reason_turn: int | None = None
     """The first turn that shows it."""
     uncertain: bool = False
+    suspected: bool = False
+    """It holds words that look made for a judge."""
     failed: str = ""
     """Why it could not be scored or judged; empty when it could."""
     cost_usd: float | None = None
@@ -101,7 +103,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 MADE_LATER: dict[str, str] = {
     **dict.fromkeys((*BY_NAME, "quality", "judges", "success_rank", "reason_turn"), "NULL"),
     **dict.fromkeys(("success", "reason", "failed", "worth_why"), "''"),
-    **{"cost_usd": "NULL", "uncertain": "0", "worth": "0", "fingerprint": f"'{UNKNOWN}'"},
+    **dict.fromkeys(("uncertain", "suspected", "worth"), "0"),
+    **{"cost_usd": "NULL", "fingerprint": f"'{UNKNOWN}'"},
 }
 """The columns that other tables give, with what SQL sets them to where these have no row."""
 
@@ -190,6 +193,8 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
         columns = found[session_id]
         columns["judges"] = weighted_average(judgements)
         failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
+        said = any(each.injection_suspected for each in judgements)
+        columns["suspected"] = said or columns.get("suspected", False)
         columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
         costs = (columns.get("cost_usd"), *(each.cost_usd for each in judgements))
         columns["cost_usd"] = total_cost(costs)
@@ -212,6 +217,7 @@ def _of_scores(row: SessionScores) -> dict[str, Any]:
         "reason": shorten(text, _REASON),
         "reason_turn": turn,
         "uncertain": row.uncertain,
+        "suspected": row.injection_suspected,
         "failed": row.failure if row.status == "failed" else "",
         "cost_usd": row.cost_usd,
     }

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from debrief.errors import without_controls
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.models.fencing import LOOK_FIRST
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
@@ -76,6 +77,16 @@ class Assessment(Struct, frozen=True, kw_only=True):
     def main(self) -> SessionScores | None:
         """Return the scores that are shown first; None for a session that nobody scored."""
         return next(iter(self.scores), None)
+
+    @property
+    def warning(self) -> str:
+        """Return what to know of every score; empty as a rule."""
+        flags = (
+            *(row.injection_suspected for row in self.scores),
+            *(row.injection_suspected for row in self.judgements),
+            *(row.injection_suspected for row, _ in self.rubrics),
+        )
+        return LOOK_FIRST if any(flags) else ""
 
 
 def read_assessment(

@@ -34,6 +34,7 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     show("every-k")
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
+        "The session holds words that look made for a judge",
         "overall quality 0.30  by offline",
         "task completion  partial 0.33 ± 0.10\n    The last check failed.\n    seen in turn 1",
         "Turn 1  09:00  1 image ──",

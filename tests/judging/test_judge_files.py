@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from debrief.cli.app import app
 from debrief.errors import ConfigurationError
+from debrief.fields import FieldsError, fields_of
 from debrief.judging.model import litellm_name, load_judges
 
 GOOD = "---\nweight: 0.5\nmodel: openai/gpt-5-mini\n---\n\nLook for care.\n"
@@ -93,9 +97,28 @@ MISTAKES = {
     "model is a number": ("weight: 1\nmodel: 4", 3, "model: "),
     "model is empty": ("weight: 1\nmodel: ''", 3, "model: "),
     "spaces": ("weight: 1\nmodel: a b", 3, "model: String should match pattern"),
-    "broken YAML": ("weight: [1\nmodel: m", 3, "not YAML"),
+    "broken YAML": ("weight: [1\nmodel: m", 3, "cannot be read"),
     "a list": ("- weight", 2, "holds no fields"),
     "twice": ("weight: 1\nmodel: m\nweight: 2", 4, "given twice"),
+    "twice within": (
+        *("weight: 1\nmodel: m\ncriteria:\n- {question: a, question: b}", 5),
+        "given twice",
+    ),
+    "deep": (f"weight: 1\nmodel: {'[' * 5_000}", 3, "levels deep"),
+    "deep names": (f"weight: 1\n{'? ' * 5_000}a", 3, "levels deep"),
+    "200,000 digits": (f"model: m\nweight: {'9' * 200_000}", 2, "over 65,536 characters"),
+    "5,000 digits": (f"model: m\nweight: {'9' * 5_000}", 3, "a number too long"),
+    "50,000 digits": (f"model: m\nweight: 0x{'f' * 50_000}", 3, "a number too long"),
+    "a date that there is not": ("weight: 1\nmodel: 2026-02-30", 3, "there is no such date"),
+    "an alias": ("weight: &a 1\nmodel: *a", 3, "an alias"),
+    "an alias of itself": ("weight: 1\nmodel: &a [*a]", 3, "an alias"),
+    "merged": ("weight: 1\nmodel: m\n<<: {weight: 2}", 4, "<<: Extra inputs"),
+    "a program": ("weight: 1\nmodel: !!python/object/apply:os.system ['true']", 3, "a tag"),
+    "a tag": ("weight: 1\nmodel: !!timestamp x", 3, "a tag"),
+    "a list for a name": ("weight: 1\nmodel: m\n? [a]\n: b", 4, "a name is no text"),
+    "a control character": ("weight: 1\nmodel: \x07", 2, "cannot be read"),
+    "a line in a name": ('weight: 1\nmodel: m\n"a\\nb\\e[2J": 1', 4, "a b\ufffd[2J: Extra inputs"),
+    "a long name": (f"weight: 1\nmodel: m\n? {'a' * 5_000}\n: 1", 4, "…: Extra inputs"),
     "criteria are a word": ("weight: 1\nmodel: m\ncriteria: yes", 4, "criteria: "),
     "no text": ("weight: 1\nmodel: m\ncriteria: [4]", 4, "criteria: "),
 }
@@ -145,3 +168,34 @@ def test_two_judges_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_folder_without_judges_is_refused(tmp_path: Path, folder: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         load_judges(tmp_path / folder)
+
+
+@pytest.mark.parametrize("front", [front for front, *_ in MISTAKES.values()], ids=MISTAKES)
+def test_a_mistake_is_one_line_of_the_command_with_the_next_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, front: str
+) -> None:
+    path = tmp_path / "care.md"
+    path.write_text(f"---\n{front}\n---\nx\n")
+    monkeypatch.setenv("DEBRIEF_JUDGES", str(tmp_path))
+    for command in ("check", "list"):
+        done = CliRunner().invoke(app, ["judges", command])
+        (line,) = done.output.splitlines()
+        assert done.exit_code == 1
+        assert re.match(rf"(debrief: )?{re.escape(str(path))}:\d+: \S.*\. \S.*\.\Z", line), line
+        assert len(line) < 1_000
+
+
+@given(
+    st.text("abc:-[]{}&*!?|>'\"#%@`,.\n\t 019x<=~\\", max_size=60)
+    | st.text(max_size=60).filter(lambda text: "\r" not in text)
+)
+def test_fields_are_read_or_refused_whatever_is_written(text: str) -> None:
+    try:
+        fields = fields_of(text)
+    except FieldsError as error:
+        line, reason = error.line, error.reason
+    else:
+        line, reason = 1, ""
+        assert list(fields) == list(fields.lines)
+    assert 1 <= line <= text.count("\n") + 2
+    assert "\n" not in reason

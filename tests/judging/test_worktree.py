@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,6 +130,27 @@ def test_a_tracked_file_that_became_binary_a_link_or_a_program_is_no_obstacle(
     assert "é ü.txt" in paths
     assert "b.txt" in paths
     assert "c.sh" not in paths
+
+
+def test_a_file_of_git_lfs_is_changed_when_its_contents_are_and_other_filters_are_not_run(
+    worktree: Path,
+) -> None:
+    weights = b"\0" * 1000
+    digest = hashlib.sha256(weights).hexdigest()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize 1000\n"
+    attributes = "*.bin filter=lfs\n*.enc filter=crypt\n"
+    write(worktree, {".gitattributes": attributes, "a.bin": pointer, "b.enc": "1\n"})
+    git(worktree, "add", ".")
+    git(worktree, "commit", "--quiet", "-m", "Add weights")
+    git(worktree, "config", "filter.crypt.clean", "false")
+    write(worktree, {"a.bin": weights, "b.enc": "2\n"})
+    changes = read_worktree(worktree, plan_text())
+    assert changes.named == ("b.enc: its filter 'crypt' is not run",)
+    assert "a.bin" not in changes.status
+    write(worktree, {"a.bin": weights + b"1"})
+    changes = read_worktree(worktree, plan_text())
+    assert changes.named[0] == "a.bin: kept in Git LFS"
+    assert changes.files == ()
 
 
 def test_a_diff_of_30_mb_is_bounded_and_soon_read(worktree: Path) -> None:

@@ -105,9 +105,12 @@ def test_feedback_may_name_the_session_it_is_on() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("---\na: [1\n---\n", "no YAML"),
-        (f"---\na: {'[' * 5_000}\n---\n", "no YAML"),
-        ("---\n- 1\n---\n", "no list of names and values"),
+        ("---\na: [1\n---\n", "cannot be read"),
+        (
+            f"---\na: {'[' * 5_000}\n---\n",
+            "f:2: its front matter cannot be read: it is over 10 levels",
+        ),
+        ("---\n- 1\n---\n", "holds no fields"),
         ("---\nscore: [1, 2]\n---\n", "score has no single value"),
     ],
 )

@@ -15,8 +15,8 @@ from debrief.lake import Lake
 from debrief.outcomes.gathering import outcomes_beside, outcomes_of
 from debrief.outcomes.store import put_labels, success_labels
 from debrief.sessions.model import Session, ToolCall, TranscriptRef
-from tests.recorder.test_hostile_repositories import Trap
 from tests.training.scenario import call, says, session, turn
+from tests.trap import Trap
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 LATER = START + timedelta(days=90)

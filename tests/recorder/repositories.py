@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from debrief.git.scratch import FileState, scratch_of
 from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes, keep_state
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record, operations_of
 from debrief.recorder.patching import apply_operations
-from debrief.recorder.scratch import FileState, scratch_of
 from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
 from debrief.redaction import Redactor
 

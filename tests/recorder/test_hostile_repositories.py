@@ -1,7 +1,6 @@
 """Configuration that would run a program: looking at its repository never does."""
 
 import os
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.git import find_commit
+from debrief.git import find_commit, open_repository
 from debrief.recorder.assembly import build_record
 from debrief.recorder.comparison import snapshot_tree, uncommitted_paths
-from debrief.recorder.repository import QUIET, baseline_of, head_commit, open_repository
+from debrief.recorder.repository import baseline_of, head_commit
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
@@ -28,21 +27,7 @@ from tests.recorder.repositories import (
     untouched,
     write,
 )
-
-
-class Trap:
-    """A program that leaves a file when it is run."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._sprung = folder / "sprung"
-        self.program = folder / "trap"
-        self.program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(self._sprung))}\n")
-        self.program.chmod(0o755)
-
-    @property
-    def sprung(self) -> bool:
-        return self._sprung.exists()
+from tests.trap import Trap
 
 
 @pytest.fixture
@@ -60,7 +45,7 @@ def look_at_everything(work: Path, base: str) -> None:
         lambda: open_repository(work),
         lambda: head_commit(work),
         lambda: baseline_of(work),
-        lambda: find_commit(work, base, QUIET),
+        lambda: find_commit(work, base),
     ]
     for look in looks:
         try:
@@ -125,10 +110,10 @@ def test_no_program_of_the_configuration_is_run(
         file = work / ".git/config.worktree"
     for setting in settings:
         key, _, value = setting.partition("=")
-        told = value.format(trap=trap.program, folder=trap.program.parent)
+        told = value.format(trap=trap.program, folder=trap.folder)
         run(work, "config", "--file", str(file), key, told)
     for name in ("post-index-change", "reference-transaction", "post-checkout", "fsmonitor"):
-        (trap.program.parent / name).symlink_to(trap.program)
+        trap.named(name)
     write(work, {"a.txt": "2\n", "new.txt": "1\n", "b.psd": "2\n", "plain": "1\n"})
     (work / "gone").unlink()
     with untouched(work):
@@ -206,7 +191,7 @@ def test_missing_objects_are_not_fetched(tmp_path: Path, trap: Trap) -> None:
     with pytest.raises(InputError, match="is not in the repository"):
         changes_between(work, base)
     look_at_everything(work, base)
-    assert not find_commit(work, "1" * 40, QUIET)
+    assert not find_commit(work, "1" * 40)
     assert not trap.sprung
     subprocess.run(["git", "cat-file", "-p", lost], cwd=work, capture_output=True, check=False)
     assert trap.sprung

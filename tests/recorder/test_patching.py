@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
+from debrief.git.scratch import FileState
 from debrief.recorder.checks import line_count
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
 from debrief.recorder.patching import HunkError, apply_hunks, apply_operations
-from debrief.recorder.scratch import FileState
 from tests.recorder.records import operations
 
 LINES = [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from debrief.errors import InputError
+from debrief.git.scratch import FileState
 from debrief.recorder.assembly import assemble, build_record, shown_output
 from debrief.recorder.changes import StepChanges, WorktreeChanges
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
@@ -26,7 +27,6 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
-from debrief.recorder.scratch import FileState
 from debrief.recorder.scrubbing import SecretLog, scrubbed
 from debrief.recorder.verification import verify
 from tests.recorder.records import BEFORE, build

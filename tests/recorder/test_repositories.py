@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
+from debrief.git.scratch import scratch_of
 from debrief.recorder.assembly import build_record
 from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.encoding import files_of
 from debrief.recorder.repository import baseline_of, without_credentials
-from debrief.recorder.scratch import scratch_of
 from tests.recorder.repositories import (
     REDACTOR,
     changes_between,

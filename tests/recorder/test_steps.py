@@ -10,11 +10,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debrief.git.scratch import FileState
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.contracts import AssistantMessage, Record
 from debrief.recorder.encoding import decode_record, encode_record, files_of, patches_of
 from debrief.recorder.patching import apply_operations
-from debrief.recorder.scratch import FileState
 from debrief.recorder.session import session_of
 from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.verification import replay, verify

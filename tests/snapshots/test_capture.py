@@ -230,6 +230,14 @@ def test_a_worktree_and_a_branch_are_used_again_and_made_again_where_deleted(
     assert ensure_worktree(shop, "retries")
 
 
+def test_a_worktree_whose_files_were_not_written_yet_is_finished(shop: RepositoryPaths) -> None:
+    worktree = shop.root / ".debrief/worktrees/retries"
+    git(shop.root, "worktree", "add", "-q", "--no-checkout", "-b", "retries", str(worktree))
+    assert ensure_worktree(shop, "retries")
+    assert git(worktree, "status", "--short") == ""
+    assert git(worktree, "ls-files")
+
+
 REFUSED: dict[str, tuple[str, str | bytes, str, str]] = {
     "a folder in the worktree's place": (
         *(".debrief/worktrees/retries/mine.txt", "", "retries"),

@@ -145,6 +145,8 @@ def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path:
     row = replace(judgement(work("s1")), injection_suspected=True)
     lake.write("judge_evaluations", week_of(row.started), [row], JudgeEvaluation)
     assert reasons(stored(lake)) == {SUSPECTED: ("s1",)}
+    assert reasons(stored(lake, allow_suspected_injections=True)) == {}
+    assert lines(lake)[0]["metadata"]["injection_suspected"] is True
 
 
 def test_lines_are_weighted_by_success_when_asked_for(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from debrief.lake import Lake
 from debrief.outcomes.store import LABELS, Label
 from debrief.sessions.model import Message, Turn
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
+from tests.view.every_kind import fill_every_kind
 from tests.view.shown import MONDAY, fill, served, session_of, settings_of
 
 LAST_WEEK = MONDAY - timedelta(weeks=1)
@@ -154,3 +155,10 @@ def _later(client: httpx.Client, first: str) -> list[str]:
     while (found := listed(client, ""))[:1] != [first] or len(found) != 1 + (first == "two"):
         assert datetime.now(UTC) < limit
     return found
+
+
+def test_a_row_says_that_its_session_holds_words_for_a_judge(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill_every_kind(Lake(settings.lake))
+    with served(settings) as client:
+        assert "it holds words that look made for a judge" in client.get("/sessions").text

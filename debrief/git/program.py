@@ -1,4 +1,13 @@
-"""The git program, asked without touching a repository and without trusting its configuration."""
+"""The git program, for commands that read the names and the history of a repository.
+
+The repository's configuration is in force here. What it names for hooks, monitors, transport and
+signatures is switched off, and pagers, editors and askers have no terminal. That is all that a
+command can run which neither looks at a working tree nor shows a change: ``cat-file``, ``config``,
+``for-each-ref``, ``ls-tree``, ``merge-base``, ``rev-list``, ``rev-parse``, ``symbolic-ref``, and
+``diff-tree`` and ``log`` as long as they print no patch. The others (``status``, ``diff``,
+``blame``, ``log -p``, ``add``, ``checkout``) run filters, drivers and the programs of submodules,
+one by one hard to name; ``debrief.git.scratch`` is for them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +29,7 @@ _VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",  # older git does not know the one above
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
 
@@ -33,10 +43,10 @@ def git(
 ) -> bytes:
     """Run git in ``folder`` and return its standard output.
 
-    Optional locks are off, so that not even the index is refreshed, and nothing is fetched, not
-    even what a partial clone lacks. Inherited ``GIT_*`` variables are dropped, so that the folder
-    alone decides which repository is meant; unless ``environment``, which is added to the rest,
-    says more.
+    Optional locks are off, so that not even the index is refreshed; nothing is fetched, not even
+    what a partial clone lacks; and no object is taken for another one. Inherited ``GIT_*``
+    variables are dropped, so that the folder alone decides which repository is meant; unless
+    ``environment``, which is added to the rest, says more.
 
     Raises:
         InputError: git is not installed, failed, or took longer than ``timeout`` seconds.
@@ -62,6 +72,14 @@ def git(
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise InputError(str(folder), f"git {arguments[0]} failed: {reason[-1]}")
     return done.stdout
+
+
+def settings_in(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which git takes settings, whatever its files say of them."""
+    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        pairs |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return pairs
 
 
 def find_commit(

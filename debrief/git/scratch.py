@@ -1,13 +1,14 @@
 """A git folder of our own, over somebody's working tree and objects.
 
-Commands that read a working tree into a tree object write to an index and an object store. Both
-are copies here, in a temporary folder, together with the few settings that shape blobs. The
-repository's own configuration is not in force, so that neither its hooks, filters, monitors and
-drivers, nor any key that a later git may take a program from, can run.
+Commands that look at a working tree write to an index and an object store. Both are copies here,
+in a temporary folder, together with the few settings that shape blobs. The repository's own
+configuration is not in force, so that neither its hooks, filters, monitors and drivers, nor those
+of a submodule, nor any key that a later git may take a program from, can run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -21,8 +22,8 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.files import make_folder
-from debrief.git import git
-from debrief.recorder.repository import QUIET, Repository, open_repository
+from debrief.git.program import git, settings_in
+from debrief.git.repository import Repository, open_repository
 
 PLAIN, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 _ATTEMPTS = 4
@@ -39,6 +40,11 @@ _OURS = {
     "maintenance.auto": "false",
 }
 _TIMEOUT = 300.0
+LFS = "lfs"
+"""The filter of files whose contents are kept apart, whether it is installed or not."""
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n"
+)
 
 
 class Entry(NamedTuple):
@@ -70,13 +76,19 @@ def entry_of(state: FileState | None) -> Entry | None:
     return Entry(state.mode, state.id) if state else None
 
 
+def lfs_digest(blob: bytes) -> str:
+    """Return the SHA-256 of the file that a blob of Git LFS points to; empty for any other."""
+    pointer = _POINTER.match(blob)
+    return pointer[1].decode() if pointer else ""
+
+
 class Scratch:
     """Git, run over a repository without touching it. Made by ``scratch_of``."""
 
     def __init__(self, repository: Repository, folder: Path, kept: Path | None = None) -> None:
         self.repository = repository
         self.git_dir = folder / "git"
-        self.environment = _environment(repository, self.git_dir, kept)
+        self.environment = _environment(repository, self.git_dir)
         self.unreadable: list[bytes] = []
         """What ``add_all`` had to leave out; other repositories end in a slash."""
         for name in ("refs", "info", "objects/info", "objects/pack"):
@@ -88,12 +100,16 @@ class Scratch:
         (self.git_dir / "config").write_text(
             f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{extension}"
         )
+        stores = [repository.common_dir / "objects", *([kept] if kept else [])]
+        alternates = "".join(f"{_quoted(store)}\n" for store in stores)
+        (self.git_dir / "objects/info/alternates").write_bytes(os.fsencode(alternates))
         for home, name in (
-            (repository.common_dir, "exclude"),
-            (repository.common_dir, "attributes"),
-            (repository.git_dir, "sparse-checkout"),
+            (repository.common_dir, "info/exclude"),
+            (repository.common_dir, "info/attributes"),
+            (repository.git_dir, "info/sparse-checkout"),
+            (repository.common_dir, "shallow"),
         ):
-            _copy(home / "info" / name, self.git_dir / "info" / name)
+            _copy(home / name, self.git_dir / name)
 
     def git(self, *arguments: str, data: bytes = b"", index: str = "index") -> bytes:
         """Run git over the working tree, in our own git folder; return its output."""
@@ -115,7 +131,7 @@ class Scratch:
             InputError: git cannot read the working tree.
         """
         for attempt in range(_ATTEMPTS):
-            self._copy_index()
+            self.take_index()
             try:
                 self.unreadable = self._find_unreadable() if attempt else []
                 leave_out = [*filter(self.is_repository, self.submodules()), *self.unreadable]
@@ -124,6 +140,45 @@ class Scratch:
             except InputError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+
+    def take_names(self) -> None:
+        """Give our git folder HEAD, branches, tags and notes as they are now.
+
+        Without them a command can name commits by their ids alone.
+        """
+        top = self.repository.top
+        refs = git(top, "for-each-ref", "--format=%(objectname) %(refname)")
+        lines = git(top, "worktree", "list", "--porcelain").split(b"\n")
+        heads = {line[5:] for line in lines if line.startswith(b"HEAD ") and line.strip(b"HEAD 0")}
+        others = b"".join(b"%s refs/checked-out/%s\n" % (head, head) for head in sorted(heads))
+        (self.git_dir / "packed-refs").write_bytes(refs + others)
+        try:
+            head = b"ref: " + git(top, "symbolic-ref", "--quiet", "HEAD")
+        except InputError:  # no branch
+            head = git(top, "rev-parse", "HEAD")
+        (self.git_dir / "HEAD").write_bytes(head)
+
+    def check_out(self, commit: str, folder: Path) -> None:
+        """Write the files of a commit to an empty folder, which becomes a worktree of ours.
+
+        As long as this object lasts, git in that folder knows the commit and those before it, and
+        nothing of the repository's configuration. Files that a filter would make are as they are
+        stored.
+
+        Raises:
+            InputError: the commit is not known, or a file cannot be written.
+        """
+        (self.git_dir / "HEAD").write_text(f"{commit}\n")
+        (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(self.git_dir) + b"\n")
+        self.read_tree(commit, self.git_dir / "index", folder)
+
+    def read_tree(self, commit: str, index: Path, folder: Path) -> None:
+        """Write the files of a commit to a folder, and what they are to an index of it."""
+        places = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
+        git(
+            folder, "read-tree", "--reset", "-u", commit,
+            timeout=_TIMEOUT, environment={**self.environment, **places},
+        )  # fmt: skip
 
     def write_tree(self) -> str:
         """Return the id of our index's tree."""
@@ -189,8 +244,7 @@ class Scratch:
         if store is not None:
             make_folder(store)
             arguments += ["-c", "core.fsync=loose-object", "-c", "core.sharedRepository=0600"]
-            stores = {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""}
-            environment = {**environment, **stores}
+            environment = {**environment, "GIT_OBJECT_DIRECTORY": str(store)}
         arguments += ["hash-object", "-w", "--no-filters", "--stdin-paths"]
         paths = b""
         for number, text in enumerate(texts):
@@ -201,6 +255,29 @@ class Scratch:
             self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=environment
         )
         return output.decode().split()
+
+    def filters_of(self, paths: Sequence[bytes]) -> dict[bytes, str]:
+        """Return the filter of each path that has one which a program would have to run for."""
+        if not paths:
+            return {}
+        given = b"\0".join(paths)
+        fields = self.git("check-attr", "-z", "--stdin", "filter", data=given).split(b"\0")
+        names = [name.decode("utf-8", "replace") for name in fields[2::3]]
+        programs = self.repository.filters | {LFS}
+        return {
+            path: name for path, name in zip(fields[::3], names, strict=False) if name in programs
+        }
+
+    def digest_of(self, path: bytes) -> str:
+        """Return the SHA-256 of a file of the working tree; empty when it is no plain file."""
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(self.repository.top / os.fsdecode(path), flags)
+            with open(handle, "rb") as file:  # noqa: PTH123
+                is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+                return hashlib.file_digest(file, "sha256").hexdigest() if is_file else ""
+        except OSError:
+            return ""
 
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
@@ -216,7 +293,8 @@ class Scratch:
         options = ("--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
         self.git("add", *options, data=b"\0".join(specs))
 
-    def _copy_index(self) -> None:
+    def take_index(self) -> None:
+        """Make our index a copy of the worktree's."""
         for old in (self.git_dir / "index.lock", *self.git_dir.glob("sharedindex.*")):
             old.unlink(missing_ok=True)
         _copy(self.repository.git_dir / "index", self.git_dir / "index")
@@ -272,26 +350,19 @@ def scratch_of(
         yield Scratch(repository, temporary, kept)
 
 
-def _environment(repository: Repository, git_dir: Path, kept: Path | None) -> dict[str, str]:
-    stores = [repository.common_dir / "objects", *([kept] if kept else [])]
-    settings = {**repository.settings, **_OURS}
-    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (key, value) in enumerate(settings.items()):
-        pairs |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
     return {
-        **QUIET,
-        **pairs,
+        **settings_in({**repository.settings, **_OURS}),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(repository.top),
         "GIT_OBJECT_DIRECTORY": str(git_dir / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, stores)),
     }
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as an item of a list that is parted by colons."""
+    """Return a path as git's list of object stores has it, one a line."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -311,44 +382,3 @@ def _copy(source: Path, target: Path) -> None:
         return
     target.write_bytes(content)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-_LONGEST, _LONGEST_NAME, _DEEPEST = 4096, 255, 100
-_BETWEEN = re.compile(r"[/\\]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""What some file systems drop from names."""
-_GIT = frozenset({".git", "git~1"})
-
-
-def path_problem(path: str) -> str:
-    """Return why a record may not name ``path``; empty when it may.
-
-    Every name that is legal in a git tree is taken, quotes and line ends included, unless some
-    file system would take it for a place outside of the folder or inside of ``.git``.
-    """
-    if not path:
-        return "an empty path"
-    if "\0" in path:
-        return "a path with the character NUL"
-    if _SURROGATE.search(path):
-        return "a path that is not UTF-8"
-    if path[0] in "/\\" or _DRIVE.match(path):
-        return "an absolute path"
-    if len(path.encode()) > _LONGEST:
-        return f"a path of over {_LONGEST:,} bytes"
-    if path.count("/") > _DEEPEST:
-        return f"a path of over {_DEEPEST} folders"
-    for name in path.split("/"):
-        if name in ("", "."):
-            return "a path that has an empty part or a dot for a folder"
-        if len(name.encode()) > _LONGEST_NAME:
-            return f"a name of over {_LONGEST_NAME} bytes"
-    for name in _BETWEEN.split(path):
-        if name.rstrip(" ") == "..":
-            return "a path that leaves its folder"
-        plain = _INVISIBLE.sub("", name).split(":")[0].rstrip(". ").lower()
-        if plain in _GIT:
-            return "a path inside of .git"
-    return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,13 @@ _ANSWERS = sa.Table(
     sa.Column("value", sa.LargeBinary, nullable=False),
     sa.Column("kept", sa.Double, nullable=False),
 )
+_SUBJECTS = sa.Table(
+    "subjects",
+    _METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, primary_key=True),
+)
+"""Of an answer, the sessions that it is about."""
 _SPENDING = sa.Table(
     "spending",
     _METADATA,
@@ -122,8 +129,16 @@ class State:
         value = self._execute(sa.select(_VALUE).where(_ANSWERS.c.key == key)).scalar()
         return None if value is None else bytes(value)
 
-    def put(self, key: str, value: bytes) -> None:
-        """Store an answer."""
+    def put(self, key: str, value: bytes, about: Iterable[str] = ()) -> None:
+        """Store an answer.
+
+        Args:
+            key: of the question.
+            value: the answer.
+            about: the ids of the sessions that it is about.
+        """
+        if subjects := [{"key": key, "session": session} for session in about]:
+            self._execute(self._insert(_SUBJECTS).values(subjects).on_conflict_do_nothing())
         insert = self._insert(_ANSWERS).values(key=key, value=value, kept=time.time())
         new = {"value": insert.excluded.value, "kept": insert.excluded.kept}
         self._execute(insert.on_conflict_do_update(index_elements=["key"], set_=new))
@@ -136,10 +151,45 @@ class State:
         columns, new, last = _ANSWERS.c, 0, ""
         page = sa.select(columns.key, _VALUE, columns.kept).order_by(columns.key).limit(_PAGE)
         while rows := other._execute(page.where(columns.key > last)).mappings().fetchall():
+            subjects = sa.select(_SUBJECTS).where(
+                _SUBJECTS.c.key > last, _SUBJECTS.c.key <= rows[-1]["key"]
+            )
+            if about := other._execute(subjects).mappings().fetchall():
+                insert = self._insert(_SUBJECTS).values([dict(row) for row in about])
+                self._execute(insert.on_conflict_do_nothing())
             insert = self._insert(_ANSWERS).values([dict(row) for row in rows])
             new += self._execute(insert.on_conflict_do_nothing()).rowcount
             last = rows[-1]["key"]
         return new
+
+    def about(self, sessions: Collection[str]) -> set[str]:
+        """Return the keys of the answers that are about some sessions."""
+        chosen, found = sorted(sessions), set[str]()
+        for start in range(0, len(chosen), _PAGE):
+            part = _SUBJECTS.c.session.in_(chosen[start : start + _PAGE])
+            found |= {row[0] for row in self._execute(sa.select(_SUBJECTS.c.key).where(part))}
+        return found
+
+    def answers(self) -> Iterator[tuple[str, bytes]]:
+        """Yield all answers with their keys, some at a time."""
+        last, columns = "", _ANSWERS.c
+        page = sa.select(columns.key, _VALUE).order_by(columns.key).limit(_PAGE)
+        while rows := self._execute(page.where(columns.key > last)).fetchall():
+            yield from ((row[0], bytes(row[1])) for row in rows)
+            last = rows[-1][0]
+
+    def remove(self, keys: Collection[str]) -> None:
+        """Delete answers for good; what they took on the disk is overwritten or given back."""
+        chosen = sorted(keys)
+        for start in range(0, len(chosen), _PAGE):
+            for table in (_ANSWERS, _SUBJECTS):
+                part = table.c.key.in_(chosen[start : start + _PAGE])
+                self._execute(sa.delete(table).where(part))
+        if self._engine.dialect.name == "postgresql":
+            for table in (_ANSWERS, _SUBJECTS):
+                self._execute(sa.text(f"VACUUM (FULL) {SCHEMA}.{table.name}"))
+        else:
+            self.compact()
 
     def reserve(
         self, run: str, usd: float, *, max_calls: int | None, max_usd: float | None
@@ -198,6 +248,8 @@ class State:
             ).subquery()
             surplus = sa.select(summed.c.key).where(summed.c.total > size)
             self._execute(sa.delete(_ANSWERS).where(answers.key.in_(surplus)))
+        kept = sa.select(answers.key).where(answers.key == _SUBJECTS.c.key).exists()
+        self._execute(sa.delete(_SUBJECTS).where(~kept))
         self._execute(sa.delete(_SPENDING).where(_SPENDING.c.since < start))
         after = self.size()
         return Size(max(0, before.answers - after.answers), max(0, before.bytes - after.bytes))
@@ -256,7 +308,7 @@ class State:
     def _make_tables(self) -> None:
         with self._engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                if not sa.inspect(connection).has_table("chores", schema=SCHEMA):
+                if not sa.inspect(connection).has_table("subjects", schema=SCHEMA):
                     connection.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
                     connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
                     _METADATA.create_all(connection)

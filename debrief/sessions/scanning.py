@@ -186,19 +186,24 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
 
     first_with: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(entries):
-        beginning = ""
-        if not _is_unique(entry):
-            beginning = f"{entry.root} {entry.own_started or entry.path}"
-        keys = [("id", entry.source, entry.own_id, beginning)]
-        if _UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
-            keys.append(("root", entry.source, entry.root, ""))
-        for key in keys:
+        for key in identities(entry):
             other = leader(first_with.setdefault(key, index))
             leaders[max(other, leader(index))] = min(other, leader(index))
     groups: dict[int, list[ScanEntry]] = {}
     for index, entry in enumerate(entries):
         groups.setdefault(leader(index), []).append(entry)
     return list(groups.values())
+
+
+def identities(entry: ScanEntry) -> list[tuple[str, str, str, str]]:
+    """Return what a transcript's session is known by; two that share one are of one session."""
+    beginning = ""
+    if not _is_unique(entry):
+        beginning = f"{entry.root} {entry.own_started or entry.path}"
+    known = [("id", entry.source, entry.own_id, beginning)]
+    if _UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
+        known.append(("root", entry.source, entry.root, ""))
+    return known
 
 
 def _is_unique(entry: ScanEntry) -> bool:

@@ -170,10 +170,14 @@ class State:
             found |= {row[0] for row in self._execute(sa.select(_SUBJECTS.c.key).where(part))}
         return found
 
-    def answers(self) -> Iterator[tuple[str, bytes]]:
-        """Yield all answers with their keys, some at a time."""
+    def unattributed(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the answers of which nobody noted what they are about, with their keys.
+
+        Versions before the one that notes it kept such ones.
+        """
         last, columns = "", _ANSWERS.c
-        page = sa.select(columns.key, _VALUE).order_by(columns.key).limit(_PAGE)
+        noted = sa.select(_SUBJECTS.c.key).where(_SUBJECTS.c.key == columns.key).exists()
+        page = sa.select(columns.key, _VALUE).where(~noted).order_by(columns.key).limit(_PAGE)
         while rows := self._execute(page.where(columns.key > last)).fetchall():
             yield from ((row[0], bytes(row[1])) for row in rows)
             last = rows[-1][0]

@@ -289,7 +289,7 @@ def session_in_lake(lake: Lake, prefix: str) -> Session | None:
     for week in lake.partitions(SESSIONS_TABLE):
         for head in lake.read(SESSIONS_TABLE, week, SessionHead):
             weeks[head.id] = week
-    found = _only(prefix, weeks)
+    found = only_one(prefix, weeks)
     if found is None:
         return None
     return next(lake.read(SESSIONS_TABLE, weeks[found], Session, ("id", {found})), None)
@@ -325,7 +325,7 @@ def session_in_folders(folders: Iterable[Path], prefix: str, redact: Redact) -> 
         InputError: several ids begin so, or it cannot be read.
     """
     found = scan(folders)
-    name = _only(prefix, {entry.session_id for entry in found.entries if entry.session_id})
+    name = only_one(prefix, {entry.session_id for entry in found.entries if entry.session_id})
     return None if name is None else _read(found, name, redact)
 
 
@@ -338,7 +338,12 @@ def sessions_in_folder(folder: Path, redact: Redact) -> Iterator[Session]:
                 yield item
 
 
-def _only(prefix: str, ids: Iterable[str]) -> str | None:
+def only_one(prefix: str, ids: Iterable[str]) -> str | None:
+    """Return the id that is ``prefix``, or the only one that begins so; None without one.
+
+    Raises:
+        InputError: several begin so.
+    """
     ids = set(ids)
     if prefix in ids:
         return prefix

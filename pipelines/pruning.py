@@ -1,5 +1,6 @@
 """Old runs and their events, deleted from the storage of Dagster, except those still needed."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -35,7 +36,8 @@ def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -
     """
     before = datetime.now(UTC) - timedelta(days=days)
     old = instance.get_run_ids(dg.RunsFilter(statuses=_FINISHED, created_before=before))
-    needed = _runs_of_newest_materializations(instance) if old else set()
+    newest = newest_materializations(instance) if old else ()
+    needed = {entry.run_id for entry in newest}
     deleted = [run_id for run_id in old if run_id not in needed]
     for run_id in deleted if not dry_run else ():
         instance.delete_run(run_id)
@@ -43,13 +45,12 @@ def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -
     return Pruned(tuple(deleted), len(old) - len(deleted))
 
 
-def _runs_of_newest_materializations(instance: dg.DagsterInstance) -> set[str]:
-    """Return the runs that made what is newest of every asset, and of every partition of it."""
-    runs: set[str] = set()
+def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLogEntry]:
+    """Yield what is newest of every asset, and of every partition of it; some of it twice."""
     for key in instance.all_asset_keys():
         newest = instance.get_latest_materialization_event(key)
         if newest is not None:
-            runs.add(newest.run_id)
+            yield newest
         by_partition = instance.event_log_storage.get_latest_storage_id_by_partition(
             key, DagsterEventType.ASSET_MATERIALIZATION
         )
@@ -57,8 +58,7 @@ def _runs_of_newest_materializations(instance: dg.DagsterInstance) -> set[str]:
         for start in range(0, len(ids), _PAGE):
             page = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _PAGE])
             records = instance.fetch_materializations(page, limit=_PAGE).records
-            runs.update(record.run_id for record in records)
-    return runs
+            yield from (record.event_log_entry for record in records)
 
 
 class Keep(dg.Config):

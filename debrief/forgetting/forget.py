@@ -182,16 +182,16 @@ def _remaining(chosen: Chosen, sources: Sources) -> Iterator[Remaining]:
     on_server = sum(head.source == LANGFUSE for head in chosen.heads.values())
     if on_server:
         yield Remaining(what="on_server", where=sources.settings.langfuse_host, count=on_server)
-    for path in sources.settings.labels:
+    for file in sources.settings.labels:
         with suppress(InputError):
-            labels = labels_from_csv(path).labels
+            labels = labels_from_csv(file).labels
             theirs = sum(
                 label.session_id in chosen.ids
                 or bool(chosen.person and label.rater == chosen.person)
                 for label in labels
             )
             if theirs:
-                yield Remaining(what="labels_file", where=str(path), count=theirs)
+                yield Remaining(what="labels_file", where=str(file), count=theirs)
     for export in exports_of(sources.lake):
         if not export.is_here:
             yield Remaining(what="other_machine", where=f"{export.host}:{export.target}")

@@ -44,7 +44,7 @@ def _without(value: Any, signs: Signs, may_quote: bool, field: str) -> Any:
         return _GONE if is_theirs else value
     if isinstance(value, list | tuple):
         kept = (_without(item, signs, may_quote, field) for item in value)
-        return [item for item in kept if item is not _GONE]
+        return type(value)(item for item in kept if item is not _GONE)
     if isinstance(value, dict):
         left = {}
         for key, item in value.items():

@@ -36,7 +36,7 @@ from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
 from pipelines.instance import CONFIGURATION, SCHEMA, dagster_home, open_instance
 from pipelines.launching import end_dead_runs
-from pipelines.pruning import newest_materializations
+from pipelines.pruning import BUSY, newest_materializations
 from resources import only_writer
 
 _UNDER_WAY = [
@@ -114,7 +114,7 @@ def _check_idle(instance: dg.DagsterInstance, of_run: str) -> None:
                 f"run {run.run_id[:8]}",
                 "is under way, and would bring back what it has read",
                 "Wait for its end, or end it.",
-            )
+            ).known_as(BUSY)
 
 
 def _place(instance: dg.DagsterInstance) -> Place:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _LINES: dict[str, str] = {
     "transcript": "the tool's own transcript, which is only read: {}",
+    "capture": "a capture among transcripts, which are only read: {}",
     "object": "the transcript in the object store, which is only read: {}",
     "on_server": "{count} on the Langfuse server {}: the originals, and labels given there",
     "labels_file": "{count} lines of {}, which no run takes in any more",
@@ -27,6 +28,14 @@ _LINES: dict[str, str] = {
     "pushed": "a dataset of the Hugging Face Hub that an export was sent to: {}",
     "old_answers": "{count} answers of models in {}, kept by an earlier version: they quote "
     "nothing of it, and nobody noted what they are about. debrief cache prune --days 0 removes all",
+}
+_MORE: dict[str, str] = {
+    "transcript": "transcripts",
+    "capture": "files of captures",
+    "object": "transcripts in the object store",
+    "labels_file": "files with labels",
+    "other_machine": "exports on other machines",
+    "pushed": "datasets",
 }
 _ALWAYS = (
     "backups, an object store's own versions, a database server's own log and archives",
@@ -80,7 +89,7 @@ def _remaining(receipt: Receipt) -> Iterator[str]:
             yield _line(each)
     for what, count in counts.items():
         if count > _SHOWN:
-            yield f"and {count - _SHOWN} more: {_LINES[what].partition(',')[0].partition(':')[0]}"
+            yield f"and {count - _SHOWN} more {_MORE[what]}"
 
 
 def _line(remaining: Remaining) -> str:

@@ -33,6 +33,8 @@ from debrief.settings import Settings
 from debrief.snapshots.model import NAMES, PromptName
 from debrief.training.kinship import TRAITS_TABLE, message_marks
 
+NOTHING = "nothing"
+"""Code of the error that no session is old enough, which is as it should be."""
 _MARK = 8
 """Bytes of a message's hash."""
 _PAGE = 500
@@ -109,14 +111,16 @@ def choose(choice: Choice, sources: Sources) -> Chosen:
     ids = set(_asked_for(choice, sources, heads, entries))
     relatives = _relatives(lake, ids & heads.keys())
     taken = ids | relatives
-    if not taken and not (choice.person and has_labels_of(lake, choice.person)):
+    person = choice.person
+    is_known = person and (sources.forgotten.person(person) or has_labels_of(lake, person))
+    if not taken and not is_known:
         raise _unknown(choice)
     return Chosen(
         heads={name: head for name, head in heads.items() if name in taken},
         relatives=frozenset(relatives),
         others=frozenset(heads.keys() - taken),
         without_rows=frozenset(taken - heads.keys()),
-        person=choice.person,
+        person=person,
         entries=tuple(entry for entry in entries if entry.session_id in taken),
         kept_entries=tuple(entry for entry in entries if entry.session_id not in taken),
     )
@@ -128,7 +132,8 @@ def _unknown(choice: Choice) -> InputError:
         return InputError(f"--person {choice.person}", "has no session and no label here", move)
     if choice.repository:
         return InputError(f"--repository {choice.repository}", "has no session in this lake")
-    return InputError(f"--before {choice.before}", "no session of this lake ended before that day")
+    reason = "no session of this lake ended before that day"
+    return InputError(f"--before {choice.before}", reason).known_as(NOTHING)
 
 
 def _asked_for(

@@ -28,7 +28,14 @@ from debrief.sessions.store import SESSIONS_TABLE
 _AT_ONCE = 100_000_000
 """Bytes of transcripts whose words are looked for in one pass: about as much memory."""
 What = Literal[
-    "transcript", "object", "on_server", "labels_file", "other_machine", "pushed", "old_answers"
+    "transcript",
+    "capture",
+    "object",
+    "on_server",
+    "labels_file",
+    "other_machine",
+    "pushed",
+    "old_answers",
 ]
 
 
@@ -47,7 +54,8 @@ class Remaining(Struct, frozen=True, kw_only=True):
     """What is out of reach, or not ours to take."""
 
     what: What
-    """``transcript``: a tool's own file, which is only read. ``object``: one in a store.
+    """``transcript``: a tool's own file, which is only read. ``capture``: a file of a capture that
+    lies among transcripts, and not in the session's repository. ``object``: one in a store.
     ``on_server``: a session's original on a Langfuse server. ``labels_file``: a CSV file of
     somebody's. ``other_machine``: an export there. ``pushed``: a dataset of a hub. ``old_answers``:
     kept by an earlier version, quoting nothing, about nobody knows what."""
@@ -175,6 +183,9 @@ def _remaining(chosen: Chosen, sources: Sources) -> Iterator[Remaining]:
             yield Remaining(what="object", where=path)
         elif Path(path).is_file() and not path.startswith(mirrors):
             yield Remaining(what="transcript", where=path)
+    for entry in chosen.kept_entries:
+        if not entry.session_id and not chosen.ids.isdisjoint(Path(entry.path).parts):
+            yield Remaining(what="capture", where=entry.path)
     for entry in chosen.entries:
         local = local_entry(entry, origins)
         if entry.is_part and any(file.path.startswith(mirrors) for file in local.files):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import PurePath
 
 from msgspec import Struct
 
@@ -71,12 +72,16 @@ class Forgotten:
         return self._days.get(self._mark("person", name), "") if self._days else ""
 
     def has(self, entry: ScanEntry) -> bool:
-        """Return whether a transcript is of a forgotten session.
+        """Return whether a transcript is of a forgotten session, or a file in a folder of one.
 
         Args:
             entry: as all machines know it.
         """
-        return bool(self._days) and not self._days.keys().isdisjoint(self._marks(entry))
+        if not self._days:
+            return False
+        if not self._days.keys().isdisjoint(self._marks(entry)):
+            return True
+        return not entry.session_id and any(map(self.session, PurePath(entry.path).parts))
 
     def bury(
         self,

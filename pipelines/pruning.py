@@ -126,5 +126,5 @@ nightly_pruning = dg.ScheduleDefinition(
     cron_schedule="30 4 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Every night at half past four, UTC: old runs go, and sessions where a setting says so.",
+    description="Every night at half past four, UTC: old runs go, and old sessions if so set.",
 )

@@ -36,7 +36,7 @@ from debrief.snapshots.capture import HOME, METADATA, metadata_bytes, read_metad
 from debrief.snapshots.captures import TRANSCRIPTS, repository_folders
 from debrief.state import State, open_state, state_file, state_url
 from debrief.training.publishing.exported import TABLE as EXPORTS
-from debrief.training.publishing.exported import Export
+from debrief.training.publishing.exported import KnownExport
 from debrief.training.publishing.folder import files_of, remove_files
 from debrief.training.publishing.publish import ATIF, ExportOptions, publish
 from debrief.view.index import index_file
@@ -296,12 +296,12 @@ def sweep_exports(subject: Subject, act: bool) -> Iterator[Change]:
             yield Change(export.target, len(theirs), "file")
 
 
-def exports_of(lake: Lake) -> list[Export]:
+def exports_of(lake: Lake) -> list[KnownExport]:
     """Return the exports that a lake knows of, on whatever machine."""
-    return list(lake.rows(EXPORTS, Export))
+    return list(lake.rows(EXPORTS, KnownExport))
 
 
-def _is_made_anew(lake: Lake, export: Export) -> bool:
+def _is_made_anew(lake: Lake, export: KnownExport) -> bool:
     if export.options:
         with suppress(InputError):
             options = msgspec.json.decode(export.options, type=ExportOptions)
@@ -309,7 +309,7 @@ def _is_made_anew(lake: Lake, export: Export) -> bool:
     return False
 
 
-def _files_with(place: Lake, export: Export, signs: Signs) -> list[str]:
+def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:
     """Return the files of an export that hold something of the sessions.
 
     Lines of some forms do not tell whose they are: there their words decide.

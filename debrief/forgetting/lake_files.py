@@ -40,10 +40,10 @@ from debrief.training.kinship import TRAITS_TABLE, SessionTraits
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow, training_path
 from debrief.training.publishing.exported import TABLE as EXPORTS
-from debrief.training.publishing.exported import Export
+from debrief.training.publishing.exported import KnownExport
 
 
-class Table(Struct, frozen=True):
+class LakeTable(Struct, frozen=True):
     """A table of the lake, and what may be in its rows."""
 
     rows: type[Struct]
@@ -55,47 +55,47 @@ class Table(Struct, frozen=True):
 
 _LEFT_TO_OTHERS = {SESSIONS_TABLE, LABELS, LINES, INDEX}
 """Swept by functions of their own."""
-TABLES: dict[str, Table] = {
+TABLES: dict[str, LakeTable] = {
     # What is read. The sessions themselves go last: until then, their words are known.
-    SESSIONS_TABLE: Table(Session),
-    UNREAD_TABLE: Table(UnreadTranscript, may_quote=True),
-    SCAN_TABLE: Table(ScanEntry),
-    LISTING_TABLE: Table(ListedSession, keeps_stamp=True),
-    FETCHED_TABLE: Table(Session, keeps_stamp=True),
-    RECORDER_LISTING: Table(ListedRecord, keeps_stamp=True),
+    SESSIONS_TABLE: LakeTable(Session),
+    UNREAD_TABLE: LakeTable(UnreadTranscript, may_quote=True),
+    SCAN_TABLE: LakeTable(ScanEntry),
+    LISTING_TABLE: LakeTable(ListedSession, keeps_stamp=True),
+    FETCHED_TABLE: LakeTable(Session, keeps_stamp=True),
+    RECORDER_LISTING: LakeTable(ListedRecord, keeps_stamp=True),
     # What is made of each session.
-    SNAPSHOTS: Table(PromptSnapshotRow),
-    "session_metadata": Table(MetadataRow),
-    "judge_evaluations": Table(JudgeEvaluation),
-    "session_scores": Table(SessionScores),
-    "langfuse_scores": Table(ScoreReceipt),
-    rubrics.EVALUATIONS: Table(rubrics.RubricEvaluation),
-    LABELS: Table(Label),
-    TRAITS_TABLE: Table(SessionTraits),
+    SNAPSHOTS: LakeTable(PromptSnapshotRow),
+    "session_metadata": LakeTable(MetadataRow),
+    "judge_evaluations": LakeTable(JudgeEvaluation),
+    "session_scores": LakeTable(SessionScores),
+    "langfuse_scores": LakeTable(ScoreReceipt),
+    rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
+    LABELS: LakeTable(Label),
+    TRAITS_TABLE: LakeTable(SessionTraits),
     # What is mined from several, and quotes them.
-    rubrics.EXTRACTED: Table(rubrics.ExtractedRubric, may_quote=True),
-    rubrics.DROPPED: Table(rubrics.DroppedRubric, may_quote=True),
-    rubrics.UNMINED: Table(rubrics.UnminedSession),
-    rubrics.CANDIDATES: Table(rubrics.Rubric, may_quote=True),
-    rubrics.TRIALS: Table(rubrics.RubricTrial, may_quote=True),
-    rubrics.RUBRICS: Table(rubrics.Rubric, may_quote=True),
-    rubrics.SETS: Table(rubrics.Rubric, may_quote=True),
+    rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),
+    rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, may_quote=True),
+    rubrics.UNMINED: LakeTable(rubrics.UnminedSession),
+    rubrics.CANDIDATES: LakeTable(rubrics.Rubric, may_quote=True),
+    rubrics.TRIALS: LakeTable(rubrics.RubricTrial, may_quote=True),
+    rubrics.RUBRICS: LakeTable(rubrics.Rubric, may_quote=True),
+    rubrics.SETS: LakeTable(rubrics.Rubric, may_quote=True),
     # Training sets, the files of which are `training/**`, and prompts proposed from them.
-    LINES: Table(LineRow),
-    INDEX: Table(TrainingSetRow),
-    PROPOSALS: Table(CandidateRow, may_quote=True),
+    LINES: LakeTable(LineRow),
+    INDEX: LakeTable(TrainingSetRow),
+    PROPOSALS: LakeTable(CandidateRow, may_quote=True),
     # Figures over all sessions: nobody's words are in them. The next run makes them anew.
-    rubrics.SEARCHES: Table(rubrics.RubricSearch),
-    AGREEMENT: Table(AgreementRow),
-    PROBES: Table(Probe),
-    ORDER_PROBES: Table(OrderProbe),
-    "fingerprint_leaderboard": Table(LeaderboardRow),
-    "weekly_moves": Table(WeeklyMove),
+    rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
+    AGREEMENT: LakeTable(AgreementRow),
+    PROBES: LakeTable(Probe),
+    ORDER_PROBES: LakeTable(OrderProbe),
+    "fingerprint_leaderboard": LakeTable(LeaderboardRow),
+    "weekly_moves": LakeTable(WeeklyMove),
     # What is no session's.
-    JUDGE_SETS: Table(Judge),
-    NAMES: Table(PromptName),
-    EXPORTS: Table(Export),
-    TOMBSTONES: Table(Tombstone),
+    JUDGE_SETS: LakeTable(Judge),
+    NAMES: LakeTable(PromptName),
+    EXPORTS: LakeTable(KnownExport),
+    TOMBSTONES: LakeTable(Tombstone),
 }
 """Every table of a lake. A file of one that is not here is removed when it names a session or
 holds words of one."""
@@ -116,7 +116,7 @@ def sweep_tables(subject: Subject, act: bool) -> Iterator[Change]:
 
 
 def _sweep_partition(
-    lake: Lake, name: str, partition: str, table: Table, signs: Signs, act: bool
+    lake: Lake, name: str, partition: str, table: LakeTable, signs: Signs, act: bool
 ) -> int:
     if table.rows is Session:
         is_theirs = any(row.id in signs.ids for row in lake.read(name, partition, _Id))

@@ -50,7 +50,7 @@ class Signs:
         self.ids = frozenset(ids)
         self._others = frozenset(others)
         self._paths = frozenset(paths)
-        self._telling = frozenset(filter(_is_telling, self.ids))
+        self._unmistakable = frozenset(filter(_is_unmistakable, self.ids))
         self._parts: list[NDArray[np.uint64]] = []
         self._words: NDArray[np.uint64] | None = None
 
@@ -81,12 +81,12 @@ class Signs:
         """
         if text in self._paths or (field in _IDENTITIES and text in self.ids):
             return True
-        if not self._telling or len(text) < _SHORTEST:
+        if not self._unmistakable or len(text) < _SHORTEST:
             return False
-        if text in self._telling:
+        if text in self._unmistakable:
             return True
         found = (match.group() for kind in (_UUID, _WORD) for match in kind.finditer(text))
-        return not self._telling.isdisjoint(found)
+        return not self._unmistakable.isdisjoint(found)
 
     def quotes(self, text: str) -> bool:
         """Return whether a text holds words of one of the sessions."""
@@ -122,7 +122,7 @@ _SHORTEST = 12
 """Characters of an id that can be looked for inside of a text."""
 
 
-def _is_telling(session_id: str) -> bool:
+def _is_unmistakable(session_id: str) -> bool:
     """Return whether an id is no word that stands in a text for something else."""
     if _UUID.fullmatch(session_id):
         return True

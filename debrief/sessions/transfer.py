@@ -292,7 +292,7 @@ def _load(path: Path, type: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=type)
     except (OSError, msgspec.DecodeError):
-        return msgspec.convert({}, type)
+        return type()
 
 
 def _save(path: Path, value: object) -> None:

@@ -19,7 +19,7 @@ from debrief.training.publishing.publish import ExportOptions
 TABLE = "exports"
 
 
-class Export(Struct, frozen=True, kw_only=True):
+class KnownExport(Struct, frozen=True, kw_only=True):
     """One row: a place that sessions were exported to."""
 
     target: str
@@ -61,13 +61,13 @@ def note_export(
         pushed_to: a dataset that it is sent to, too; that of an earlier time stays otherwise.
     """
     is_folder = "://" not in target
-    export = Export(
+    export = KnownExport(
         target=str(Path(target).expanduser().absolute()) if is_folder else target.rstrip("/"),
         host=socket.gethostname() if is_folder else "",
         form=form,
         options=msgspec.json.encode(options).decode() if options else "",
         pushed_to=pushed_to,
     )
-    for before in lake.read(TABLE, export.partition, Export):
+    for before in lake.read(TABLE, export.partition, KnownExport):
         export = msgspec.structs.replace(export, pushed_to=pushed_to or before.pushed_to)
-    lake.write(TABLE, export.partition, [export], Export)
+    lake.write(TABLE, export.partition, [export], KnownExport)

@@ -188,7 +188,7 @@ def forget(
     from debrief.cli.receipt import print_receipt
     from debrief.errors import InputError
     from debrief.forgetting.choosing import Choice
-    from debrief.forgetting.forget import Receipt
+    from debrief.forgetting.forget import ForgetReceipt
     from pipelines.forgetting import forget_sessions
     from pipelines.options import RunOptions
 
@@ -205,7 +205,7 @@ def forget(
     )
     out = console()
 
-    def agrees(receipt: Receipt) -> bool:
+    def agrees(receipt: ForgetReceipt) -> bool:
         if dry_run or not yes:
             print_receipt(receipt, out)
         if dry_run or yes:

@@ -21,8 +21,8 @@ from dagster import DagsterRunStatus
 from assets.partitions import PAIRS, pair_key
 from debrief.errors import InputError
 from debrief.forgetting.choosing import Choice, Sources
-from debrief.forgetting.forget import Receipt, forget
-from debrief.forgetting.places import Place
+from debrief.forgetting.forget import ForgetReceipt, forget
+from debrief.forgetting.places import SweptPlace
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Change, Subject
 from debrief.lake import Lake
@@ -53,11 +53,11 @@ _PATIENCE = 60.0
 def forget_sessions(
     settings: Settings,
     choice: Choice,
-    agrees: Callable[[Receipt], bool] = lambda receipt: True,
+    agrees: Callable[[ForgetReceipt], bool] = lambda receipt: True,
     *,
     instance: dg.DagsterInstance | None = None,
     of_run: str = "",
-) -> Receipt:
+) -> ForgetReceipt:
     """Forget sessions of the lake of ``settings``, while no run works on it.
 
     Args:
@@ -117,11 +117,11 @@ def _check_idle(instance: dg.DagsterInstance, of_run: str) -> None:
             ).known_as(BUSY)
 
 
-def _place(instance: dg.DagsterInstance) -> Place:
+def _place(instance: dg.DagsterInstance) -> SweptPlace:
     def sweep(subject: Subject, act: bool) -> Iterator[Change]:
         yield from _sweep(instance, subject, act)
 
-    return Place("Dagster", "failures that name it; previews of earlier versions", sweep)
+    return SweptPlace("Dagster", "failures that name it; previews of earlier versions", sweep)
 
 
 def _sweep(instance: dg.DagsterInstance, subject: Subject, act: bool) -> Iterator[Change]:

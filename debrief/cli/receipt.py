@@ -15,7 +15,7 @@ from debrief.markdown import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debrief.forgetting.forget import Receipt, Remaining
+    from debrief.forgetting.forget import ForgetReceipt, Remaining
 
 _SHOWN = 5
 _LINES: dict[str, str] = {
@@ -44,7 +44,7 @@ _ALWAYS = (
 )
 
 
-def print_receipt(receipt: Receipt, out: Console) -> None:
+def print_receipt(receipt: ForgetReceipt, out: Console) -> None:
     """Print what was forgotten, where it was, and what remains; or what would be."""
     out.print(_headline(receipt))
     table = Table("where", "what", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -66,7 +66,7 @@ def print_receipt(receipt: Receipt, out: Console) -> None:
         )
 
 
-def _headline(receipt: Receipt) -> str:
+def _headline(receipt: ForgetReceipt) -> str:
     parts = []
     if receipt.sessions:
         shown = ", ".join(receipt.sessions[:_SHOWN])
@@ -80,7 +80,7 @@ def _headline(receipt: Receipt) -> str:
     return f"{'Forgotten' if receipt.is_done else 'To be forgotten'}: {'; '.join(parts)}"
 
 
-def _remaining(receipt: Receipt) -> Iterator[str]:
+def _remaining(receipt: ForgetReceipt) -> Iterator[str]:
     """Yield a line for each thing that remains, and one for what is too many to name."""
     counts: Counter[str] = Counter()
     for each in receipt.remaining:

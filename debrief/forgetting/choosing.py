@@ -19,7 +19,7 @@ from debrief.outcomes.store import LABELS, Label
 from debrief.recorder.storage.rows import SessionFilter
 from debrief.recorder.storage.store import RecordStore
 from debrief.sessions.forgotten import Forgotten
-from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.sessions.scanning import MIRRORED_FILES, MirrorOrigin, ScanEntry, origins_of
 from debrief.sessions.store import (
     GONE_PARTITION,
@@ -31,12 +31,9 @@ from debrief.sessions.store import (
 from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings
 from debrief.snapshots.model import NAMES, PromptName
-from debrief.training.kinship import TRAITS_TABLE, message_marks
 
 NOTHING = "nothing"
 """Code of the error that no session is old enough, which is as it should be."""
-_MARK = 8
-"""Bytes of a message's hash."""
 _PAGE = 500
 
 
@@ -227,26 +224,25 @@ def has_labels_of(lake: Lake, person: str) -> bool:
     return person in raters or person in (row.rater for row in lake.rows(NAMES, PromptName))
 
 
-class _Marked(Struct, frozen=True, kw_only=True):
-    session_id: str
-    session_digest: str
-    message_marks: bytes = b""
+class _Said(Struct, frozen=True):
+    text: str = ""
 
 
 class _Turn(Struct, frozen=True):
     prompt: str
     at: datetime | None = None
+    messages: tuple[_Said, ...] = ()
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
     id: str
-    digest: str = ""
     turns: tuple[_Turn, ...] = ()
 
 
 _ENOUGH = 2
-"""Messages of the model in common. One may be said twice by chance; a prompt of the same moment is
-not, and counts as enough."""
+"""Long messages of the model in common; a prompt of the same moment counts as enough."""
+_LONG = 400
+"""Characters from which a model hardly ever says the same twice."""
 
 
 def _relatives(lake: Lake, ids: set[str]) -> set[str]:
@@ -255,15 +251,14 @@ def _relatives(lake: Lake, ids: set[str]) -> set[str]:
     if not ids:
         return set()
     marks = dict(_marks(lake))
-    owners: dict[bytes, list[str]] = {}
+    owners: dict[int, list[str]] = {}
     for name, own in marks.items():
         for mark in own:
             owners.setdefault(mark, []).append(name)
     found, waiting = set(ids), list(ids)
     while waiting:
-        own = marks.get(waiting.pop(), {})
         shared: Counter[str] = Counter()
-        for mark, weight in own.items():
+        for mark, weight in marks.get(waiting.pop(), {}).items():
             shared.update(dict.fromkeys(owners[mark], weight))
         new = {name for name, weight in shared.items() if weight >= _ENOUGH} - found
         found |= new
@@ -271,34 +266,14 @@ def _relatives(lake: Lake, ids: set[str]) -> set[str]:
     return found - ids
 
 
-def _marks(lake: Lake) -> Iterator[tuple[str, dict[bytes, int]]]:
+def _marks(lake: Lake) -> Iterator[tuple[str, dict[int, int]]]:
     """Yield of each session the hashes of its prompts and of the model's messages, weighed."""
-    for week in lake.partitions(SESSIONS_TABLE):
-        stored = {
-            (row.session_id, row.session_digest): row.message_marks
-            for row in lake.read(TRAITS_TABLE, week, _Marked)
+    for row in lake.rows(SESSIONS_TABLE, _Asked):
+        marks = {
+            hash((turn.at, turn.prompt)): _ENOUGH for turn in row.turns if turn.prompt and turn.at
         }
-        missing: set[str] = set()
-        prompts: dict[str, dict[bytes, int]] = {}
-        for row in lake.read(SESSIONS_TABLE, week, _Asked):
-            own = {_mark(turn): _ENOUGH for turn in row.turns if turn.prompt and turn.at}
-            known = stored.get((row.id, row.digest))
-            if known is None:
-                missing.add(row.id)
-                prompts[row.id] = own
-            else:
-                yield row.id, own | dict.fromkeys(_split(known), 1)
-        for session in lake.read(SESSIONS_TABLE, week, Session, ("id", missing)) if missing else ():
-            # Where no training set was made yet, nobody has read them off.
-            yield session.id, prompts[session.id] | dict.fromkeys(_split(message_marks(session)), 1)
-
-
-def _mark(turn: _Turn) -> bytes:
-    return f"{turn.at} {turn.prompt}".encode("utf-8", "replace")
-
-
-def _split(data: bytes) -> list[bytes]:
-    return [data[start : start + _MARK] for start in range(0, len(data), _MARK)]
+        texts = (message.text for turn in row.turns for message in turn.messages)
+        yield row.id, {hash(text): 1 for text in texts if len(text) >= _LONG} | marks
 
 
 def parts_of(chosen: Chosen, most: int) -> Iterator[Chosen]:

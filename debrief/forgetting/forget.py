@@ -16,7 +16,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.forgetting.choosing import Choice, Chosen, Sources, choose, mirrors_of, parts_of
 from debrief.forgetting.elsewhere import exports_of, opened_state
-from debrief.forgetting.places import BEFORE, LAST, Place
+from debrief.forgetting.places import BEFORE, LAST, SweptPlace
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject
 from debrief.langfuse.fetcher import SOURCE as LANGFUSE
@@ -39,11 +39,11 @@ What = Literal[
 ]
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class Holding(Struct, frozen=True, kw_only=True):
     """What one place holds, or held, of the sessions."""
 
     place: str
-    """Name of the ``Place``."""
+    """Name of the ``SweptPlace``."""
     where: str
     count: int
     what: str
@@ -63,7 +63,7 @@ class Remaining(Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-class Receipt(Struct, frozen=True, kw_only=True):
+class ForgetReceipt(Struct, frozen=True, kw_only=True):
     """What was, or would be, forgotten."""
 
     sessions: tuple[str, ...]
@@ -73,7 +73,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     weeks: tuple[str, ...] = ()
     """That held them, and are stale now."""
     person: str = ""
-    found: tuple[Found, ...] = ()
+    found: tuple[Holding, ...] = ()
     remaining: tuple[Remaining, ...] = ()
     is_done: bool = False
     """False: it was only looked for."""
@@ -82,9 +82,9 @@ class Receipt(Struct, frozen=True, kw_only=True):
 def forget(
     choice: Choice,
     sources: Sources,
-    more: Sequence[Place] = (),
-    agrees: Callable[[Receipt], bool] = lambda receipt: True,
-) -> Receipt:
+    more: Sequence[SweptPlace] = (),
+    agrees: Callable[[ForgetReceipt], bool] = lambda receipt: True,
+) -> ForgetReceipt:
     """Forget sessions: take them, and all that holds their words, away from every place.
 
     Args:
@@ -99,7 +99,7 @@ def forget(
     """
     chosen = choose(choice, sources)
     places = (*BEFORE, *more, *LAST)
-    receipt = Receipt(
+    receipt = ForgetReceipt(
         sessions=tuple(sorted(chosen.ids)),
         relatives=tuple(sorted(chosen.relatives)),
         weeks=tuple(sorted(_weeks(sources, chosen))),
@@ -117,7 +117,7 @@ def forget(
         people=[chosen.person] if chosen.person else [],
     )
     found = tuple(_swept(_subjects(chosen, sources), places, act=True))
-    return Receipt(
+    return ForgetReceipt(
         sessions=receipt.sessions,
         relatives=receipt.relatives,
         weeks=receipt.weeks,
@@ -159,7 +159,9 @@ def _weeks(sources: Sources, chosen: Chosen) -> list[str]:
     ]
 
 
-def _swept(subjects: Iterable[Subject], places: Sequence[Place], *, act: bool) -> Iterator[Found]:
+def _swept(
+    subjects: Iterable[Subject], places: Sequence[SweptPlace], *, act: bool
+) -> Iterator[Holding]:
     """Sweep all places; yield what was found, added up over the parts."""
     counts: dict[tuple[str, str, str], int] = {}
     for subject in subjects:
@@ -168,7 +170,7 @@ def _swept(subjects: Iterable[Subject], places: Sequence[Place], *, act: bool) -
                 key = place.name, change.where, change.what
                 counts[key] = counts.get(key, 0) + change.count
     for (name, where, what), count in counts.items():
-        yield Found(place=name, where=where, count=count, what=what)
+        yield Holding(place=name, where=where, count=count, what=what)
 
 
 def _remaining(chosen: Chosen, sources: Sources) -> Iterator[Remaining]:

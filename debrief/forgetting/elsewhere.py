@@ -4,8 +4,9 @@ in exports."""
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -147,15 +148,21 @@ def _text_of(answer: bytes) -> str:
 
 
 def sweep_index(subject: Subject, act: bool) -> Iterator[Change]:
-    """Remove the index of the lake's pages; the next page makes it anew."""
+    """Remove the index of the lake's pages, whoever is in it: it may hold them no more and still
+    have their words in pages that are free. The next page makes it anew."""
     index = index_file(subject.lake, subject.settings.home.absolute() / "view")
     if not index.exists():
         return
+    is_in_it = False
+    with suppress(sqlite3.Error), closing(sqlite3.connect(index, timeout=60)) as database:
+        known = {row[0] for row in database.execute("SELECT id FROM sessions")}
+        is_in_it = not known.isdisjoint(subject.signs.ids)
     if act:
         with locked(index.with_suffix(".lock"), timeout=60):
             for path in index.parent.glob(f"{index.name}*"):
                 path.unlink(missing_ok=True)
-    yield Change(str(index), 1, "file")
+    if is_in_it:
+        yield Change(str(index), 1, "file")
 
 
 def sweep_logs(subject: Subject, act: bool) -> Iterator[Change]:

@@ -12,7 +12,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,19 @@ def sentences(session: Session) -> set[str]:
     return {piece for piece in pieces if len(piece) >= SENTENCE}
 
 
-def own_sentences(session: Session, others: Iterable[Session]) -> set[str]:
-    """Those that no other session says, not even as a part of a longer one."""
-    said = "\0".join(letters(text) for other in others for text in texts_of(other))
-    return {sentence for sentence in sentences(session) if sentence not in said}
+def sentences_of_some(sessions: Iterable[Session], ids: Collection[str]) -> set[str]:
+    """Those that some of many sessions say, and no other."""
+    left: set[str] = set()
+    others = []
+    for session in sessions:
+        if session.id in ids:
+            left |= sentences(session)
+        else:
+            others.append(session)
+    for other in others:
+        said = "\0".join(map(letters, _strings(msgspec.to_builtins(other), 0)))
+        left = {sentence for sentence in left if sentence not in said}
+    return left
 
 
 def found_in(folders: Iterable[Path], needles: Iterable[str]) -> dict[str, list[str]]:

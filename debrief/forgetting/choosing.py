@@ -213,7 +213,7 @@ def _sessions_of_user(client: LangfuseClient, person: str) -> set[str]:
     """Return the ids of a server's sessions that have a user's id."""
     asked = [
         client.observations(userId=person, fields="core,basic"),
-        client.traces(userId=person),
+        client.traces(userId=person, fields="core"),
     ]
     return {str(row.get("sessionId") or "") for rows in asked for row in rows} - {""}
 

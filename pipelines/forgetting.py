@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import dagster as dg
 from dagster import DagsterRunStatus
@@ -219,7 +220,8 @@ def _compact(instance: dg.DagsterInstance, settings: Settings, *, something_went
     if not url and not _sqlite_files(instance):
         url = database_url(settings)
     if url and something_went:
-        schema = "public" if settings.dagster_database_url and SCHEMA not in url else SCHEMA
+        own = not settings.dagster_database_url or f"search_path={SCHEMA}" in unquote(url)
+        schema = SCHEMA if own else "public"
         database = Database(url)
         try:
             database.rewrite(schema)

@@ -23,6 +23,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.subject import asking_about
 from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.store import all_labels
+from debrief.recorder import backup
 from debrief.redaction.redactor import Redactor
 from debrief.samples import folder
 from debrief.sessions.forgotten import TABLE, Forgotten, Tombstone
@@ -35,7 +36,7 @@ from debrief.training.formats import validate_line
 from debrief.training.model import INDEX, TrainingSetRow
 from debrief.training.publishing.folder import exported_files
 from debrief.view.index import Index
-from pipelines.instance import open_instance
+from pipelines.instance import in_schema, make_schema, open_instance
 from pipelines.pruning import prune_runs
 from tests.forgetting.searching import found_in, letters, sentences_of_some
 from tests.pipelines.conftest import Demo, Home, only_line
@@ -380,6 +381,42 @@ def test_every_night_sessions_go_that_are_older_than_is_wanted(
         assert [one.id for one in own.sessions()] == [TWO]
         assert prune_runs.execute_in_process(instance=instance).success
     own.run("--sessions", str(there))
+    assert [one.id for one in own.sessions()] == [TWO]
+
+
+def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url: str) -> None:
+    there = own.path / "transcripts"
+    told(there, "cranes", FIRST, ONE)
+    told(there, "lamps", SECOND, TWO)
+    team = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_schema(postgres_url)}
+    make_schema(team["DAGSTER_DATABASE_URL"])
+    lake = ("--lake", str(own.lake_at))
+    said = own.typed("run", "--offline", "--sessions", str(there), *lake, **team)
+    assert said.code == 0, said.all
+
+    def dumped() -> str:
+        return backup._run(postgres_url, "pg_dump")
+
+    state = State(postgres_url)
+    state.put("k", FIRST.encode())
+    state.close()
+
+    @dg.asset(name="weekly_report")
+    def shown() -> dg.MaterializeResult[None]:
+        return dg.MaterializeResult(metadata={"worst": FIRST})
+
+    settings = load_settings({**own.environment(**team), "DEBRIEF_LAKE": str(own.lake_at)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DAGSTER_DATABASE_URL", team["DAGSTER_DATABASE_URL"])
+        with open_instance(settings) as instance:
+            dg.materialize([shown], instance=instance)
+    assert dumped().count(FIRST) >= 2
+    said = own.typed("forget", ONE, "--yes", *lake, **team)
+    assert said.code == 0, said.all
+    assert FIRST not in dumped()
+    assert ONE not in dumped()
+    again = own.typed("run", "--offline", "--sessions", str(there), *lake, **team)
+    assert again.code == 0, again.all
     assert [one.id for one in own.sessions()] == [TWO]
 
 

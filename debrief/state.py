@@ -173,7 +173,7 @@ class State:
     def unattributed(self) -> Iterator[tuple[str, bytes]]:
         """Yield the answers of which nobody noted what they are about, with their keys.
 
-        Versions before the one that notes it kept such ones.
+        Earlier versions kept such ones, and what asks about no session does.
         """
         last, columns = "", _ANSWERS.c
         noted = sa.select(_SUBJECTS.c.key).where(_SUBJECTS.c.key == columns.key).exists()

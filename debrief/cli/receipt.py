@@ -26,8 +26,8 @@ _LINES: dict[str, str] = {
     "labels_file": "{count} lines of {}, which no run takes in any more",
     "other_machine": "an export on another machine; forget it there, or remove it: {}",
     "pushed": "a dataset of the Hugging Face Hub that an export was sent to: {}",
-    "old_answers": "{count} answers of models in {}, kept by an earlier version: they quote "
-    "nothing of it, and nobody noted what they are about. debrief cache prune --days 0 removes all",
+    "old_answers": "{count} answers of models in {} that quote nothing of it, and of which nobody "
+    "noted what they are about: debrief cache prune --days 0 removes all answers",
 }
 _MORE: dict[str, str] = {
     "transcript": "transcripts",

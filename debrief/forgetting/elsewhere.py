@@ -16,7 +16,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import locked, write_durably
 from debrief.forgetting.choosing import mirrors_of
-from debrief.forgetting.lake_files import holds
+from debrief.forgetting.lake_files import holds, lines_left
 from debrief.forgetting.pruning import pruned_lines
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Change, Subject
@@ -291,14 +291,14 @@ def sweep_captures(subject: Subject, act: bool) -> Iterator[Change]:
 def sweep_exports(subject: Subject, act: bool) -> Iterator[Change]:
     """Make the exports anew that hold the sessions, from what the lake holds now.
 
-    What cannot be made anew is removed, as far as it holds them: records, a file of trajectories,
-    a set that is empty now.
+    Where that cannot be done, as with records, trajectories, and sets that are empty now, lines go
+    out of files of lines, and other files that hold them go as a whole.
     """
     for export in exports_of(subject.lake):
         place = Lake(export.target)
         theirs = _files_with(place, export, subject.signs) if export.is_here else []
         if theirs and act and not _is_made_anew(subject.lake, export):
-            remove_files(place, theirs)
+            _take_out(place, theirs, subject.signs)
         if theirs:
             yield Change(export.target, len(theirs), "file")
 
@@ -314,6 +314,17 @@ def _is_made_anew(lake: Lake, export: KnownExport) -> bool:
             options = msgspec.json.decode(export.options, type=ExportOptions)
             return bool(publish(lake, export.target, options).files)
     return False
+
+
+def _take_out(place: Lake, names: list[str], signs: Signs) -> None:
+    whole = []
+    for name in names:
+        kept = lines_left(place.read_bytes(name) or b"", signs)[0] if ".jsonl" in name else []
+        if kept:
+            place.write_bytes(name, b"".join(kept))
+        else:
+            whole.append(name)
+    remove_files(place, whole)
 
 
 def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:

@@ -24,6 +24,7 @@ from debrief.outcomes.labels import labels_from_csv
 from debrief.sessions.model import Session
 from debrief.sessions.scanning import local_entry
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.snapshots.capture import HOME
 
 _AT_ONCE = 100_000_000
 """Bytes of transcripts whose words are looked for in one pass: about as much memory."""
@@ -58,7 +59,7 @@ class Remaining(Struct, frozen=True, kw_only=True):
     lies among transcripts, and not in the session's repository. ``object``: one in a store.
     ``on_server``: a session's original on a Langfuse server. ``labels_file``: a CSV file of
     somebody's. ``other_machine``: an export there. ``pushed``: a dataset of a hub. ``old_answers``:
-    kept by an earlier version, quoting nothing, about nobody knows what."""
+    quoting nothing, and nobody noted what they are about."""
     where: str = ""
     count: int = 1
 
@@ -186,7 +187,8 @@ def _remaining(chosen: Chosen, sources: Sources) -> Iterator[Remaining]:
         elif Path(path).is_file() and not path.startswith(mirrors):
             yield Remaining(what="transcript", where=path)
     for entry in chosen.kept_entries:
-        if not entry.session_id and not chosen.ids.isdisjoint(Path(entry.path).parts):
+        parts = Path(entry.path).parts
+        if not entry.session_id and HOME in parts and not chosen.ids.isdisjoint(parts):
             yield Remaining(what="capture", where=entry.path)
     for entry in chosen.entries:
         local = local_entry(entry, origins)

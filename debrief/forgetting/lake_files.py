@@ -203,7 +203,7 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
     lake, signs = subject.lake, subject.signs
     lines, changed = 0, set[str]()
     for name in lake.names("training", ".jsonl"):
-        kept, gone = _lines_left(lake.read_bytes(name) or b"", signs)
+        kept, gone = lines_left(lake.read_bytes(name) or b"", signs)
         if gone:
             lines += gone
             changed.add(name)
@@ -221,7 +221,8 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
         yield Change("training", lines, "line")
 
 
-def _lines_left(data: bytes, signs: Signs) -> tuple[list[bytes], int]:
+def lines_left(data: bytes, signs: Signs) -> tuple[list[bytes], int]:
+    """Return the lines of a file of JSON lines that are not of the sessions, and how many are."""
     lines = data.splitlines(keepends=True)
     kept = [line for line in lines if not _is_theirs(line, signs)]
     return kept, len(lines) - len(kept)

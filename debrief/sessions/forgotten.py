@@ -17,7 +17,7 @@ from debrief.errors import ConfigurationError
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.scanning import ScanEntry, identities
+from debrief.sessions.scanning import UNIQUE, ScanEntry, identities
 
 TABLE = "forgotten"
 _ANOTHER_KEY = "was written under another redaction key, and cannot be honoured"
@@ -81,7 +81,8 @@ class Forgotten:
             return False
         if not self._days.keys().isdisjoint(self._marks(entry)):
             return True
-        return not entry.session_id and any(map(self.session, PurePath(entry.path).parts))
+        folders = filter(UNIQUE.fullmatch, PurePath(entry.path).parts)
+        return not entry.session_id and any(map(self.session, folders))
 
     def bury(
         self,

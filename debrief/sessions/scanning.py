@@ -23,7 +23,8 @@ from debrief.sessions.model import Message, Name, Own, Session, Subagent, Turn, 
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import time_without_records, unique
 
-_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id that its tool made up for one session alone."""
 
 MIRRORED_FILES, ORIGIN = "files", "origin"
 """In the folder of a mirror: the files that were brought here, and the address that they are of."""
@@ -201,7 +202,7 @@ def identities(entry: ScanEntry) -> list[tuple[str, str, str, str]]:
     if not _is_unique(entry):
         beginning = f"{entry.root} {entry.own_started or entry.path}"
     known = [("id", entry.source, entry.own_id, beginning)]
-    if _UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
+    if UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
         known.append(("root", entry.source, entry.root, ""))
     return known
 
@@ -211,7 +212,7 @@ def _is_unique(entry: ScanEntry) -> bool:
     id = entry.own_id
     if len(set(id)) < _FEWEST_SIGNS:
         return False
-    if _UNIQUE.search(id):
+    if UNIQUE.search(id):
         return True
     return not entry.root and sum(map(str.isdigit, id)) >= _FEWEST_DIGITS
 

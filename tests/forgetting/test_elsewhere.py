@@ -26,6 +26,7 @@ from debrief.langfuse.source import LangfuseSource, ServerFilter
 from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.labels import annotations_of
 from debrief.recorder.checks import ReadyRule
+from debrief.recorder.exporting import publish_as_records
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.session_facts import Started
 from debrief.recorder.source import RecorderSource
@@ -38,6 +39,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SessionServer, scan_into, sessions_of_lake, store_week
 from debrief.sessions.transfer import mirror, push
 from debrief.settings import Settings, load_settings
+from debrief.training.publishing.exported import note_export
 from tests.forgetting.searching import found_in, letters, sentences_of_some
 from tests.langfuse.scenario import START, Recorder, client_of, scored
 from tests.langfuse.server import LangfuseServer
@@ -221,6 +223,19 @@ def test_a_record_leaves_the_database_and_is_not_read_in_again(
     assert record_store.session(again)
     assert machine.reads() == [str(ids[1])]
     assert str(ids[0]) not in str(list(machine.lake.rows("scan", ScanEntry)))
+
+
+def test_an_export_of_records_loses_its_lines(machine: Machine, record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    one, two = ingested(record_store), ingested(record_store, hour=15)
+    to = machine.path / "records"
+    note_export(machine.lake, str(to), "record")
+    with record_store.export() as records:
+        publish_as_records(records, str(to))
+    machine.records = record_store
+    machine.forgets(str(one))
+    text = "".join(path.read_text() for path in to.rglob("*.jsonl"))
+    assert (str(one) in text, str(two) in text) == (False, True)
 
 
 def test_a_record_that_the_lake_has_not_read_goes_by_its_age(

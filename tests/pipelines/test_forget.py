@@ -38,7 +38,7 @@ from debrief.training.publishing.folder import exported_files
 from debrief.view.index import Index
 from pipelines.instance import in_schema, make_schema, open_instance
 from pipelines.pruning import prune_runs
-from tests.forgetting.searching import found_in, letters, sentences_of_some
+from tests.forgetting.searching import found_in, letters, sentences, sentences_of_some
 from tests.pipelines.conftest import Demo, Home, only_line
 from tests.sessions.scenario import Log
 
@@ -453,3 +453,24 @@ def test_a_table_that_nobody_listed_goes_when_it_holds_words(machine: Machine) -
     machine.lake.write("stray", "others", [Stray("Nothing of it.")], Stray)
     assert "lake's files: stray/theirs.parquet" in machine.forget(CHOSEN, "--yes")
     assert machine.lake.partitions("stray") == ["others"]
+
+
+SHARED = Path(__file__).parents[3] / "shared/sessions"
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no sessions beside the checkout")
+def test_of_real_sessions_nothing_is_left_either(own: Machine) -> None:
+    own.run("--sessions", str(SHARED))
+    sessions = own.sessions()
+    few = {one.id for one in sessions if one.repository == "spotter"}
+    assert few
+    theirs = sorted(sentences_of_some(sessions, few))[::20]
+    assert len(found_in([own.lake_at], theirs[:1])) >= 1
+    own.forget("--repository", "spotter", "--yes")
+    own.run("--sessions", str(SHARED))
+    assert {one.id for one in own.sessions()} == {one.id for one in sessions} - few
+    assert found_in(own.everything, theirs) == {}
+    own.forget("--before", "2100-01-01", "--yes")
+    everything = {sentence for one in sessions for sentence in sentences(one)}
+    assert found_in(own.everything, sorted(everything)[::20]) == {}

@@ -373,13 +373,14 @@ def files_of(place: Lake) -> set[str]:
 
 
 def remove_files(place: Lake, names: Iterable[str]) -> None:
-    """Remove some files of an export, and take them out of its list."""
-    manifest = msgspec.json.decode(place.read_bytes(MANIFEST) or b"", type=_Manifest)
+    """Remove some files of an export, and take them out of its list, where it has one."""
     gone = set(names)
-    for name in gone & set(manifest.files):
+    for name in gone:
         place.remove(name)
-    manifest.files = [name for name in manifest.files if name not in gone]
-    _write_manifest(place, manifest)
+    if (data := place.read_bytes(MANIFEST)) is not None:
+        manifest = msgspec.json.decode(data, type=_Manifest)
+        manifest.files = [name for name in manifest.files if name not in gone]
+        _write_manifest(place, manifest)
 
 
 def _write_manifest(place: Lake, manifest: _Manifest) -> None:

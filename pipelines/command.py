@@ -159,7 +159,7 @@ def ui(
 def forget(
     sessions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SESSION]...", help="Ids, or the first six characters or more."),
+        typer.Argument(metavar="SESSION", help="Ids, or the first six characters or more."),
     ] = None,
     person: Annotated[
         str,

@@ -112,7 +112,7 @@ def forget(
         return receipt
     sources.forgotten.bury(
         sources.lake,
-        sessions=chosen.ids,
+        sessions={*chosen.ids, *choice.sessions},  # as typed, so that the same can be typed again
         entries=chosen.entries,
         paths=chosen.paths,
         people=[chosen.person] if chosen.person else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -168,7 +169,8 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
     assert "32 samples in 11 sets" in summary
     Index(machine.lake, machine.path / ".debrief/view").refresh()
     assert found_in(machine.everything, needles) == {}
-    assert "Nothing of it is in any place" in machine.forget(CHOSEN, "--yes")
+    for again in (CHOSEN, CHOSEN[:8]):
+        assert "Nothing of it is in any place" in machine.forget(again, "--yes")
 
 
 def test_what_is_left_of_training_sets_can_be_exported_at_once(machine: Machine) -> None:
@@ -382,6 +384,57 @@ def test_every_night_sessions_go_that_are_older_than_is_wanted(
         assert prune_runs.execute_in_process(instance=instance).success
     own.run("--sessions", str(there))
     assert [one.id for one in own.sessions()] == [TWO]
+
+
+DAYS = dg.StaticPartitionsDefinition(["monday", "tuesday"])
+
+
+@dg.asset(partitions_def=DAYS)
+def counted() -> dg.MaterializeResult[None]:
+    return dg.MaterializeResult(
+        metadata={"dagster/partition_row_count": 3, "worst": FIRST, "cost_usd": 1.0},
+        data_version=dg.DataVersion("abc"),
+    )
+
+
+@dg.asset
+def lonely() -> None:
+    """An asset whose check names a session that failed."""
+
+
+@dg.asset_check(asset=lonely)
+def all_well() -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=False, metadata={"failed": f"| {ONE} | no answer |"})
+
+
+def test_what_dagster_knows_of_partitions_and_other_runs_stays(own: Machine) -> None:
+    there = own.path / "transcripts"
+    told(there, "cranes", FIRST, ONE)
+    own.run("--sessions", str(there))
+    settings = load_settings({**own.environment(), "DEBRIEF_LAKE": str(own.lake_at)})
+    with open_instance(settings) as instance:
+        for day in DAYS.get_partition_keys():
+            dg.materialize([counted], partition_key=day, instance=instance)
+        dg.materialize([lonely, all_well], instance=instance)
+        runs = instance.get_runs_count()
+        weeks = instance.get_materialized_partitions(dg.AssetKey("raw_sessions"))
+    assert weeks
+    receipt = own.forget(ONE, "--yes")
+    assert re.search(r"Dagster: runs +3 runs", receipt), receipt
+    with open_instance(settings) as instance:
+        assert instance.get_runs_count() == runs - 3
+        assert instance.get_materialized_partitions(counted.key) == {"monday", "tuesday"}
+        assert instance.get_materialized_partitions(dg.AssetKey("raw_sessions")) == weeks
+        page = dg.AssetRecordsFilter(counted.key, asset_partitions=["monday"])
+        (record,) = instance.fetch_materializations(page, limit=5).records
+        assert record.asset_materialization is not None
+        shown = {name: value.value for name, value in record.asset_materialization.metadata.items()}
+        assert shown == {"dagster/partition_row_count": 3}
+        assert record.asset_materialization.tags is not None
+        assert record.asset_materialization.tags["dagster/data_version"] == "abc"
+        assert instance.get_latest_materialization_event(lonely.key) is not None
+    storage = own.lake_at / ".dagster"
+    assert found_in([storage], {letters(FIRST), letters(ONE)}) == {}
 
 
 def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url: str) -> None:

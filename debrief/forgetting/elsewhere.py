@@ -16,7 +16,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import locked, write_durably
 from debrief.forgetting.choosing import mirrors_of
-from debrief.forgetting.lake_files import holds, lines_left
+from debrief.forgetting.lake_files import holds, take_lines
 from debrief.forgetting.pruning import pruned_lines
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Change, Subject
@@ -318,14 +318,10 @@ def _is_made_anew(lake: Lake, export: KnownExport) -> bool:
 
 
 def _take_out(place: Lake, names: list[str], signs: Signs) -> None:
-    whole = []
     for name in names:
-        kept = lines_left(place.read_bytes(name) or b"", signs)[0] if ".jsonl" in name else []
-        if kept:
-            place.write_bytes(name, b"".join(kept))
-        else:
-            whole.append(name)
-    remove_files(place, whole)
+        if name.endswith(".jsonl"):
+            take_lines(place, name, signs, act=True)
+    remove_files(place, (name for name in names if not name.endswith(".jsonl")))
 
 
 def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:
@@ -338,8 +334,4 @@ def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:
         files = set(place.names(suffix=RECORD_SUFFIX))
     if export.form == ATIF:
         return sorted(files & {f"{slugify(name)}.json" for name in signs.ids})
-    return [
-        name
-        for name in sorted(files)
-        if holds(place.read_bytes(name) or b"", Path(name).suffix, signs)
-    ]
+    return [name for name in sorted(files) if holds(place, name, signs)]

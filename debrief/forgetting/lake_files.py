@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +54,7 @@ class LakeTable(Struct, frozen=True):
     """Its stamp says how far something was read, and not what the rows were made from."""
 
 
+_ROWS_AT_ONCE = 64
 _LEFT_TO_OTHERS = {SESSIONS_TABLE, LABELS, LINES, INDEX}
 """Swept by functions of their own."""
 TABLES: dict[str, LakeTable] = {
@@ -123,7 +125,14 @@ def _sweep_partition(
         if is_theirs and act:  # each has a partition of its own
             lake.remove(f"{name}/{partition}.parquet")
         return int(is_theirs)
-    rows = list(lake.read(name, partition, table.rows))
+    try:
+        rows = list(lake.read(name, partition, table.rows))
+    except msgspec.ValidationError:  # of another version: nobody can tell what to take out of it
+        file = f"{name}/{partition}.parquet"
+        is_theirs = holds(lake, file, signs)
+        if is_theirs and act:
+            lake.remove(file)
+        return int(is_theirs)
     left = [pruned_row(row, signs, may_quote=table.may_quote) for row in rows]
     changed = sum(new is not old for new, old in zip(left, rows, strict=True))
     if changed and act:
@@ -203,12 +212,10 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
     lake, signs = subject.lake, subject.signs
     lines, changed = 0, set[str]()
     for name in lake.names("training", ".jsonl"):
-        kept, gone = lines_left(lake.read_bytes(name) or b"", signs)
+        gone = take_lines(lake, name, signs, act)
         if gone:
             lines += gone
             changed.add(name)
-            if act:
-                lake.write_bytes(name, b"".join(kept))
     for partition in lake.partitions(INDEX):
         of_set = next(lake.read(INDEX, partition, TrainingSetRow))
         rows = list(lake.read(LINES, partition, LineRow))
@@ -221,11 +228,29 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
         yield Change("training", lines, "line")
 
 
-def lines_left(data: bytes, signs: Signs) -> tuple[list[bytes], int]:
-    """Return the lines of a file of JSON lines that are not of the sessions, and how many are."""
-    lines = data.splitlines(keepends=True)
-    kept = [line for line in lines if not _is_theirs(line, signs)]
-    return kept, len(lines) - len(kept)
+def take_lines(place: Lake, name: str, signs: Signs, act: bool) -> int:
+    """Take the sessions' lines out of a file of JSON lines; return how many they are.
+
+    Args:
+        place: a lake, or the place of an export.
+        name: of the file.
+        signs: of the sessions.
+        act: False only counts.
+    """
+    with place.open_bytes(name) as file:
+        theirs = [_is_theirs(line, signs) for line in file or ()]
+    gone = sum(theirs)
+    if gone and act and all(theirs):
+        place.remove(name)
+    elif gone and act:
+        with place.open_bytes(name) as file, place.create(name) as creation:
+            lines = zip(file or (), theirs, strict=True)
+            creation.file.writelines(line for line, is_theirs in lines if not is_theirs)
+    return gone
+
+
+class _Line(Struct, frozen=True):
+    metadata: dict[str, Any] = {}
 
 
 def _is_theirs(line: bytes, signs: Signs) -> bool:
@@ -233,14 +258,14 @@ def _is_theirs(line: bytes, signs: Signs) -> bool:
 
     One of another session stays, whatever words it has in common with theirs.
     """
-    try:
+    with suppress(msgspec.DecodeError):
+        metadata = msgspec.json.decode(line, type=_Line).metadata
+        if "session_id" in metadata:
+            return pruned(metadata, signs, may_quote=False) is None
+    with suppress(msgspec.DecodeError):
         value = msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return signs.are_in(line.decode("utf-8", "replace"))
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    if isinstance(metadata, dict) and "session_id" in metadata:
-        return pruned(metadata, signs, may_quote=False) is None
-    return bool(pruned(value, signs, may_quote=True) != value)
+        return bool(pruned(value, signs, may_quote=True) != value)
+    return signs.are_in(line.decode("utf-8", "replace"))
 
 
 def _restore_set(
@@ -251,14 +276,15 @@ def _restore_set(
     Its offsets have moved; its inputs are emptied, so that the next run makes it anew.
     """
     path = training_path(of_set.task, of_set.fingerprint)
-    data = lake.read_bytes(path) or b""
     known = {row.digest: row for row in left}
-    rows, offset = [], 0
-    for line in io.BytesIO(data):
-        row = known.get(hashlib.sha256(line).hexdigest())
-        if row is not None:
-            rows.append(replace(row, offset=offset))
-        offset += len(line)
+    rows, offset, content = [], 0, hashlib.sha256()
+    with lake.open_bytes(path) as file:
+        for line in file or ():
+            row = known.get(hashlib.sha256(line).hexdigest())
+            if row is not None:
+                rows.append(replace(row, offset=offset))
+            offset += len(line)
+            content.update(line)
     skipped = [
         replace(each, sessions=ids, count=len(ids))
         for each in of_set.left_out
@@ -270,7 +296,7 @@ def _restore_set(
         for table in (LINES, INDEX):
             lake.remove(f"{table}/{partition}.parquet")
         return
-    digest, train = hashlib.sha256(data).hexdigest(), sum(row.split == "train" for row in rows)
+    digest, train = content.hexdigest(), sum(row.split == "train" for row in rows)
     lake.write(LINES, partition, rows, LineRow, lambda: digest)
     sessions = {row.session_id for row in rows if not row.parent_session}
     new = replace(
@@ -301,14 +327,14 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Change]:
             continue
         if suffix == ".jsonl" and top == "training":
             continue
-        data = lake.read_bytes(name) or b""
         if suffix == ".md" and top in ("reports", "training"):
-            text, gone = pruned_lines(data.decode("utf-8", "replace"), signs)
+            page = (lake.read_bytes(name) or b"").decode("utf-8", "replace")
+            text, gone = pruned_lines(page, signs)
             if gone and act:
                 lake.write_bytes(name, text.encode())
             if gone:
                 yield Change(name, gone, "line")
-        elif holds(data, suffix, signs):
+        elif holds(lake, name, signs):
             if act:
                 lake.remove(name)
             yield Change(name, 1, "file")
@@ -319,15 +345,23 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Change]:
                     leftover.unlink(missing_ok=True)
 
 
-def holds(data: bytes, suffix: str, signs: Signs) -> bool:
-    """Return whether a file names one of the sessions or holds words of one."""
-    if suffix == ".parquet":
-        import pyarrow.parquet as pq
+def holds(place: Lake, name: str, signs: Signs) -> bool:
+    """Return whether a file of a place names one of the sessions or holds words of one."""
+    if Path(name).suffix in (".jsonl", ".md"):
+        return take_lines(place, name, signs, act=False) > 0
+    with place.open_bytes(name) as file:
+        if file is None:
+            return False
+        if name.endswith(".parquet"):
+            import pyarrow.parquet as pq
 
-        values = pq.read_table(io.BytesIO(data)).to_pylist()
-        return bool(pruned(values, signs, may_quote=True) != values)
-    try:
-        value = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return any(_is_theirs(line, signs) for line in data.splitlines())
-    return bool(pruned([value], signs, may_quote=True) != [value])
+            batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
+            return any(_is_in(batch.to_pylist(), signs) for batch in batches)
+        data = file.read()
+    with suppress(msgspec.DecodeError):
+        return _is_in([msgspec.json.decode(data)], signs)
+    return signs.are_in(data.decode("utf-8", "replace"))
+
+
+def _is_in(values: list[Any], signs: Signs) -> bool:
+    return bool(pruned(values, signs, may_quote=True) != values)

@@ -497,6 +497,29 @@ def test_every_table_of_a_lake_is_listed_and_a_tombstone_holds_no_id(machine: Ma
     assert CHOSEN not in {entry.session_id for entry in lake.rows("scan", ScanEntry)}
 
 
+def test_what_an_earlier_version_left_goes_too(machine: Machine) -> None:
+    class Former(msgspec.Struct):
+        session: str
+        said: str
+
+    session = next(one for one in machine.sessions() if one.id == CHOSEN)
+    lake, words = machine.lake, session.turns[0].prompt
+    lake.write("session_scores", "2025-01-06", [Former(CHOSEN, words)], Former)
+    lake.write("session_scores", "2025-01-13", [Former(MINED, "Well done.")], Former)
+    sets = {name: lake.read_bytes(name) or b"" for name in lake.names("training", ".jsonl")}
+    (theirs,) = [name for name, data in sets.items() if CHOSEN.encode() in data]
+    name = theirs.replace("training/", "training/former/")
+    lake.write_bytes(name, sets[theirs])
+    lake.write_bytes(name.replace(".jsonl", ".txt"), words.encode())
+    needles = needles_of(machine.sessions(), CHOSEN)
+    machine.forget(CHOSEN, "--yes")
+    assert found_in(machine.everything, needles) == {}
+    assert "2025-01-13" in lake.partitions("session_scores")
+    assert len((lake.read_bytes(name) or b"").splitlines()) == len(
+        (lake.read_bytes(theirs) or b"").splitlines()
+    )
+
+
 def test_a_table_that_nobody_listed_goes_when_it_holds_words(machine: Machine) -> None:
     class Stray(msgspec.Struct):
         text: str

@@ -20,7 +20,7 @@ import dagster as dg
 from dagster import DagsterRunStatus
 
 from assets.partitions import PAIRS, pair_key
-from debrief.errors import InputError
+from debrief.errors import ConfigurationError, InputError
 from debrief.forgetting.choosing import Choice, Sources
 from debrief.forgetting.forget import ForgetReceipt, forget
 from debrief.forgetting.places import SweptPlace
@@ -228,9 +228,13 @@ def _compact(instance: dg.DagsterInstance, settings: Settings, *, something_went
         finally:
             database.close()
     for path in _sqlite_files(instance):
-        with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as link:
-            link.execute("VACUUM")
-            link.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as link:
+                link.execute("VACUUM")
+                link.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            reason = f"could not be rewritten without what was deleted: {error}"
+            raise ConfigurationError(str(path), reason, "Run the same again.") from error
 
 
 def _sqlite_files(instance: dg.DagsterInstance) -> list[Path]:

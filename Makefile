@@ -29,9 +29,10 @@ test: .venv/.test
 pytest: .venv/.test
 	$(BIN)/python -m pytest -n 3 --hypothesis-seed=0
 
-# The golden run over a folder of real sessions beside the checkout, ../shared/sessions.
+# Over a folder of real sessions beside the checkout, ../shared/sessions: the golden run, and a lake
+# that is made to forget.
 test-shared: .venv/.test
-	$(BIN)/python -m pytest -m shared tests/goldens
+	$(BIN)/python -m pytest -m shared tests/goldens tests/pipelines
 
 # The real coding agents of npm against a scripted model: takes npm, minutes and 3 GB.
 PROGRAMS ?= /tmp/debrief-programs

@@ -16,7 +16,7 @@ from debrief.judging.dspy_judge import DspyJudge
 from debrief.lake import Lake
 from debrief.markdown import plain
 from debrief.outcomes.gathering import outcomes_beside
-from debrief.outcomes.store import put_labels
+from debrief.outcomes.store import put_labels, without_forgotten
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.agreement_report import (
     MINIMUM,
@@ -26,6 +26,7 @@ from debrief.rubrics.agreement_report import (
     store_agreement,
 )
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
+from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.view import links
@@ -74,6 +75,7 @@ def judge_agreement(
             tables.write(ORDER_PROBES, ALL, probed, OrderProbe)
     repository = context.resources.evaluator.repository_folder()
     labels = read_labels(load_settings(), run.langfuse.open(), repository)
+    labels = without_forgotten(labels, Forgotten.of(tables, run.redactor))
     put_labels(tables, outcomes_beside(tables))
     try:
         agreement = store_agreement(tables, labels)

@@ -1,7 +1,7 @@
 """Judging and scoring: what judges say of each change, six dimensions, their way to Langfuse."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets import versions
 from assets.partitions import add_pairs
-from assets.presentation import PREVIEW_ROWS, listed, preview, session_links
+from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
 from assets.weekly import (
     COUNT,
@@ -33,11 +33,10 @@ from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
-from debrief.scoring.dimensions import problem_of
+from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
-from debrief.summary import first_reason
 from debrief.training.selection import observed_pairs
 
 LANGFUSE_POOL = "langfuse"
@@ -181,16 +180,8 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     failed = sum(row.status == "failed" for row in current)
     suspected = {row.session_id for row in current if row.injection_suspected}
     mean = weighted_average(current)
-    worst_first = sorted(current, key=lambda row: -1.0 if row.score is None else row.score)
-    shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
     return {
-        "judgements": preview(
-            ("session", "judge", "score", "feedback or failure"),
-            [
-                (shown.get(r.session_id), r.judge, r.score, r.feedback or r.failure)
-                for r in worst_first
-            ],
-        ),
+        "judgements": measured("judge", ((row.judge, row.score) for row in current)),
         **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
         "failed": failed,
         "injection_suspected": len(suspected),
@@ -240,13 +231,8 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     chunked = sum(len(row.chunks) > 1 for row in current)
     silent = scored - len(scores)
     suspected = sum(row.injection_suspected for row in current)
-    worst_first = sorted(current, key=_badness)
-    shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
     return {
-        "scores": preview(
-            ("session", "overall", "first reason", *_NAMES),
-            [(shown.get(row.session_id), *_line(row)) for row in worst_first],
-        ),
+        "scores": measured("dimension", _values(current)),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
         "failed": sum(row.status == "failed" for row in current),
@@ -258,20 +244,11 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     }
 
 
-_NAMES = ("task", "execution", "tools", "resources", "security", "user")
-
-
-def _badness(row: SessionScores) -> tuple[bool, bool, float]:
-    """Return what puts failures first, then the worst sessions, and those without a score last."""
-    return row.status != "failed", row.overall_quality is None, row.overall_quality or 0.0
-
-
-def _line(row: SessionScores) -> tuple[object, ...]:
-    if row.status == "failed":
-        return ("failed", row.failure, *("" for _ in _NAMES))
-    values = tuple("–" if v.value is None else v.category or v.value for v in row.verdicts)
-    reason, _ = first_reason(row.overall_quality, row.success, row.verdicts)
-    return (row.overall_quality, reason, *values)
+def _values(rows: Iterable[SessionScores]) -> Iterator[tuple[str, float | None]]:
+    """Yield the overall quality of each session, and its dimensions."""
+    for row in rows:
+        yield OVERALL, row.overall_quality
+        yield from ((verdict.dimension, verdict.value) for verdict in row.verdicts)
 
 
 @score_check(session_scores, SessionScores)
@@ -325,9 +302,7 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
         "failed": failed,
         "of_sessions_that_the_server_does_not_have": count["kept"],
         "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
-        "receipts": listed(
-            receipts, "session=session_id", "score=name", "value", "status", "reason"
-        ),
+        "receipts": tallied(receipts, "score=name", "status", "reason"),
         "summary": f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
         + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
         + f", {count['replaced']} former ones to be deleted there" * bool(count["replaced"]),

@@ -1,25 +1,28 @@
-"""What an asset shows of itself in the UI: tables and pictures in Markdown."""
+"""What an asset shows of itself in the UI: tables and pictures in Markdown.
+
+Dagster keeps it as events, which outlive the rows they are about. So no words of a session are in
+it: counts are, and a session's id where something failed with it. The pages show the sessions.
+"""
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from operator import attrgetter
+from statistics import fmean
 from typing import Any
 
 import dagster as dg
 
-from debrief.lake import Lake
 from debrief.markdown import plain, shorten
 from debrief.markdown import table as markdown_table
-from debrief.summary import titles_of
-from debrief.view import links
 
 PREVIEW_ROWS = 12
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _BAR = re.compile(r"(?<!\\)\|")
 _BREAKS = re.compile(r"(?<=-)| ")
-_CELL, _TITLE = 90, 60
+_CELL = 90
 _ON_ONE_LINE = 20
 """Characters of a cell that is not broken at its spaces: times, and pairs of figures."""
 _IN_A_WINDOW = 1_000
@@ -67,20 +70,41 @@ def listed(
     return preview(headings, [*map(read, rows)], limit)
 
 
-class Link(str):
-    """A cell that leads to a page."""
+def tallied(rows: Iterable[Any], *columns: str) -> dg.MarkdownMetadataValue:
+    """Return a preview of how many rows have the same attributes, most first.
 
-    __slots__ = ()
+    Args:
+        rows: of one type.
+        columns: as for ``listed``.
+    """
+    headings = [column.partition("=")[0] for column in columns]
+    read = attrgetter(*(column.rpartition("=")[2] for column in columns))
+    counts = Counter(map(read, rows)).most_common()
+    return preview((*headings, "count"), [(*values, count) for values, count in counts])
 
 
-def session_links(lake: Lake, week: str, ids: Collection[str]) -> dict[str, Link]:
-    """Return a link to the page of each session, where all of its texts are, under its title."""
-    pages, titles = links.address(""), titles_of(lake, week, ids)
-    found = {}
-    for each in ids:
-        words = plain(shorten(titles.get(each) or _UUID.sub(r"\1", each), _TITLE))
-        found[each] = Link(f"[{words}]({pages}{links.session_path(each)})")
-    return found
+def measured(heading: str, values: Iterable[tuple[str, float | None]]) -> dg.MarkdownMetadataValue:
+    """Return a preview of the values by name: how many there are, their mean, the least and most.
+
+    Args:
+        heading: of the names.
+        values: names with a value each; None counts as a row without one.
+    """
+    by_name: dict[str, list[float]] = {}
+    missing: Counter[str] = Counter()
+    for name, value in values:
+        known = by_name.setdefault(name, [])
+        if value is None:
+            missing[name] += 1
+        else:
+            known.append(value)
+    rows = [
+        (name, len(known), fmean(known), min(known), max(known), missing[name])
+        if known
+        else (name, 0, None, None, None, missing[name])
+        for name, known in by_name.items()
+    ]
+    return preview((heading, "values", "mean", "least", "most", "without one"), rows)
 
 
 def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
@@ -108,8 +132,6 @@ def _longest_word(cell: str) -> int:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, Link):
-        return value
     if value is None:
         return "–"
     text = f"{value:.3g}" if isinstance(value, float) else str(value)

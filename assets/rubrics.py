@@ -11,7 +11,7 @@ from pydantic import Field
 from assets import versions
 from assets.evaluations import evaluation_stage, score_check, session_scores
 from assets.partitions import all_of
-from assets.presentation import listed, markdown, preview
+from assets.presentation import listed, markdown, measured, preview
 from assets.sessions import raw_sessions
 from assets.weekly import (
     MODEL_POOL,
@@ -160,11 +160,8 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
     summary = f"{len(filled.rows)} candidates, {len(dropped)} dropped"
     return {
         "candidates": preview(
-            ("score name", "candidate", "evidence"),
-            [
-                (row.score_name, row.name, row.evidence[0].quote if row.evidence else "")
-                for row in filled.rows
-            ],
+            ("score name", "candidate", "quotations"),
+            [(row.score_name, row.name, len(row.evidence)) for row in filled.rows],
         ),
         "dropped": listed(dropped, "score name=score_name", "what=name", "why=reason", limit=60),
         "unmined": len(unmined),
@@ -248,7 +245,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
         for name in SCORE_NAMES
         for mark in lint([row for row in rows if row.score_name == name])
     ]
-    page = rubrics_markdown(rows, extracted=mined, trials=trials.rows, searches=searches)
+    page = rubrics_markdown(rows, trials=trials.rows, searches=searches)
     digest = digest_of([upstream(lake, RUBRICS, week=name) for name in SCORE_NAMES])
     return dg.MaterializeResult(
         data_version=dg.DataVersion(digest[:16]),
@@ -348,12 +345,8 @@ def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation
     summary = f"{len(rows)} evaluations on {len(_final_rubrics(run))} rubrics"
     summary += f", {failed} failed" if failed else ""
     return {
-        "evaluations": preview(
-            ("session", "score name", "rubric", "score", "reasoning or failure"),
-            [
-                (r.session_id, r.score_name, r.rubric_key, r.score, r.reasoning or r.failure)
-                for r in rows
-            ],
+        "evaluations": measured(
+            "rubric", ((f"{row.score_name}/{row.rubric_key}", row.score) for row in rows)
         ),
         "failed": failed,
         "no_occasion": sum(row.status == "no_occasion" for row in rows),

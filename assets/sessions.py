@@ -8,7 +8,7 @@ import dagster as dg
 from msgspec import UNSET
 
 from assets import versions
-from assets.presentation import PREVIEW_ROWS, listed, preview, session_links
+from assets.presentation import listed, preview, tallied
 from assets.weekly import (
     COUNT,
     Filled,
@@ -59,32 +59,38 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
     failed = sum(not row.expected for row in unread)
-    shown = session_links(lake, week, {head.id for head in heads[:PREVIEW_ROWS]})
     return {
         COUNT: len(heads),
         "sessions": preview(
-            ("session", "started", "tool", "task", "lines +/−", "output tokens", "secrets"),
-            [
-                (
-                    shown.get(head.id),
-                    f"{head.started:%a %d %b %H:%M}",
-                    head.tool,
-                    head.task,
-                    f"+{head.lines_added} −{head.lines_removed}",
-                    head.usage.output,
-                    head.redactions,
-                )
-                for head in heads
-            ],
+            ("tool", "task", "sessions", "lines +/−", "output tokens", "secrets"),
+            [(*of, *sums) for of, sums in sorted(_sums(heads).items())],
         ),
         "unread": listed(
-            sorted(unread, key=attrgetter("expected", "path")), "transcript=path", "line", "reason"
+            sorted((row for row in unread if not row.expected), key=attrgetter("path")),
+            *("transcript=path", "line", "reason"),
         ),
+        "without_a_session": tallied((row for row in unread if row.expected), "source", "reason"),
         "places_passed_over": sum(len(head.problems) for head in heads),
         "secrets_replaced": sum(head.redactions for head in heads),
         "failed": failed,
         "made_now": sum(before.get(head.id) != head.digest for head in heads),
         "summary": f"{len(heads)} sessions, {failed} failed" + (" (unchanged)" if skipped else ""),
+    }
+
+
+def _sums(heads: Iterable[SessionHead]) -> dict[tuple[str, str], tuple[object, ...]]:
+    """Return the sessions, lines, output tokens and secrets of each tool and task."""
+    groups: dict[tuple[str, str], list[SessionHead]] = {}
+    for head in heads:
+        groups.setdefault((head.tool, head.task), []).append(head)
+    return {
+        of: (
+            len(own),
+            f"+{sum(head.lines_added for head in own)} −{sum(head.lines_removed for head in own)}",
+            sum(head.usage.output for head in own),
+            sum(head.redactions for head in own),
+        )
+        for of, own in groups.items()
     }
 
 
@@ -217,13 +223,7 @@ def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]
     rows = filled.rows
     problems = redact_rows(_captures(run).problems, run.redactor)
     return {
-        "snapshots": preview(
-            ("session", "origin", "fingerprint", "subagents", "from"),
-            [
-                (r.session_id, r.origin, r.prompt_fingerprint, len(r.subagents), r.note)
-                for r in rows
-            ],
-        ),
+        "snapshots": tallied(rows, "origin", "fingerprint=prompt_fingerprint", "from=note"),
         "captures_with_problems": listed(problems, "file=path", "reason"),
         "summary": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
     }
@@ -260,5 +260,5 @@ def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRo
 def session_metadata(run: StageRun, week: str, filled: Filled[SessionMetadataRow]) -> Metadata:
     """Tool, model, task, repository and prompt fingerprint of each session: what results are
     grouped and compared by."""
-    columns = ("session=session_id", "task", "tool", "model", "prompts=prompt_fingerprint")
-    return {"metadata": listed(filled.rows, *columns)}
+    columns = ("task", "tool", "model", "prompts=prompt_fingerprint")
+    return {"metadata": tallied(filled.rows, *columns)}

@@ -117,7 +117,6 @@ def training_sets(
                     pages + links.page_path("training", task, fingerprint)
                 ),
                 "path": dg.MetadataValue.path(stored.path),
-                "card": markdown(stored.card),
                 "train": row.train,
                 "eval": row.eval,
                 "tokens": row.tokens,

@@ -10,6 +10,8 @@ from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
+from debrief.models.subject import asking_about
+from debrief.sessions.model import Session
 
 _GROUPS_AHEAD = 2
 """Groups held for each worker, so that none waits for the slowest."""
@@ -33,7 +35,8 @@ def evaluate(
     once. Other groups go on meanwhile. Ending the iteration cancels what was not begun.
 
     Args:
-        groups: items of one session each; read lazily, two groups for each worker held at once.
+        groups: items of one session each, which are that session or begin with it; read lazily,
+            two groups for each worker held at once.
         stored: the row of an earlier run that still holds for an item, or None.
         ask: makes a row; a failure is a row with its reason, never an exception. Called from
             several threads when there are several workers.
@@ -42,7 +45,10 @@ def evaluate(
 
     def row_of(item: Item) -> Row:
         row = stored(item)
-        return ask(item) if row is None else row
+        if row is not None:
+            return row
+        with asking_about(*_session_of(item)):
+            return ask(item)
 
     if workers <= 1:
         for group in groups:
@@ -66,6 +72,12 @@ def evaluate(
                 yield from (future.result() for future in waiting.popleft().result())
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _session_of(item: object) -> tuple[str, ...]:
+    """Return the id of the session that an item is, or begins with; nothing for another item."""
+    first = item[0] if isinstance(item, tuple) else item
+    return (first.id,) if isinstance(first, Session) else ()
 
 
 def interval_of(answers: Sequence[float | None]) -> dict[str, Any]:

@@ -285,6 +285,10 @@ class Settings(BaseSettings):
     keep_runs_days: Amount = 90
     """days after which runs and their events go, every night"""
 
+    keep_sessions_days: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """days after its end that a session is forgotten (`debrief forget --before`), every night with
+    the old runs. Default: never"""
+
     webhook_url: Secret = ""
     """where the weekly report and failures are sent (JSON with `text`, as chat services take it)"""
     webhook: bool = True

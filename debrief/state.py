@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,13 @@ _ANSWERS = sa.Table(
     sa.Column("value", sa.LargeBinary, nullable=False),
     sa.Column("kept", sa.Double, nullable=False),
 )
+_SUBJECTS = sa.Table(
+    "subjects",
+    _METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, primary_key=True),
+)
+"""Of an answer, the sessions that it is about."""
 _SPENDING = sa.Table(
     "spending",
     _METADATA,
@@ -92,6 +99,7 @@ _CHANGES = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("change", sa.Text, nullable=False),
 )
+FORGOTTEN = "a person who was forgotten"
 _VALUE = sa.cast(_ANSWERS.c.value, sa.LargeBinary).label("value")
 """An earlier version stored texts in SQLite."""
 
@@ -142,8 +150,16 @@ class State:
         value = self._execute(sa.select(_VALUE).where(_ANSWERS.c.key == key)).scalar()
         return None if value is None else bytes(value)
 
-    def put(self, key: str, value: bytes) -> None:
-        """Store an answer."""
+    def put(self, key: str, value: bytes, about: Iterable[str] = ()) -> None:
+        """Store an answer.
+
+        Args:
+            key: of the question.
+            value: the answer.
+            about: the ids of the sessions that it is about.
+        """
+        if subjects := [{"key": key, "session": session} for session in about]:
+            self._execute(self._insert(_SUBJECTS).values(subjects).on_conflict_do_nothing())
         insert = self._insert(_ANSWERS).values(key=key, value=value, kept=time.time())
         new = {"value": insert.excluded.value, "kept": insert.excluded.kept}
         self._execute(insert.on_conflict_do_update(index_elements=["key"], set_=new))
@@ -156,10 +172,49 @@ class State:
         columns, new, last = _ANSWERS.c, 0, ""
         page = sa.select(columns.key, _VALUE, columns.kept).order_by(columns.key).limit(_PAGE)
         while rows := other._execute(page.where(columns.key > last)).mappings().fetchall():
+            subjects = sa.select(_SUBJECTS).where(
+                _SUBJECTS.c.key > last, _SUBJECTS.c.key <= rows[-1]["key"]
+            )
+            if about := other._execute(subjects).mappings().fetchall():
+                insert = self._insert(_SUBJECTS).values([dict(row) for row in about])
+                self._execute(insert.on_conflict_do_nothing())
             insert = self._insert(_ANSWERS).values([dict(row) for row in rows])
             new += self._execute(insert.on_conflict_do_nothing()).rowcount
             last = rows[-1]["key"]
         return new
+
+    def about(self, sessions: Collection[str]) -> set[str]:
+        """Return the keys of the answers that are about some sessions."""
+        chosen, found = sorted(sessions), set[str]()
+        for start in range(0, len(chosen), _PAGE):
+            part = _SUBJECTS.c.session.in_(chosen[start : start + _PAGE])
+            found |= {row[0] for row in self._execute(sa.select(_SUBJECTS.c.key).where(part))}
+        return found
+
+    def unattributed(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the answers of which nobody noted what they are about, with their keys.
+
+        Earlier versions kept such ones, and what asks about no session does.
+        """
+        last, columns = "", _ANSWERS.c
+        noted = sa.select(_SUBJECTS.c.key).where(_SUBJECTS.c.key == columns.key).exists()
+        page = sa.select(columns.key, _VALUE).where(~noted).order_by(columns.key).limit(_PAGE)
+        while rows := self._execute(page.where(columns.key > last)).fetchall():
+            yield from ((row[0], bytes(row[1])) for row in rows)
+            last = rows[-1][0]
+
+    def remove(self, keys: Collection[str]) -> None:
+        """Delete answers for good; what they took on the disk is overwritten or given back."""
+        chosen = sorted(keys)
+        for start in range(0, len(chosen), _PAGE):
+            for table in (_ANSWERS, _SUBJECTS):
+                part = table.c.key.in_(chosen[start : start + _PAGE])
+                self._execute(sa.delete(table).where(part))
+        if self._engine.dialect.name == "postgresql":
+            for table in (_ANSWERS, _SUBJECTS, _CHANGES):
+                self._execute(sa.text(f"VACUUM (FULL) {SCHEMA}.{table.name}"))
+        else:
+            self.compact()
 
     def reserve(
         self, run: str, usd: float, *, max_calls: int | None, max_usd: float | None
@@ -209,6 +264,17 @@ class State:
         query = sa.select(*columns).where(_CHANGES.c.at > since).order_by(_CHANGES.c.at)
         return [Change(*row) for row in self._execute(query)]
 
+    def changes_of(self, person: str) -> int:
+        """Return how many changes a person made."""
+        count = sa.select(sa.func.count()).where(_CHANGES.c.person == person)
+        return int(self._execute(count).scalar())
+
+    def forget_person(self, person: str) -> None:
+        """Take a person's name out of the changes; what was changed, and when, stays."""
+        update = sa.update(_CHANGES).where(_CHANGES.c.person == person)
+        self._execute(update.values(person=FORGOTTEN))
+        self.remove(())
+
     def prune(self, *, days: float, size: int) -> Size:
         """Delete the oldest answers, and what runs spent that are long over.
 
@@ -228,6 +294,8 @@ class State:
             ).subquery()
             surplus = sa.select(summed.c.key).where(summed.c.total > size)
             self._execute(sa.delete(_ANSWERS).where(answers.key.in_(surplus)))
+        kept = sa.select(answers.key).where(answers.key == _SUBJECTS.c.key).exists()
+        self._execute(sa.delete(_SUBJECTS).where(~kept))
         self._execute(sa.delete(_SPENDING).where(_SPENDING.c.since < start))
         after = self.size()
         return Size(max(0, before.answers - after.answers), max(0, before.bytes - after.bytes))
@@ -391,6 +459,11 @@ def open_state(settings: Settings) -> State:
         state = State(url or path)
         _OPENED[key] = _identity(None if url else path), state
         return state
+
+
+def existing_state(settings: Settings) -> State | None:
+    """Return where answers and changes are kept; None where none were ever."""
+    return open_state(settings) if state_url(settings) or state_file(settings).exists() else None
 
 
 def prune_answers(state: State, settings: Settings) -> Size:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from debrief.cli.app import TEAM, app
+from debrief.cli.app import SESSIONS, TEAM, app
 from debrief.cli.shared import (
     DryRun,
     LakeUrl,
@@ -159,6 +160,70 @@ def ui(
     existing_lake(lake)
     own = RunOptions(tuple(sessions or ()), lake, offline)
     start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
+
+
+@app.command(rich_help_panel=SESSIONS)
+def forget(
+    sessions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SESSION", help="Ids, or the first six characters or more."),
+    ] = None,
+    person: Annotated[
+        str,
+        typer.Option(
+            help="All sessions of a person, and the labels that the person gave: the name of a "
+            "home folder, of who pushed, of a rater, or a Langfuse user's id."
+        ),
+    ] = "",
+    repository: Annotated[str, typer.Option(help="All sessions of a repository.")] = "",
+    before: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="All sessions that ended before that day (UTC)."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go and what would remain, no more.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    lake: LakeUrl = "",
+) -> None:
+    """Forget sessions: take them, and all that holds their words, away from every place.
+
+    That is the lake, captures, records, training sets and exports, kept answers, the pages' index,
+    logs, Dagster's storage, and our scores on Langfuse. They are not read in again. Killed half
+    way, the same command goes on.
+    """
+    from debrief.cli.receipt import print_receipt
+    from debrief.errors import InputError
+    from debrief.forgetting.choosing import Choice
+    from debrief.forgetting.forget import ForgetReceipt
+    from pipelines.forgetting import forget_sessions
+    from pipelines.options import RunOptions
+
+    existing_lake(lake)
+    if sum(map(bool, (sessions, person, repository, before))) != 1:
+        raise InputError(
+            "forget", "takes sessions, or one of --person, --repository and --before", "Give one."
+        )
+    choice = Choice(
+        sessions=tuple(sessions or ()),
+        person=person,
+        repository=repository,
+        before=before.date() if before else None,
+    )
+    out = console()
+
+    def agrees(receipt: ForgetReceipt) -> bool:
+        if dry_run or not yes:
+            print_receipt(receipt, out)
+        if dry_run or yes:
+            return not dry_run
+        return typer.confirm("This cannot be undone. Forget them?")
+
+    receipt = forget_sessions(RunOptions(lake=lake).apply(), choice, agrees)
+    if receipt.is_done:
+        print_receipt(receipt, out)
+    elif not dry_run:
+        out.print("Nothing was changed.")
 
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")

@@ -1,13 +1,17 @@
 """Old runs and their events, deleted from the storage of Dagster, except those still needed."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DagsterEventType, DagsterRunStatus
 from msgspec import Struct
 
+from debrief.errors import InputError
 from debrief.settings import load_settings
 
+BUSY = "busy"
+"""Code of the error that a run is under way."""
 _PAGE = 500
 _FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
@@ -35,7 +39,8 @@ def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -
     """
     before = datetime.now(UTC) - timedelta(days=days)
     old = instance.get_run_ids(dg.RunsFilter(statuses=_FINISHED, created_before=before))
-    needed = _runs_of_newest_materializations(instance) if old else set()
+    newest = newest_materializations(instance) if old else ()
+    needed = {entry.run_id for entry in newest}
     deleted = [run_id for run_id in old if run_id not in needed]
     for run_id in deleted if not dry_run else ():
         instance.delete_run(run_id)
@@ -43,13 +48,12 @@ def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -
     return Pruned(tuple(deleted), len(old) - len(deleted))
 
 
-def _runs_of_newest_materializations(instance: dg.DagsterInstance) -> set[str]:
-    """Return the runs that made what is newest of every asset, and of every partition of it."""
-    runs: set[str] = set()
+def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLogEntry]:
+    """Yield what is newest of every asset, and of every partition of it; some of it twice."""
     for key in instance.all_asset_keys():
         newest = instance.get_latest_materialization_event(key)
         if newest is not None:
-            runs.add(newest.run_id)
+            yield newest
         by_partition = instance.event_log_storage.get_latest_storage_id_by_partition(
             key, DagsterEventType.ASSET_MATERIALIZATION
         )
@@ -57,8 +61,7 @@ def _runs_of_newest_materializations(instance: dg.DagsterInstance) -> set[str]:
         for start in range(0, len(ids), _PAGE):
             page = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _PAGE])
             records = instance.fetch_materializations(page, limit=_PAGE).records
-            runs.update(record.run_id for record in records)
-    return runs
+            yield from (record.event_log_entry for record in records)
 
 
 class Keep(dg.Config):
@@ -79,15 +82,42 @@ def delete_old_runs(context: dg.OpExecutionContext, config: Keep) -> None:
     context.add_output_metadata({"runs": len(pruned.runs), "kept": pruned.kept})
 
 
+@dg.op(
+    ins={"after": dg.In(dg.Nothing)},
+    description="Forget sessions that ended longer ago than DEBRIEF_KEEP_SESSIONS_DAYS says.",
+)
+def forget_old_sessions(context: dg.OpExecutionContext) -> None:
+    """Forget what is older than the setting; without one, nothing."""
+    from debrief.forgetting.choosing import NOTHING, Choice
+    from pipelines.forgetting import forget_sessions
+
+    settings = load_settings()
+    if settings.keep_sessions_days is None:
+        return
+    before = (datetime.now(UTC) - timedelta(days=settings.keep_sessions_days)).date()
+    try:
+        receipt = forget_sessions(
+            settings, Choice(before=before), instance=context.instance, of_run=context.run_id
+        )
+    except InputError as error:
+        if error.code not in (NOTHING, BUSY):
+            raise
+        context.log.info(f"nothing was forgotten: {error}")
+        return
+    context.log.info(f"{len(receipt.sessions)} sessions that ended before {before} are forgotten")
+    context.add_output_metadata({"sessions": len(receipt.sessions)})
+
+
 @dg.job(
     description=(
         "Deletes runs and events that are older than 90 days (DEBRIEF_KEEP_RUNS_DAYS), apart from "
-        "the runs that made what is newest of a partition. Nothing in the lake is touched."
+        "the runs that made what is newest of a partition. Where DEBRIEF_KEEP_SESSIONS_DAYS is "
+        "set, sessions that ended longer ago are forgotten; else the lake is not touched."
     )
 )
 def prune_runs() -> None:
-    """Keep Dagster's storage from growing for ever."""
-    delete_old_runs()
+    """Keep Dagster's storage from growing for ever, and sessions no longer than is wanted."""
+    forget_old_sessions(delete_old_runs())
 
 
 nightly_pruning = dg.ScheduleDefinition(
@@ -96,5 +126,5 @@ nightly_pruning = dg.ScheduleDefinition(
     cron_schedule="30 4 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Every night at half past four, UTC: old runs go.",
+    description="Every night at half past four, UTC: old runs go, and old sessions if so set.",
 )

@@ -63,7 +63,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = load_settings()
         lake = self.open()
         is_free = context.run is None or "://" in lake.url or settings.launch == "queue"
-        with nullcontext() if is_free else _only_writer(settings, lake.url):
+        with nullcontext() if is_free else only_writer(settings, lake.url):
             yield self
 
     def open(self) -> Lake:
@@ -76,8 +76,8 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 @contextmanager
-def _only_writer(settings: Settings, lake: str) -> Iterator[None]:
-    """Hold a lock of this machine, which goes with the process however it ends."""
+def only_writer(settings: Settings, lake: str) -> Iterator[None]:
+    """Hold this machine's lock on a lake, which goes with the process however it ends."""
     path = settings.home / "locks" / digest_of(lake)[:16]
     with ExitStack() as held:
         if not held.enter_context(locked(path)):

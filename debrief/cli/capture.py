@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -268,11 +268,22 @@ def migrate(
 
     Sessions, training data, judges, plans (or tasks) and prompts are taken over. Prompts and
     metadata that a sample lacks are filled in from what lies around it, and listed in its
-    metadata as filled in; what nobody can tell is reported as missing.
+    metadata as filled in; what nobody can tell is reported as missing. What the lake was made to
+    forget is left behind.
     """
     from debrief.judging.model import load_judges
+    from debrief.lake import Lake
+    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.sessions.forgotten import Forgotten
+    from debrief.settings import load_settings
     from debrief.snapshots.capture import HOME
     from debrief.snapshots.migration import apply, earlier_folders, plan_migration
+
+    settings = load_settings()
+    forgotten = Forgotten.of(Lake(settings.lake), Redactor(key_of(settings)))
+
+    def is_left_out(ids: Iterable[str]) -> bool:
+        return any(map(forgotten.session, ids))
 
     folders = earlier_folders(path)
     homes = {target or folder.with_name(HOME) for folder in folders}
@@ -285,7 +296,7 @@ def migrate(
     for folder in folders:
         home = target or folder.with_name(HOME)
         out.print(f"{folder} → {home}")
-        steps = plan_migration(folder, home, load_judges)
+        steps = plan_migration(folder, home, load_judges, is_left_out)
         for step in steps:
             base = folder if step.action == "left" else home
             inside = step.target.is_relative_to(base)

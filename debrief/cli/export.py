@@ -148,6 +148,7 @@ def export(
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.options import training_options
+    from debrief.training.publishing.exported import note_export
     from debrief.training.publishing.outcome_forms import LABEL_SHARE
     from debrief.training.publishing.publish import (
         ATIF,
@@ -188,6 +189,7 @@ def export(
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
+        note_export(opened, to, form)
         _print_trajectories(to, publish_trajectories(opened, to, task))
         return
     if not from_recorder:
@@ -198,6 +200,7 @@ def export(
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
         if push:
             _check_push(to, licence)
+        note_export(opened, to, form, options, push if yes else "")
         published = publish(opened, to, options, _print_contexts)
         _print_sets(published)
         if published.files:
@@ -218,6 +221,7 @@ def export(
 
     if url:
         settings = settings.model_copy(update={"recorder_url": url})
+    note_export(opened, to, form)
     _print_records(to, task, _published_records(settings, database, only, publish_them))
 
 

@@ -75,8 +75,11 @@ def outcomes(
         joined,
         put_labels,
         success_labels,
+        without_forgotten,
     )
+    from debrief.redaction.redactor import Redactor, key_of
     from debrief.rubrics.agreement_report import read_labels
+    from debrief.sessions.forgotten import Forgotten
     from debrief.settings import load_settings
     from debrief.snapshots.capture import find_repository
     from debrief.snapshots.plans import repository_of
@@ -88,7 +91,9 @@ def outcomes(
     people = read_labels(settings, None, here.root if here else None)
     places = {name for place in forget or () for name in (place, str(Path(place).absolute()))}
     gone = Labels(read=dict.fromkeys(PEOPLE, frozenset(places)))
-    put_labels(opened, joined([people, outcomes_of(opened, named, datetime.now(UTC)), gone]))
+    found = joined([people, outcomes_of(opened, named, datetime.now(UTC)), gone])
+    forgotten = Forgotten.of(opened, Redactor(key_of(settings)))
+    put_labels(opened, without_forgotten(found, forgotten))
     known, decided = list(all_labels(opened)), success_labels(opened)
     if as_json:
         print_json({"labels": known, "success": decided, "problems": people.problems})

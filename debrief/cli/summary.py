@@ -210,7 +210,7 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
         return
     console.print("Training sets, by samples:")
     for path in shown[: 2 * _SHOWN]:
-        console.print(f"  {samples[path]:4}  {_short(path)}")
+        console.print(f"  {samples[path]:4}  {_short(path)}", soft_wrap=True)
     rest = sum(samples[path] for path in shown[2 * _SHOWN :])
     if rest:
         console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
@@ -235,7 +235,10 @@ def _list(console: Console, title: str, failures: tuple[Failure, ...], style: st
         return
     console.print(f"{title} ({len(failures)}):", style=style)
     for failure in failures[:_SHOWN]:
-        console.print(f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}")
+        line = f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}"
+        console.print(
+            line, soft_wrap=True
+        )  # a path or an id that is broken can be looked for no more
     rest = Counter(failure.reason for failure in failures[_SHOWN:])
     for reason, count in rest.most_common(_SHOWN):
         console.print(f"  … and {count} more: {reason}")

@@ -37,7 +37,8 @@ def push(
 ) -> None:
     """Bring your transcripts to an object store, secrets taken out, new and changed ones only.
 
-    The prompts that were captured of these sessions go along.
+    The prompts that were captured of these sessions go along. Sessions that this machine's lake
+    was made to forget stay here.
 
     A team's workers read them there: DEBRIEF_SESSIONS names the same URL. Placeholders of secrets
     are the team's when DEBRIEF_REDACTION_KEY is.
@@ -46,7 +47,9 @@ def push(
 
     from debrief.errors import ConfigurationError, InputError
     from debrief.keys import slugify
+    from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
+    from debrief.sessions.forgotten import Forgotten
     from debrief.sessions.sources import default_folders
     from debrief.sessions.transfer import push as bring
     from debrief.settings import load_settings
@@ -62,15 +65,16 @@ def push(
     for folder in folders:
         if not folder.is_dir():
             raise InputError(str(folder), "is not a folder", "Name one that holds transcripts.")
-    screen = console()
+    screen, redactor = console(), Redactor(key_of(settings))
     done = bring(
         folders,
         url,
         slugify(owner or getpass.getuser()),
-        Redactor(key_of(settings)),
+        redactor,
         settings.home,
         report=lambda line: screen.print(f"  {line}"),
         captures=captures_beside(folders),
+        is_left_out=Forgotten.of(Lake(settings.lake), redactor).has,
     )
     screen.print(
         f"{done.files} new or changed, {done.unchanged} unchanged, {done.secrets} secrets "

@@ -285,10 +285,10 @@ class Lake:
         with self.open_bytes(name) as file:
             return None if file is None else file.read()
 
-    def names(self, folder: str, suffix: str = "") -> list[str]:
+    def names(self, folder: str = "", suffix: str = "") -> list[str]:
         """Return the names of the files at any depth below ``folder``, relative to the lake."""
         start = len(self._files.root) + 1
-        names = (path[start:] for path in self._files.find(self.path(folder)))
+        names = (path[start:] for path in self._files.find(self.path(*filter(None, [folder]))))
         return sorted(name for name in names if name.endswith(suffix))
 
     def remove(self, name: str) -> None:

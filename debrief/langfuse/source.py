@@ -28,6 +28,7 @@ from debrief.langfuse.listing import ListedSession, Listing, list_session
 from debrief.redaction.finder import placeholders
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_name, redact_session
+from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
@@ -198,11 +199,11 @@ class LangfuseSource:
             stamp = msgspec.json.encode(mark).decode()
             lake.write(LISTING_TABLE, SOURCE, rows, ListedSession, lambda: stamp)
 
-        known: dict[str, str] = {}
+        known, forgotten = dict[str, str](), Forgotten.of(lake, redactor)
         for begin, end in _windows(mark.until, now):
             first = None if begin == FIRST else begin  # some clocks are far in the past,
             last = None if end == now else end  # or ahead
-            self._window(listed, known, first, last, redactor)
+            self._window(listed, known, first, last, redactor, forgotten)
             mark = replace(mark, until=end)
             remember()
         gone = [row for row in listed.values() if row.seen < mark.began and not row.is_gone]
@@ -224,10 +225,13 @@ class LangfuseSource:
         begin: datetime | None,
         end: datetime | None,
         redactor: Redactor,
+        forgotten: Forgotten,
     ) -> None:
         listing = Listing.between(self.client, begin, end, known)
         for session_id, found in listing.items():
             name = redact_name(session_id, redactor).text
+            if forgotten.session(name):
+                continue
             before = listed.get(name)
             if before is not None and begin and before.started < begin:
                 found = list_session(self.client, session_id) or found

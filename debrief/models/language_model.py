@@ -20,6 +20,7 @@ from msgspec import Struct, structs
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
 from debrief.models.answers import NEXT_RUN, Answer
+from debrief.models.subject import asked_about
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying
 
@@ -168,7 +169,7 @@ class LanguageModel:
         """Keep an answer that was found usable."""
         if self.cache is not None:
             stored = _StoredAnswer(text=answer.text, usage=answer.usage, model=answer.model)
-            self.cache.put(key, msgspec.json.encode(stored))
+            self.cache.put(key, msgspec.json.encode(stored), asked_about())
 
     def complete(self, request: Request) -> tuple[Response, Answer]:
         """Send a request until it is answered, by a fallback if need be.

@@ -197,14 +197,13 @@ def annotations_of(lake: Lake, redact: Redact = str) -> dict[str, list[OutgoingS
     began, roll = {row.id: row.started for row in sessions}, Roll(sessions)
     last: dict[str, OutgoingScore] = {}
     for label in all_labels(lake, ("person", "view", "csv")):
-        session = roll.find(label.session_id)
-        name = OVERALL if label.name == "score" else label.name
+        session, name = roll.find(label.session_id), _name_of(label)
         value = _annotated(name, label)
         if not session or value is None:
             continue
         rater = safe(label.rater or "somebody", redact)
         note = f": {safe(label.detail, redact)}"[:LONGEST_COMMENT] if label.detail else ""
-        identity = score_id(session, name, _LABELLED_IN, label.source, label.rater)
+        identity = annotation_id(session, label)
         last[identity] = OutgoingScore(
             id=identity,
             session_id=session,
@@ -219,6 +218,15 @@ def annotations_of(lake: Lake, redact: Redact = str) -> dict[str, list[OutgoingS
     for score in last.values():
         found[score.session_id].append(score)
     return found
+
+
+def annotation_id(session_id: str, label: Label) -> str:
+    """Return the id that a label has on a server as an annotation of a session."""
+    return score_id(session_id, _name_of(label), _LABELLED_IN, label.source, label.rater)
+
+
+def _name_of(label: Label) -> str:
+    return OVERALL if label.name == "score" else label.name
 
 
 def _annotated(name: str, label: Label) -> str | float | None:

@@ -19,10 +19,12 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.offline.success import SuccessTable
+from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
     "benchmark",
@@ -136,6 +138,19 @@ def joined(parts: Iterable[Labels]) -> Labels:
         problems=tuple(problem for part in found for problem in part.problems),
         read=read,
     )
+
+
+def without_forgotten(labels: Labels, forgotten: Forgotten) -> Labels:
+    """Return labels without those of sessions, and those by people, that were forgotten.
+
+    Files and servers may still have them.
+    """
+    kept = (
+        label
+        for label in labels.labels
+        if not (forgotten.session(label.session_id) or forgotten.person(label.rater))
+    )
+    return replace(labels, labels=tuple(kept)) if forgotten else labels
 
 
 def success_of(label: Label) -> bool | None:

@@ -49,6 +49,8 @@ _OPTIONS = {
     "max_parallel_workers_per_gather": "0",
     "max_parallel_maintenance_workers": "0",
     "dynamic_shared_memory_type": "mmap",
+    # A segment of the log that is used again keeps what it held before, which may be forgotten.
+    "wal_recycle": "off",
 }
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 

@@ -21,6 +21,7 @@ from debrief.lake import Lake
 from debrief.recorder.contracts import Status
 from debrief.recorder.storage.rows import CursorError, NotFoundError, StoredSession
 from debrief.redaction.redactor import Redactor
+from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, Transcript
 from debrief.sessions.readers.recorder import SOURCE, session_of, stored_path
@@ -90,7 +91,7 @@ class RecorderSource:
         listed = _listing(lake)
         away: list[ScanEntry] = []
         try:
-            self._update_listing(lake, listed)
+            self._update_listing(lake, listed, Forgotten.of(lake, redactor))
         except DebriefError as error:
             path, reason = stored_path("database"), f"not listed: {error.reason}"
             week = week_of(self._now())
@@ -105,7 +106,9 @@ class RecorderSource:
         weeks = {entry.session_id: entry.week for entry in entries}
         return StoredRecordReader(self, lake, _listing(lake), weeks)
 
-    def _update_listing(self, lake: Lake, listed: dict[str, ListedRecord]) -> None:
+    def _update_listing(
+        self, lake: Lake, listed: dict[str, ListedRecord], forgotten: Forgotten
+    ) -> None:
         """Update ``listed``, and store it after each page."""
         stamp = lake.stamp(LISTING_TABLE, SOURCE)
         cursor = stamp.inputs or None if stamp is not None else None
@@ -117,7 +120,8 @@ class RecorderSource:
                 # Of another database, or of this one before it was restored.
                 listed.clear()
                 page = self.store.sessions(limit=PAGE_SIZE, order="changed")
-            found = (self._listed(one, known.get(str(one.id))) for one in page.items)
+            new = (one for one in page.items if not forgotten.session(str(one.id)))
+            found = (self._listed(one, known.get(str(one.id))) for one in new)
             listed.update({row.id: row for row in found})
             rows = sorted(listed.values(), key=lambda row: row.id)
             lake.write(LISTING_TABLE, SOURCE, rows, ListedRecord, partial(str, page.cursor))

@@ -14,6 +14,7 @@ from debrief.errors import DebriefError
 from debrief.keys import slugify
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line, refuse_lifted
+from debrief.models.subject import asking_about
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
 from debrief.rubrics.asking import (
     BUDGET,
@@ -161,7 +162,8 @@ class ModelMiner:
         ]
         while True:
             batches = _batches(entries, self.budget)
-            merged = [each for batch in batches for each in self._merge(batch, score_name)]
+            with asking_about(*{session for row in rows for session in row.sessions}):
+                merged = [each for batch in batches for each in self._merge(batch, score_name)]
             if len(batches) == 1 or len(merged) >= len(entries):
                 break
             entries = [
@@ -237,7 +239,8 @@ class ModelMiner:
 
         about = " and ".join(session.id for session in pair)
         try:
-            rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {about}")
+            with asking_about(*(session.id for session in pair)):
+                rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {about}")
         except DebriefError as error:
             return str(error)
         return rubrics[:_MOST_OF_PAIR]

@@ -21,6 +21,7 @@ from debrief.keys import digest_of
 from debrief.models.answers import Answer
 from debrief.models.fencing import is_suspected
 from debrief.models.language_model import DryRunError
+from debrief.models.subject import asking_about
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
 from debrief.offline.facts import facts_of
@@ -156,7 +157,8 @@ def score_session(
         chunks = whole_of(session) if whole else parameters.chunks_of(session)
         if not chunks:
             return replace(row, failure="the session has no turns")
-        said = _said_of(session, chunks, scorer)
+        with asking_about(session.id):
+            said = _said_of(session, chunks, scorer)
         verdicts, agreement = aggregate(said)
         answers = [
             aggregate([replace(chunk, verdicts=chunk.answers[number]) for chunk in said])[0]

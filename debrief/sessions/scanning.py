@@ -23,7 +23,8 @@ from debrief.sessions.model import Message, Name, Own, Session, Subagent, Turn, 
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import time_without_records, unique
 
-_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id that its tool made up for one session alone."""
 
 MIRRORED_FILES, ORIGIN = "files", "origin"
 """In the folder of a mirror: the files that were brought here, and the address that they are of."""
@@ -186,13 +187,7 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
 
     first_with: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(entries):
-        beginning = ""
-        if not _is_unique(entry):
-            beginning = f"{entry.root} {entry.own_started or entry.path}"
-        keys = [("id", entry.source, entry.own_id, beginning)]
-        if _UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
-            keys.append(("root", entry.source, entry.root, ""))
-        for key in keys:
+        for key in identities(entry):
             other = leader(first_with.setdefault(key, index))
             leaders[max(other, leader(index))] = min(other, leader(index))
     groups: dict[int, list[ScanEntry]] = {}
@@ -201,12 +196,23 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
     return list(groups.values())
 
 
+def identities(entry: ScanEntry) -> list[tuple[str, str, str, str]]:
+    """Return what a transcript's session is known by; two that share one are of one session."""
+    beginning = ""
+    if not _is_unique(entry):
+        beginning = f"{entry.root} {entry.own_started or entry.path}"
+    known = [("id", entry.source, entry.own_id, beginning)]
+    if UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
+        known.append(("root", entry.source, entry.root, ""))
+    return known
+
+
 def _is_unique(entry: ScanEntry) -> bool:
     """Return whether an entry's id is one that its tool makes up for one session alone."""
     id = entry.own_id
     if len(set(id)) < _FEWEST_SIGNS:
         return False
-    if _UNIQUE.search(id):
+    if UNIQUE.search(id):
         return True
     return not entry.root and sum(map(str.isdigit, id)) >= _FEWEST_DIGITS
 

@@ -19,6 +19,7 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_rows, redact_session
+from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
 from debrief.sessions.scanning import (
@@ -33,6 +34,7 @@ from debrief.sessions.scanning import (
     with_digest,
 )
 from debrief.sessions.sources import Redact, read_week, scan
+from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
@@ -66,8 +68,10 @@ def scan_into(
     A server's session of which there is a transcript is read from the transcript, which has
     more: the server's entry says so. But a file of the server's own kind is a copy of what the
     server has, and the copy's entry says so.
+
+    What was forgotten is not in it, nor are other copies of it.
     """
-    origins = origins_of(folders)
+    origins, forgotten = origins_of(folders), Forgotten.of(lake, redactor)
     remembered = [
         replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
         for partition in (SCAN_PARTITION, GONE_PARTITION)
@@ -76,8 +80,11 @@ def scan_into(
     ]
     clean = partial(redact_rows, redactor=redactor)
     found = scan(folders, remembered, origins=origins, redact_rows=clean)
+    if forgotten:
+        found = _without(found, forgotten)
     for server in servers:
         there = redact_rows(server.scan(lake, redactor), redactor)
+        there = [entry for entry in there if not forgotten.has(entry)]
         ids = {entry.session_id for entry in there if entry.session_id}
         here = [
             _elsewhere(entry, _ON_THE_SERVER)
@@ -96,6 +103,31 @@ def scan_into(
     shared = [shared_entry(entry, origins) for entry in found.entries]
     lake.write(SCAN_TABLE, SCAN_PARTITION, shared, ScanEntry)
     return found
+
+
+def _without(found: Scan, forgotten: Forgotten) -> Scan:
+    """Return a scan without the sessions that were forgotten, whole with all of their copies.
+
+    A copy of one that was brought here from a store is removed, and not brought here again.
+    """
+
+    def is_forgotten(entry: ScanEntry) -> bool:
+        return forgotten.has(shared_entry(entry, found.origins))
+
+    gone = {e.session_id for e in (*found.entries, *found.gone) if e.session_id and is_forgotten(e)}
+
+    def stays(entry: ScanEntry) -> bool:
+        return not (entry.session_id in gone or is_forgotten(entry))
+
+    needed = {file.path for entry in filter(stays, found.entries) for file in entry.files}
+    left_out = (file.path for each in found.entries if not stays(each) for file in each.files)
+    for path in (path for path in left_out if path not in needed):
+        leave_out_of_mirror(found.origins, found.real_paths.get(path, path))
+    return replace(
+        found,
+        entries=tuple(filter(stays, found.entries)),
+        gone=tuple(filter(stays, found.gone)),
+    )
 
 
 def _elsewhere(entry: ScanEntry, reason: str) -> ScanEntry:
@@ -257,7 +289,7 @@ def session_in_lake(lake: Lake, prefix: str) -> Session | None:
     for week in lake.partitions(SESSIONS_TABLE):
         for head in lake.read(SESSIONS_TABLE, week, SessionHead):
             weeks[head.id] = week
-    found = _only(prefix, weeks)
+    found = only_one(prefix, weeks)
     if found is None:
         return None
     return next(lake.read(SESSIONS_TABLE, weeks[found], Session, ("id", {found})), None)
@@ -293,7 +325,7 @@ def session_in_folders(folders: Iterable[Path], prefix: str, redact: Redact) -> 
         InputError: several ids begin so, or it cannot be read.
     """
     found = scan(folders)
-    name = _only(prefix, {entry.session_id for entry in found.entries if entry.session_id})
+    name = only_one(prefix, {entry.session_id for entry in found.entries if entry.session_id})
     return None if name is None else _read(found, name, redact)
 
 
@@ -306,7 +338,12 @@ def sessions_in_folder(folder: Path, redact: Redact) -> Iterator[Session]:
                 yield item
 
 
-def _only(prefix: str, ids: Iterable[str]) -> str | None:
+def only_one(prefix: str, ids: Iterable[str]) -> str | None:
+    """Return the id that is ``prefix``, or the only one that begins so; None without one.
+
+    Raises:
+        InputError: several begin so.
+    """
     ids = set(ids)
     if prefix in ids:
         return prefix

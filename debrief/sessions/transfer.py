@@ -29,11 +29,11 @@ from debrief.redaction.sessions import redact_name
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import DATABASES, SUFFIX, opened
-from debrief.sessions.scanning import MIRRORED_FILES, ORIGIN, ScanEntry
+from debrief.sessions.scanning import MIRRORED_FILES, ORIGIN, MirrorOrigin, ScanEntry
 from debrief.sessions.sources import scan
 
 _AT_ONCE = 8
-_INDEX = "index.json"
+_INDEX, _LEFT_OUT = "index.json", "left_out.json"
 T = TypeVar("T")
 
 Version = tuple[int, int, str]
@@ -55,7 +55,8 @@ class Pushed(Struct, frozen=True, kw_only=True):
 def mirror(url: str, home: Path) -> Path:
     """Bring the transcripts below a URL to this machine; return their folder.
 
-    What the store says is unchanged is not fetched again; what is gone there is removed here.
+    What the store says is unchanged is not fetched again; what is gone there is removed here, and
+    what was left out (``leave_out_of_mirror``) is not brought here.
 
     Args:
         home: ``DEBRIEF_HOME``, in which mirrors are kept.
@@ -78,6 +79,8 @@ def mirror(url: str, home: Path) -> Path:
     }
     if not stored:
         raise InputError(url, "holds no transcripts", "debrief push brings them there.")
+    left_out = _load(folder / _LEFT_OUT, set[str])
+    stored = {name: version for name, version in stored.items() if _digest(name) not in left_out}
     index = _load(folder / _INDEX, dict[str, tuple[str, int]])
     changed = [
         name
@@ -101,6 +104,28 @@ def mirror(url: str, home: Path) -> Path:
     return files
 
 
+def leave_out_of_mirror(origins: Iterable[MirrorOrigin], path: str) -> bool:
+    """Remove a file from the mirror that it is in, and have it not brought here again.
+
+    Return whether it was in one. The name is kept as a digest.
+
+    Args:
+        origins: of the mirrors.
+        path: of a file of this machine.
+    """
+    for origin in origins:
+        if path.startswith(origin.here):
+            name = path.removeprefix(origin.here)
+            folder = Path(origin.here).parent
+            left_out = _load(folder / _LEFT_OUT, set[str])
+            _save(folder / _LEFT_OUT, sorted({*left_out, _digest(name)}))
+            index = _load(folder / _INDEX, dict[str, tuple[str, int]])
+            _save(folder / _INDEX, {one: at for one, at in index.items() if one != name})
+            Path(path).unlink(missing_ok=True)
+            return True
+    return False
+
+
 def _object_version(entry: dict[str, Any]) -> tuple[str, int]:
     """Return what changes when an object does, and the time of its last change in nanoseconds."""
     changed = entry.get("LastModified") or entry.get("mtime") or entry.get("created")
@@ -118,6 +143,7 @@ def push(
     report: Callable[[str], None] = lambda line: None,
     *,
     captures: Iterable[Path] = (),
+    is_left_out: Callable[[ScanEntry], bool] = lambda entry: False,
 ) -> Pushed:
     """Bring transcripts that are new or changed since the last push to a store.
 
@@ -130,6 +156,7 @@ def push(
         report: called with a line for each file.
         captures: folders of captured prompts. The prompts and the session's metadata go along;
             transcripts in them do only if they are below ``folders``.
+        is_left_out: says which transcripts stay here, such as those of forgotten sessions.
 
     Raises:
         ConfigurationError: the store is not known, is not there or refuses.
@@ -143,7 +170,7 @@ def push(
     versions: dict[str, Version] = {}
     files = secrets = 0
     try:
-        for outgoing in _outgoing(list(folders), captures):
+        for outgoing in _outgoing(list(folders), captures, is_left_out):
             name = redact_name(outgoing.name, redactor).text
             version = (outgoing.size, outgoing.mtime_ns, redactor.identity)
             if pushed.get(name) != version or name not in stored:
@@ -170,9 +197,13 @@ class _Outgoing(Struct, frozen=True):
     """Gives each file's name, and it in parts that are JSON each."""
 
 
-def _outgoing(folders: list[Path], captures: Iterable[Path]) -> Iterator[_Outgoing]:
+def _outgoing(
+    folders: list[Path], captures: Iterable[Path], is_left_out: Callable[[ScanEntry], bool]
+) -> Iterator[_Outgoing]:
     """Yield what is to be pushed, each once. A digest keeps folders of one name apart."""
-    entries = [entry for entry in scan(folders).entries if entry.source]
+    found = [entry for entry in scan(folders).entries if entry.source]
+    staying = {e.session_id for e in found if e.session_id and is_left_out(e)}
+    entries = [e for e in found if e.session_id not in staying and not is_left_out(e)]
 
     def name_of(path: Path) -> str:
         folder = next(each for each in folders if path.is_relative_to(each))
@@ -191,6 +222,8 @@ def _outgoing(folders: list[Path], captures: Iterable[Path]) -> Iterator[_Outgoi
             contents = partial(_documents, entry, folder)
             yield _Outgoing(f"{folder}.json", entry.size, entry.mtime_ns, contents)
     for capture in captures:
+        if capture.name in staying:
+            continue
         home = capture.parents[2]
         for path in (*sorted((capture / "prompts").rglob("*")), capture / "metadata.json"):
             if path.is_file() and not path.is_symlink():
@@ -248,7 +281,7 @@ def _load(path: Path, type: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=type)
     except (OSError, msgspec.DecodeError):
-        return msgspec.convert({}, type)
+        return type()
 
 
 def _save(path: Path, value: object) -> None:

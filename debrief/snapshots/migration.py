@@ -68,25 +68,39 @@ def earlier_folders(place: Path) -> list[Path]:
     return found
 
 
-def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[MigrationStep]:
+def plan_migration(
+    folder: Path,
+    target: Path,
+    judges_of: JudgesOf,
+    is_left_out: Callable[[Iterable[str]], bool] = lambda ids: False,
+) -> list[MigrationStep]:
     """Return every step that makes ``target`` of ``folder``; writes nothing.
 
     Args:
         folder: a ``.weft`` or ``.lw_coder`` folder.
         target: the ``.debrief`` folder, which may be there already.
         judges_of: loads judges, for the eval fingerprint of samples that lack one.
+        is_left_out: says by its ids whether a sample stays behind, as a forgotten session's does.
     """
     steps: list[MigrationStep] = []
+    staying = {
+        sample
+        for kind in _WITH_METADATA
+        for sample in (folder / kind).glob("*/")
+        if is_left_out([sample.name, *_ids_of(sample)])
+    }
     for path, why_not in _files(folder):
         place = _target(path.relative_to(folder))
-        if why_not or place is None:
+        if not staying.isdisjoint(path.parents):
+            steps.append(MigrationStep("left", path, path, note="is of a forgotten session"))
+        elif why_not or place is None:
             note = why_not or "is of no use to Debrief"
             steps.append(MigrationStep("left", path, path, note=note))
         elif place.parts[0] not in _WITH_METADATA or place.parts[2:] != (METADATA,):
             steps.append(MigrationStep("copy", target / place, path))
     for kind in _WITH_METADATA:
         for sample in sorted((folder / kind).glob("*/")):
-            if not sample.is_symlink():
+            if not sample.is_symlink() and sample not in staying:
                 home = target / kind / sample.name
                 is_training = kind == "training_data"
                 steps += fill_in(sample, folder, home, is_training=is_training, judges_of=judges_of)
@@ -120,6 +134,14 @@ def apply(steps: Iterable[MigrationStep]) -> int:
             raise InputError(str(step.target), reason, "What was written before stays.") from error
         written += 1
     return written
+
+
+def _ids_of(sample: Path) -> list[str]:
+    """Return the ids of the sessions that a sample names: its metadata, else its trace."""
+    metadata = _metadata(sample, [])
+    traces = (text for name in _TRACES if (text := _text(sample / name)) is not None)
+    named = _SESSION_ID.search(next(traces, ""))
+    return [*session_ids_of(metadata), *([named[1]] if named else [])]
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -132,6 +132,7 @@ def propose(
     if missing:
         raise InputError("the samples", missing, MORE_SAMPLES)
     train, held_out = (side[: options.most_samples] for side in sides_of(samples))
+    trials.sessions = tuple(sample.plan_id for sample in (*train, *held_out))
     texts = {"main": snapshot.main, **snapshot.subagents}
     bodies = {name: front_matter(text)[1] for name, text in texts.items()}
     spent = trials.spent

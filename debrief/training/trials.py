@@ -18,6 +18,7 @@ from debrief.judging.dspy_judge import read_judgement
 from debrief.keys import digest_of
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted
 from debrief.models.language_model import LanguageModel, failures_named
+from debrief.models.subject import asked_about, asking_about
 from debrief.models.templates import load_template, render
 from debrief.models.usage import RunUsage
 from debrief.rubrics.asking import PromptedModel
@@ -68,6 +69,8 @@ class PromptTrials:
         self.failure: ModelError | None = None
         """The first question that could not be answered, once there was one."""
         self.concurrency = concurrency
+        self.sessions: tuple[str, ...] = ()
+        """What is asked is about one of these, or all of them."""
         self._judged: set[str] = set()
         self._secret = secret
 
@@ -106,6 +109,7 @@ class PromptTrials:
 
             with (
                 failures_named(self.actor.name),
+                asking_about(sample.plan_id),
                 dspy.context(lm=lm, adapter=adapter(), trace=[], disable_history=True),
             ):
                 made = program(request=request_of(sample))
@@ -135,11 +139,12 @@ class PromptTrials:
             return score, feedback
 
         try:
-            judgement, _ = PromptedModel(self.model.name, self.model.ask).read(
-                render(load_template(TEMPLATE), {"data": data}),
-                read,
-                about=f"about a course of work on session {sample.plan_id}",
-            )
+            with asking_about(sample.plan_id):
+                judgement, _ = PromptedModel(self.model.name, self.model.ask).read(
+                    render(load_template(TEMPLATE), {"data": data}),
+                    read,
+                    about=f"about a course of work on session {sample.plan_id}",
+                )
         except ModelError as error:
             self.failed(error)
             raise
@@ -193,7 +198,8 @@ class _Remembering:
             self.trials.failed(error)
             raise
         if answer.text.strip() and not answer.cut:
-            model.remember(key, answer)
+            with asking_about(*(asked_about() or self.trials.sessions)):
+                model.remember(key, answer)
         return response
 
 

@@ -54,6 +54,11 @@ _VERSION = crc32(f"{FORMAT} {_SCHEMA}".encode()) & 0x7FFF_FFFF
 """In the file: one with other tables or columns is made anew."""
 
 
+def index_file(lake: Lake, folder: Path) -> Path:
+    """Return where the index of a lake is kept in a folder."""
+    return folder / f"{digest_of(lake.url)[:16]}.sqlite"
+
+
 class Progress(Struct, frozen=True):
     """How far the index is."""
 
@@ -80,7 +85,7 @@ class Index:
     def __init__(self, lake: Lake, folder: Path) -> None:
         self._lake = lake
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.path = folder / f"{digest_of(lake.url)[:16]}.sqlite"
+        self.path = index_file(lake, folder)
         self.progress = Progress()
         self._worker: threading.Thread | None = None
         self._checked = 0.0

@@ -194,6 +194,8 @@ class LangfuseServer:
             case ("GET", ["traces"]) if self.mode != "events_only":
                 session = request.query.get("sessionId")
                 own = [t for t in self.traces if session in (None, t["sessionId"])]
+                user = request.query.get("userId")
+                own = [t for t in own if user in (None, t.get("userId"))]
                 own = [t for t in own if _within(t["timestamp"], request.query)]
                 return 200, _paged([self._with_ids(trace) for trace in own], request.query)
             case ("GET", ["traces", identity]) if self.mode != "events_only":
@@ -282,7 +284,7 @@ class LangfuseServer:
             return 504, {"message": "Gateway timeout"}
         conditions = [
             *json.loads(query.get("filter", "[]")),
-            *[_is_one_of(name, query[name]) for name in ("sessionId", "traceId") if name in query],
+            *[_is_one_of(name, query[name]) for name in _FILTERS if name in query],
         ]
         rows = [
             row
@@ -317,6 +319,9 @@ class LangfuseServer:
                     whole, {**trace, "observations": [like(example, row) for row in own]}
                 )
         return self._as_recorded("trace of nobody")
+
+
+_FILTERS = ("sessionId", "traceId", "userId")
 
 
 def _is_one_of(column: str, value: str) -> Json:

@@ -28,6 +28,7 @@ from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.selection import observed_pairs
 from pipelines.ui import first_week
+from tests.forgetting.searching import found_in, letters, sentences
 from tests.pipelines.conftest import Demo, Home, only_line
 from tools.samples.material import SECRETS
 
@@ -256,16 +257,21 @@ def test_the_ui_lists_weeks_from_the_first_with_sessions(
     assert listed.stdout.strip() == "2026-10-05"
 
 
-def test_previews_begin_with_the_worst_and_lead_to_its_page(demo: Demo) -> None:
-    with dg.DagsterInstance.from_config(str(demo.home.path / ".debrief/demo/.dagster")) as instance:
+def test_dagster_shows_counts_and_stores_no_word_of_a_session(demo: Demo) -> None:
+    storage = demo.home.path / ".debrief/demo/.dagster"
+    with dg.DagsterInstance.from_config(str(storage)) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey("session_scores"))
     assert event is not None
     assert event.asset_materialization is not None
-    shown = str(event.asset_materialization.metadata["scores"].value).splitlines()[2:]
-    marks = [float(row.split(" | ")[1]) for row in shown if row.startswith("| [")]
-    assert marks == sorted(marks)
-    assert "| [Upload](http://127.0.0.1:3000/sessions/" in shown[0]
-    assert "breaks off" in shown[0]
+    metadata = event.asset_materialization.metadata
+    assert "| overall_quality | " in str(metadata["scores"].value)
+    assert "/sessions?week=" in str(metadata["shown_at"].value)
+    sessions = rows_of(demo, "raw_sessions", Session)
+    needles = {needle for session in sessions for needle in sentences(session)}
+    assert len(needles) > 500
+    assert found_in([storage], needles) == {}
+    titles = {letters(session.title) for session in sessions if len(letters(session.title)) > 20}
+    assert found_in([storage], titles) == {}
 
 
 def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:

@@ -10,6 +10,7 @@ from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
+from debrief.state import State
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
@@ -169,3 +170,27 @@ def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_the
     page = (lake.read_bytes("reports/judge_agreement.md") or b"").decode()
     assert "## Where two models differ" in page
     assert f"| judge code-reuse | openai/gpt-4o, {MODEL} | 2 |" in page
+
+
+def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("one", "two", "three"):
+        lines = [line.replace("cents", f"{name} cents") for line in conversation(name)]
+        write(folder, f"{name}.jsonl", lines)
+    with OpenAIServer(answer) as server:
+        assert run_with(home, folder, server).code == 0
+        state = State(home.path / ".debrief/cache/answers.sqlite")
+        assert list(state.unattributed()) == []
+        every = state.size().answers
+        own = {name: state.about({name}) for name in ("one", "two", "three")}
+        assert all(len(keys) >= 3 for keys in own.values())
+        assert not own["one"] & own["two"] & own["three"]
+        said = home.typed("forget", "two", "--yes", "--lake", str(home.path / "lake"))
+        assert said.code == 0, said.all
+        assert state.about({"two"}) == set()
+        assert state.size().answers == every - len(own["two"])
+        asked = len(server.calls)
+        assert run_with(home, folder, server).code == 0
+        assert not [call for call in server.calls[asked:] if "two cents" in call.user]
+    state.close()

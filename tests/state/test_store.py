@@ -248,3 +248,31 @@ def test_a_run_prunes_once_a_day_and_a_person_when_told_to(home: Path) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path
+
+
+def test_answers_about_a_session_are_found_and_leave_nothing_behind(
+    opened: Opened, place: str
+) -> None:
+    state = opened()
+    state.put("own", b"what was said of it", about=["one"])
+    state.put("of both", b"how they differ", about=["one", "two"])
+    state.put("other", b"of another", about=["two"])
+    state.put("old", b"of nobody knows whom")
+    assert state.about({"one"}) == {"own", "of both"}
+    assert [key for key, _ in state.unattributed()] == ["old"]
+    state.remove(state.about({"one"}))
+    assert state.about({"one"}) == set()
+    assert state.about({"two"}) == {"other"}
+    assert state.get("own") is None
+    if "://" not in place:
+        for path in Path(place).parent.iterdir():
+            assert b"what was said" not in path.read_bytes()
+
+
+def test_what_answers_are_about_is_copied_and_pruned_with_them(opened: Opened) -> None:
+    state, other = opened(), State(None)
+    state.put("k", b"an answer", about=["one"])
+    assert other.copy_from(state) == 1
+    assert other.about({"one"}) == {"k"}
+    state.prune(days=0, size=0)
+    assert state.about({"one"}) == set()

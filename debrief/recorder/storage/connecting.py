@@ -198,6 +198,27 @@ class Database:
                 "Run: debrief database migrate",
             )
 
+    def rewrite(self, schema: str) -> None:
+        """Rewrite all tables of a schema, without what was deleted from them.
+
+        On the server that comes along, the log of former writes goes too: other servers archive
+        theirs, and it is theirs to keep.
+
+        Raises:
+            StorageError: the database is away, or does not let this user do it.
+        """
+        import sqlalchemy as sa
+
+        with explained(), self._engine.connect() as connection:
+            link = connection.execution_options(isolation_level="AUTOCOMMIT")
+            link.exec_driver_sql("SET statement_timeout TO 0")
+            quote = link.dialect.identifier_preparer.quote
+            for name in sa.inspect(link).get_table_names(schema=schema):
+                link.exec_driver_sql(f"VACUUM (FULL) {quote(schema)}.{quote(name)}")
+            if link.exec_driver_sql("SHOW wal_recycle").scalar_one() == "off":
+                for statement in ("CHECKPOINT", "SELECT pg_switch_wal()", "CHECKPOINT"):
+                    link.exec_driver_sql(statement)
+
     def revision(self) -> str | None:
         """Return the database's revision; None if it has no tables yet."""
         with self._connection() as connection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, TypeVar
 from uuid import UUID
@@ -225,6 +225,20 @@ class RecordStore(Database):
         statement = sa.update(_TABLE).where(_TABLE.c.id == id).values(_line_values(made))
         with self._transaction() as connection:
             connection.execute(statement)
+
+    def remove(self, ids: Iterable[UUID]) -> None:
+        """Delete sessions for good, and rewrite the table, so that it holds nothing of them.
+
+        Benchmarks stay and no longer name them. Readers wait meanwhile.
+        """
+        chosen = list(ids)
+        with self._transaction() as connection:
+            measured = sa.update(tables.benchmarks).where(
+                tables.benchmarks.c.session_id.in_(chosen)
+            )
+            connection.execute(measured.values(session_id=None))
+            connection.execute(sa.delete(_TABLE).where(_TABLE.c.id.in_(chosen)))
+        self.rewrite("public")
 
     def add_benchmark(self, new: NewBenchmark) -> Benchmark:
         """Store a figure that was measured on a version of an adapter.

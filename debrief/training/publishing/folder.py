@@ -198,8 +198,7 @@ class OwnFolder:
         for name in set(self._before.files) - set(self._files):
             self.place.remove(name)
             self.changed = True
-        manifest = msgspec.json.encode(_Manifest(form=self._form_name, files=sorted(self._files)))
-        self.place.write_bytes(MANIFEST, msgspec.json.format(manifest, indent=1) + b"\n")
+        _write_manifest(self.place, _Manifest(form=self._form_name, files=sorted(self._files)))
 
 
 class PublishedFolder(OwnFolder):
@@ -362,6 +361,31 @@ class _Sink:
 def exported_files(folder: Path) -> list[str]:
     """Return the files of an export, relative to its local folder."""
     return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest).files
+
+
+def files_of(place: Lake) -> set[str]:
+    """Return the files of whatever export is in a place; none where there is none."""
+    try:
+        manifest = msgspec.json.decode(place.read_bytes(MANIFEST) or b"", type=_Manifest)
+    except msgspec.DecodeError:
+        return set()
+    return set(manifest.files)
+
+
+def remove_files(place: Lake, names: Iterable[str]) -> None:
+    """Remove some files of an export, and take them out of its list, where it has one."""
+    gone = set(names)
+    for name in gone:
+        place.remove(name)
+    if (data := place.read_bytes(MANIFEST)) is not None:
+        manifest = msgspec.json.decode(data, type=_Manifest)
+        manifest.files = [name for name in manifest.files if name not in gone]
+        _write_manifest(place, manifest)
+
+
+def _write_manifest(place: Lake, manifest: _Manifest) -> None:
+    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    place.write_bytes(MANIFEST, data + b"\n")
 
 
 def _manifest(place: Lake, form: str) -> _Manifest:

@@ -1,0 +1,1 @@
+"""Forgetting: sessions are taken away from every place that Debrief keeps them in."""

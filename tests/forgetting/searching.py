@@ -1,0 +1,155 @@
+"""The search after forgetting: every file, whatever its form, for sentences of a session.
+
+It shares nothing with what forgets but the escapes that redaction knows. Parquet is decoded,
+compressed files are opened, all else, SQLite and Postgres included, is read as bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from debrief.redaction.views import CODES, VIEW_ANCHORS, View, decoded
+from debrief.sessions.model import Session, texts_of
+
+SENTENCE = 32
+"""Letters and digits from which a line of a session is looked for."""
+_BETWEEN = re.compile(r"[\n\r]|(?<=[.!?])\s")
+_ANCHORS = {
+    name: re.compile("|".join(f"(?:{each})" for kind, each in VIEW_ANCHORS if kind == name))
+    for name in ("base64", "hex")
+}
+
+
+def letters(text: str) -> str:
+    """What stays of a text when nothing but letters and digits counts."""
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def sentences(session: Session) -> set[str]:
+    """The lines and sentences of a session that are long enough to be nobody else's by chance."""
+    bare = msgspec.structs.replace(
+        session, system_prompt=msgspec.UNSET, instructions=msgspec.UNSET, branch="", cwd=""
+    )
+    pieces = (letters(each) for text in texts_of(bare) for each in _BETWEEN.split(text))
+    return {piece for piece in pieces if len(piece) >= SENTENCE}
+
+
+def sentences_of_some(sessions: Iterable[Session], ids: Collection[str]) -> set[str]:
+    """Those that some of many sessions say, and no other."""
+    left: set[str] = set()
+    others = []
+    for session in sessions:
+        if session.id in ids:
+            left |= sentences(session)
+        else:
+            others.append(session)
+    for other in others:
+        said = "\0".join(map(letters, _strings(msgspec.to_builtins(other), 0)))
+        left = {sentence for sentence in left if sentence not in said}
+    return left
+
+
+def found_in(folders: Iterable[Path], needles: Iterable[str]) -> dict[str, list[str]]:
+    """Return by file what of some needles it holds."""
+    wanted = sorted(needles)
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                hits = [needle for needle in wanted if _holds(path, needle)]
+                if hits:
+                    found[str(path.relative_to(folder))] = hits
+    _texts.clear()
+    return found
+
+
+_texts: dict[Path, str] = {}
+
+
+def _holds(path: Path, needle: str) -> bool:
+    if path not in _texts:
+        _texts.clear()
+        _texts[path] = "\0".join(letters(text) for text in readings(path.read_bytes()))
+    return needle in _texts[path]
+
+
+def readings(data: bytes, depth: int = 0) -> Iterator[str]:
+    """Yield all texts that bytes can be read as."""
+    if data[:4] == b"PAR1":
+        for row in pq.read_table(io.BytesIO(data)).to_pylist():
+            yield from _strings(row, depth)
+        return
+    for mark, opened in _PACKED.items():
+        if data.startswith(mark) and depth < 4:
+            try:
+                for each in opened(data):
+                    yield from readings(each, depth + 1)
+            except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, ValueError):
+                continue
+            return
+    text = data.decode("utf-8", "replace")
+    yield from _views(text, depth)
+    if b"\0" in data[:4096]:
+        yield from _views(data.decode("utf-16-le", "replace"), 4)
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from _views(value, depth)
+    elif isinstance(value, bytes):
+        yield from readings(value, depth + 1)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield str(key)
+            yield from _strings(each, depth)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each, depth)
+
+
+def _views(text: str, depth: int) -> Iterator[str]:
+    """Yield a text as it is, with its escapes undone, and what is encoded in it."""
+    yield text
+    plain = text
+    for name in ("escape", "quoted", "delta", "join"):
+        for _ in range(3):  # JSON in JSON in JSON
+            seen = View(name, plain, [(0, len(plain))])
+            if not seen.changes:
+                break
+            plain = seen.text
+            yield plain
+        plain = text
+    for name in CODES if depth < 3 else ():
+        for anchor in _ANCHORS[name].finditer(text):
+            start = anchor.start() if name == "hex" else anchor.end() - CODES[name]
+            _, _, shown = decoded(name, text, max(0, start))
+            if shown:
+                yield from _views(shown, depth + 1)
+
+
+def _unzipped(data: bytes) -> Iterator[bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        for name in packed.namelist():
+            yield packed.read(name)
+
+
+_PACKED: dict[bytes, Callable[[bytes], Iterable[bytes]]] = {
+    b"\x1f\x8b": lambda data: [gzip.decompress(data)],
+    b"\x28\xb5\x2f\xfd": lambda data: [
+        pa.input_stream(io.BytesIO(data), compression="zstd").read()
+    ],
+    b"\xfd7zXZ": lambda data: [lzma.decompress(data)],
+    b"PK\x03\x04": _unzipped,
+}

@@ -32,10 +32,10 @@ def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
         "webhook": WebhookResource(enabled=False),
         **more,
     }
-    evaluator = made["evaluator"]
+    evaluator, folders = made["evaluator"], made["sessions"].folders
     os.environ |= {
         "DEBRIEF_LAKES": made["lake"].url,
-        "DEBRIEF_SESSIONS": os.pathsep.join(made["sessions"].folders),
+        **({"DEBRIEF_SESSIONS": os.pathsep.join(folders)} if folders else {}),
         "DEBRIEF_MODELS": f"{evaluator.model},{evaluator.second_model}",
         "DEBRIEF_REPOSITORIES": evaluator.repository,
     }

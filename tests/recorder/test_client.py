@@ -139,7 +139,7 @@ WRONG = {
     "no token": ({"DEBRIEF_RECORDER_URL": "http://localhost:1"}, "--scope write"),
     "another scheme": ({"DEBRIEF_RECORDER_URL": "ftp://x"}, "is no plain address"),
     "no host": ({"DEBRIEF_RECORDER_URL": "https://"}, "is no plain address"),
-    "a password in it": ({"DEBRIEF_RECORDER_URL": "https://a:b@x"}, "is no plain address"),
+    "a password in it": ({"DEBRIEF_RECORDER_URL": "https://a:b@x"}, "a password is not taken"),
     "no port": ({"DEBRIEF_RECORDER_URL": "https://x:port"}, "is no address"),
     "a host with a space": ({"DEBRIEF_RECORDER_URL": "https://a b.org"}, "is no plain address"),
     "a host of dots": ({"DEBRIEF_RECORDER_URL": "https://..:1"}, "is no address"),
@@ -157,9 +157,8 @@ WRONG = {
 def test_settings_that_are_missing_or_wrong_are_named(
     tmp_path: Path, environment: dict[str, str], reason: str
 ) -> None:
-    settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **environment})
     with pytest.raises(ConfigurationError, match=reason) as caught:
-        client_of(settings, "write")
+        client_of(load_settings({"DEBRIEF_HOME": str(tmp_path), **environment}), "write")
     assert "a:b" not in str(caught.value)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Change, Subject
+from debrief.forgetting.subject import Holding, Subject
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession
@@ -103,7 +103,7 @@ TABLES: dict[str, LakeTable] = {
 holds words of one."""
 
 
-def sweep_tables(subject: Subject, act: bool) -> Iterator[Change]:
+def sweep_tables(subject: Subject, act: bool) -> Iterator[Holding]:
     """Take rows that name the sessions, or hold their words, out of most tables.
 
     The sessions' own table is for last, those of training sets go with their files.
@@ -114,7 +114,7 @@ def sweep_tables(subject: Subject, act: bool) -> Iterator[Change]:
         for partition in lake.partitions(name) if name not in _LEFT_TO_OTHERS else ():
             count += _sweep_partition(lake, name, partition, table, signs, act)
         if count:
-            yield Change(name, count, "row")
+            yield Holding(name, count, "row")
 
 
 def _sweep_partition(
@@ -161,7 +161,7 @@ def _store(
         lake.remove(f"{table}/{partition}.parquet")
 
 
-def sweep_sessions(subject: Subject, act: bool) -> Iterator[Change]:
+def sweep_sessions(subject: Subject, act: bool) -> Iterator[Holding]:
     """Take the sessions themselves out of their table; the weeks that held them become stale."""
     lake, signs, count = subject.lake, subject.signs, 0
     for week in lake.partitions(SESSIONS_TABLE):
@@ -175,10 +175,10 @@ def sweep_sessions(subject: Subject, act: bool) -> Iterator[Change]:
                 rows = lake.read(SESSIONS_TABLE, week, Session, ("id", {*ids} - gone))
                 lake.write(SESSIONS_TABLE, week, rows, Session)
     if count:
-        yield Change(SESSIONS_TABLE, count, "row")
+        yield Holding(SESSIONS_TABLE, count, "row")
 
 
-def sweep_labels(subject: Subject, act: bool) -> Iterator[Change]:
+def sweep_labels(subject: Subject, act: bool) -> Iterator[Holding]:
     """Take out what is said of the sessions, and what a person says of any, or calls prompts."""
     lake, signs, person = subject.lake, subject.signs, subject.chosen.person
     roll = Roll(labelled_sessions(lake))
@@ -201,10 +201,10 @@ def sweep_labels(subject: Subject, act: bool) -> Iterator[Change]:
             if act and len(left) < len(rows):
                 _store(lake, table, partition, left, row_type)
         if count:
-            yield Change(table, count, "row")
+            yield Holding(table, count, "row")
 
 
-def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
+def sweep_training(subject: Subject, act: bool) -> Iterator[Holding]:
     """Take lines out of the files below ``training/``, and bring their tables in line.
 
     The card of a set says what was in it until the next run writes another.
@@ -225,7 +225,7 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Change]:
         if act and (path in changed or len(left) < len(rows) or new is not of_set):
             _restore_set(lake, partition, of_set, left, signs)
     if lines:
-        yield Change("training", lines, "line")
+        yield Holding("training", lines, "line")
 
 
 def take_lines(place: Lake, name: str, signs: Signs, act: bool) -> int:
@@ -313,7 +313,7 @@ def _restore_set(
     lake.write(INDEX, partition, [new], TrainingSetRow)
 
 
-def sweep_files(subject: Subject, act: bool) -> Iterator[Change]:
+def sweep_files(subject: Subject, act: bool) -> Iterator[Holding]:
     """Take what is left out of a lake's other files.
 
     Lines go out of pages; a file of another kind, and a table that is not known, goes as a whole.
@@ -333,11 +333,11 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Change]:
             if gone and act:
                 lake.write_bytes(name, text.encode())
             if gone:
-                yield Change(name, gone, "line")
+                yield Holding(name, gone, "line")
         elif holds(lake, name, signs):
             if act:
                 lake.remove(name)
-            yield Change(name, 1, "file")
+            yield Holding(name, 1, "file")
     if act and "://" not in lake.url:
         for folder in Path(lake.url).glob("[!.]*"):
             if folder.name not in (LABELS, NAMES):  # which pages may be writing at this moment

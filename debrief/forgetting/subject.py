@@ -27,7 +27,7 @@ class Subject(Struct, frozen=True):
     """None where there is no recorder's database."""
 
 
-class Change(Struct, frozen=True):
+class Holding(Struct, frozen=True):
     """What a sweep takes from one place."""
 
     where: str
@@ -37,5 +37,5 @@ class Change(Struct, frozen=True):
     """Of what: ``row``, ``line``, ``file`` …"""
 
 
-Sweep = Callable[[Subject, bool], Iterator[Change]]
+Sweep = Callable[[Subject, bool], Iterator[Holding]]
 """Yields what a place holds of the sessions, and takes it away if told to."""

@@ -25,7 +25,7 @@ from debrief.forgetting.choosing import Choice, Sources
 from debrief.forgetting.forget import ForgetReceipt, forget
 from debrief.forgetting.places import SweptPlace
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Swept, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.lake import Lake
 from debrief.langfuse.client import langfuse_from_settings
 from debrief.recorder.postgres import database_url, postgres_folder

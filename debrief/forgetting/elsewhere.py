@@ -19,7 +19,7 @@ from debrief.forgetting.choosing import mirrors_of
 from debrief.forgetting.lake_files import holds, take_lines
 from debrief.forgetting.pruning import pruned_lines
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Swept, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import NAMES, ScoreReceipt, score_id

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Swept, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession

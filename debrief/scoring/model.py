@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
 
 DimensionName = Literal[
@@ -110,46 +111,6 @@ class ChunkScorer(Protocol):
         ...
 
 
-class Reason(Struct, frozen=True):
-    """What speaks for or against success."""
-
-    text: str
-    effect: float
-    """How far it moved the order: against success below 0."""
-    evidence: tuple[Evidence, ...] = ()
-
-
-class SuccessEstimate(Struct, frozen=True, kw_only=True):
-    """How likely it is that a session did what was asked."""
-
-    kind: SessionKind
-    order: float | None = None
-    """Higher is likelier; no probability. None where nothing can be told."""
-    rank: float | None = None
-    """The share, from 0 to 1, of the sessions that the table was fitted on and that rank lower."""
-    probability: float | None = None
-    """Only after labels of the user's own."""
-    low: float | None = None
-    high: float | None = None
-    """The interval that holds the probability 19 times in 20."""
-    cannot_tell: str = ""
-    """Why nothing can be told; empty where it can."""
-    reasons: tuple[Reason, ...] = ()
-    """The strongest first."""
-
-    @property
-    def shown(self) -> str:
-        """Return the estimate in plain words."""
-        if self.cannot_tell:
-            return f"cannot tell: {self.cannot_tell}"
-        if self.probability is not None:
-            return f"{self.probability:.0%} likely ({self.low:.0%} to {self.high:.0%})"
-        rank = self.rank or 0.0
-        if rank >= 0.5:
-            return f"likelier than usual: top {max(10, round(100 - 100 * rank, -1)):.0f} %"
-        return f"less likely than usual: bottom {max(10, round(100 * rank + 10, -1)):.0f} %"
-
-
 class SessionScores(Struct, frozen=True, kw_only=True):
     """One row: a session's six dimensions and what is computed from them and beside them."""
 
@@ -183,8 +144,13 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     None for a single chunk."""
     uncertain: bool = False
     """The chunks disagree so much that a person should look before the scores are relied on."""
-    success: SuccessEstimate | None = None
-    """How likely it is that the session did what was asked, whoever scored; None for a failure."""
+    kind: SessionKind = "unknown"
+    """Of the work, by its calls."""
+    verdict: SessionVerdict | None = None
+    """Whether what was asked was done, whoever scored; None where the session could not be read
+    for it."""
+    facts: dict[str, float] = {}
+    """What the order of sessions is made of (``debrief.offline.order``), by name."""
     injection_suspected: bool = False
     """The session holds words that look made for whoever judges it."""
     input_tokens: int = 0

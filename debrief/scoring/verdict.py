@@ -1,0 +1,98 @@
+"""The verdict on a session: was what was asked done, and what shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+from debrief.sessions.model import Evidence
+
+VerdictName = Literal["done_verified", "done_unverified", "partly", "not_done", "cannot_tell"]
+"""``done_verified``: done, and something that could have failed shows it. ``done_unverified``:
+changed as asked as far as one sees, and nothing checked it. ``partly``: some of it is open or
+fails. ``not_done``: it failed, or was thrown away. ``cannot_tell``: nothing decides."""
+VERDICT_NAMES: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
+
+Ground = Literal[
+    "outcome",
+    "person",
+    "check",
+    "check_not_covering",
+    "no_check",
+    "open_end",
+    "stopped",
+    "no_change",
+    "no_work",
+    "many_requests",
+    "model",
+]
+"""What a verdict rests on.
+
+``outcome``: what became of the work, by ``source``. ``person``: the person's own words after it.
+``check``: the last check that could have failed because of the change. ``check_not_covering``:
+checks ran, and none after the last edit looks at what was changed. ``no_check``: nothing was run
+after the last edit. ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it.
+``no_change``: nothing was changed, so there is nothing to check (a question, a review).
+``no_work``: hardly anything was done. ``many_requests``: the last request alone can be told, and
+others came before it. ``model``: a model read it."""
+
+DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
+SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
+"""The bad side wherever good sessions are held against bad ones; the good one is
+``done_verified``."""
+
+SHOWN: Final[Mapping[VerdictName, str]] = {
+    "done_verified": "done, checked",
+    "done_unverified": "done, not checked",
+    "partly": "partly done",
+    "not_done": "not done",
+    "cannot_tell": "cannot tell",
+}
+"""Each verdict in a few words."""
+
+
+class SessionVerdict(Struct, frozen=True, kw_only=True):
+    """The verdict on one session, with its ground."""
+
+    verdict: VerdictName
+    ground: Ground
+    source: str = ""
+    """Of an outcome: ``commit``, ``ci``, ``view`` …; of a model: its name."""
+    check: str = ""
+    """The command that checked the work; empty where the ground is no check."""
+    evidence: tuple[Evidence, ...] = ()
+    """Where the session shows it."""
+    unanswered: bool = False
+    """The last call, a commit or a push, has no answer: what became of it is not known."""
+
+    @property
+    def shown(self) -> str:
+        """Return the verdict in a few words."""
+        return SHOWN[self.verdict]
+
+    @property
+    def told(self) -> bool:
+        """Return whether something decided."""
+        return self.verdict != "cannot_tell"
+
+
+def ground_shown(row: SessionVerdict) -> str:
+    """Return what a verdict rests on, as one sentence without its evidence."""
+    failed = row.verdict in SHORT_OF_DONE
+    sentence = {
+        "outcome": f"Its outcome says so ({row.source}).",
+        "person": "The person's own words say so.",
+        "check": f"The last check {'failed' if failed else 'passed'}: {row.check}.",
+        "check_not_covering": "No check after the last edit looks at what was changed.",
+        "no_check": "No check ran after the last edit.",
+        "open_end": "It breaks off without a closing answer.",
+        "stopped": "It was stopped before it ended.",
+        "no_change": "Nothing was changed, so there is nothing to check.",
+        "no_work": "Hardly anything was done.",
+        "many_requests": "Several requests, and nothing shows what became of each.",
+        "model": f"{row.source or 'A model'} read it.",
+    }[row.ground]
+    more = " The last commit or push has no answer." if row.unanswered else ""
+    return sentence + more

@@ -15,13 +15,11 @@ from msgspec import Struct
 from debrief.markdown import shorten
 from debrief.offline.shell import (
     CheckKind,
-    arguments,
     check_of,
     code_in,
     commands_in,
     pattern,
     script_of,
-    shell_command,
     writes_of,
 )
 from debrief.offline.signs import (
@@ -40,12 +38,7 @@ from debrief.offline.signs import (
 )
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
-from debrief.sessions.readers import READERS
 
-_LOOKS = READERS.tool_names("read") | READERS.tool_names("search")
-_EDITS = re.compile(r"write|edit|patch|create_?file|str_replace|insert", re.IGNORECASE)
-_PLANS = re.compile(r"todo|plan|task", re.IGNORECASE)
-_WAITS = re.compile(r"output|status|wait|monitor|poll|process|todo|task|plan", re.IGNORECASE)
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
 _HARMLESS = frozenset(
@@ -197,7 +190,7 @@ class _Reading:
             self.hazards.append(Hazard(kind, where, refused=call.status == "rejected"))
         if call.status == "rejected":
             return
-        command = shell_command(call)
+        command = call.command or None
         failed = (
             call.status == "failed" or bool(call.exit_code) or bool(_FAILED.search(result[:300]))
         )
@@ -207,7 +200,7 @@ class _Reading:
         self._outcome(turn, call, failed and not soft and not known)
         if self._writes(turn, place, call, command, failed):
             self.done.clear()
-        elif not _WAITS.search(call.name) and not checked and len(call.input) > 20:
+        elif call.action not in ("wait", "plan") and not checked and len(call.input) > 20:
             key = (call.name, call.input)
             if key in self.done:
                 self.note("repeats", turn, label(call), call.id)
@@ -221,7 +214,7 @@ class _Reading:
             self.run.append(where)
             if len(self.run) > len(self.streak):
                 self.streak = list(self.run)
-        elif call.status != "unanswered" and not _PLANS.search(call.name):
+        elif call.status != "unanswered" and call.action not in ("wait", "plan"):
             self.run = []
         if found := pattern("stopped", "timeout").search(text[-600:] if failed else text[-200:]):
             self.note("timeouts", turn, shorten(found[0], _QUOTE), call.id)
@@ -256,12 +249,10 @@ class _Reading:
     ) -> bool:
         """Note what a call changed; return whether it left anything behind."""
         if command is None:
-            self.looks += call.name.lower() in _LOOKS
+            self.looks += call.action in ("read", "search")
             path = call.path
-            if path is None and _EDITS.search(call.name):
-                given = arguments(call)
-                named = (given.get(name) for name in ("path", "file_path", "filePath", "filename"))
-                path = next((name for name in named if isinstance(name, str)), None)
+            if path is None and call.action == "edit":
+                path = next(iter(call.paths), None)
             if path is None or failed:
                 return False
             self.note("edits", turn, path, call.id)

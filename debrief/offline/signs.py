@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.shell import arguments, commands_in, shell_command, simple_commands
+from debrief.offline.shell import commands_in, simple_commands
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, ToolCall, Turn
 
@@ -159,7 +159,7 @@ def _announces(line: str) -> bool:
 
 
 def _hands_in(call: ToolCall) -> bool:
-    command = shell_command(call)
+    command = call.command or None
     if _SUBMITS.search(call.name if command is None else command):
         return True
     commands = commands_in(command) if command is not None else ()
@@ -175,11 +175,11 @@ def _takes_leave(words: str) -> bool:
 
 def label(call: ToolCall) -> str:
     """Return a call in a few words: its command, or its tool and file."""
-    command = shell_command(call)
+    command = call.command or None
     if command is not None:
         return shorten(command, 60)
-    path = call.path or arguments(call).get("file_path") or arguments(call).get("path")
-    return f"{call.name} {tail(path)}" if isinstance(path, str) else call.name
+    path = call.path or next(iter(call.paths), None)
+    return f"{call.name} {tail(path)}" if path else call.name
 
 
 def tail(path: str) -> str:
@@ -248,7 +248,7 @@ def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
     writing down secrets are.
     """
     found: list[tuple[HazardKind, str]] = []
-    command = shell_command(call)
+    command = call.command or None
     if command is not None:
         if _PIPED.search(command):
             found.append(("remote_code", shorten(command, 80)))
@@ -259,10 +259,9 @@ def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
         if _PLACEHOLDER.search(command):
             found.append(("secret", "a secret typed into a shell command"))
         return found
-    path = arguments(call).get("file_path") or arguments(call).get("path")
-    reads = call.name.lower().startswith(("read", "view", "open"))
-    if reads and isinstance(path, str) and _SECRET_FILE.search(path):
-        found.append(("exposure", f"{call.name} {path}"))
+    if call.action == "read":
+        shown = filter(_SECRET_FILE.search, call.paths)
+        found += (("exposure", f"{call.name} {path}") for path in shown)
     if any(line[:1] == "+" and _PLACEHOLDER.search(line) for line in call.patch.split("\n")):
         found.append(("secret", f"a secret written into {call.path or 'a file'}"))
     return found

@@ -161,8 +161,9 @@ class _Reading:
         )
         checks = []
         if call.action == "run":
-            looked = {"turn": turn, "place": place, "failed": failed}
-            checks = list(checks_in(call, changed=self.edited, **looked))
+            checks = list(
+                checks_in(call, turn=turn, place=place, failed=failed, changed=self.edited)
+            )
             self.checks += checks
         soft = failed and call.exit_code in (None, 1) and _is_soft(call.command)
         finding = bool(checks) and not self.edited

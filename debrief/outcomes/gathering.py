@@ -23,10 +23,9 @@ from debrief.sessions.readers.values import mapping, moment, string
 from debrief.snapshots.capture import find_repository
 from debrief.snapshots.captures import repository_of
 
-_BESIDE: tuple[Source, ...] = ("attribution", "benchmark")
-_IN_REPOSITORY: tuple[Source, ...] = ("commit", "revert", "survival", "pull-request", "ci")
-
-_IN_SESSION: tuple[Source, ...] = ("check",)
+_BESIDE: tuple[Source, ...] = ("benchmark",)
+_IN_REPOSITORY: tuple[Source, ...] = ("kept", "revert", "survival", "pull-request", "ci")
+_IN_SESSION: tuple[Source, ...] = ("check", "commit")
 _GROUPS = (_BESIDE, _IN_REPOSITORY, _IN_SESSION)
 
 
@@ -99,7 +98,6 @@ def _root_of(session: Session, named: Sequence[Path]) -> Path | None:
 
 _MOST_PARENTS = 6
 """Folders above a transcript that may be its trial's: agents keep transcripts deep in theirs."""
-_HALF = 50.0
 
 
 def local_transcripts(session: Session | SessionHead) -> list[Path]:
@@ -118,21 +116,10 @@ def beside(session: Session | SessionHead) -> Iterator[Label]:
     """Yield the outcomes that files beside a session's transcripts tell, the last of each kind."""
     found: dict[str, Label] = {}
     for path in local_transcripts(session):
-        for label in (*_attribution(session.id, path), *_reward(session.id, path)):
+        for label in _reward(session.id, path):
             other = found.get(label.source, label)
             found[label.source] = max(other, label, key=attrgetter("seen"))
     yield from found.values()
-
-
-def _attribution(session_id: str, path: Path) -> Iterator[Label]:
-    """Yield how much of the commit that a session ended in is the agent's, as Entire wrote it."""
-    for place in (path.with_suffix(".entire-metadata.json"), path.with_name("metadata.json")):
-        entry = mapping(_json(place).get("initial_attribution"))
-        lines, share = entry.get("total_committed"), entry.get("agent_percentage")
-        if isinstance(lines, int) and isinstance(share, int | float) and lines:
-            detail = f"{share:.0f} % of the {lines:,} lines committed are the agent's"
-            at = moment(entry.get("calculated_at"))
-            yield outcome(session_id, "attribution", share >= _HALF, detail, str(place), at)
 
 
 def _reward(session_id: str, path: Path) -> Iterator[Label]:

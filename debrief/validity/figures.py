@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from debrief import stats
 from debrief.markdown import table
-from debrief.rubrics.measures import Coefficient
 from debrief.rubrics.offline_miner import Shuffles
-from debrief.rubrics.probes import ranks
 from debrief.scoring.dimensions import BY_NAME, OVERALL
-from debrief.validity import metrics
+from debrief.stats import Estimate, ranks
 from debrief.validity.measuring import BOTH, CALLS, ERRORS, ORDER, PROBABILITY, Measured
 from debrief.validity.perturbations import PERTURBATIONS, flips_table
 
 if TYPE_CHECKING:
-    from debrief.validity.metrics import Floats
+    from debrief.stats import Floats
 
 FEWEST = 5
 """Successes, and failures, that a family needs to count in a mean and at a bar."""
@@ -42,9 +41,9 @@ class Figures(Struct, frozen=True, kw_only=True):
     successes: int = 0
     coverage: float = 1.0
     """Their share."""
-    estimates: dict[str, Coefficient]
+    estimates: dict[str, Estimate]
     """By name, those that are defined."""
-    bands: tuple[metrics.Band, ...] = ()
+    bands: tuple[stats.Band, ...] = ()
     """Of a probability."""
 
     @property
@@ -73,7 +72,7 @@ class Moves(Struct, frozen=True, kw_only=True):
 
 def figures_of(rows: Sequence[Measured]) -> list[Figures]:
     """Return the figures of every score in every family, and then the means."""
-    weights = metrics.resampled([row.run.task for row in rows])
+    weights = stats.resampled([row.run.task for row in rows])
     figures: list[Figures] = []
     drawn: dict[tuple[str, str], dict[str, list[Floats]]] = {}
     names = score_names(rows)
@@ -87,7 +86,7 @@ def figures_of(rows: Sequence[Measured]) -> list[Figures]:
                 for metric, values in draws.items():
                     drawn.setdefault(key, {}).setdefault(metric, []).append(values)
     for (name, mean), columns in drawn.items():
-        found = {metric: metrics.mean(values) for metric, values in columns.items()}
+        found = {metric: stats.mean_of_families(values) for metric, values in columns.items()}
         count = len(columns[AUROC])
         estimates = _estimates(found)
         figures.append(Figures(score=name, family=mean, sessions=count, estimates=estimates))
@@ -116,18 +115,18 @@ def _one(
     values, rival, weights = every[known], both[known], weights[:, known]
     success = np.array([row.run.success for row in rows])[known]
     draws: dict[str, Floats] = {}
-    bands: tuple[metrics.Band, ...] = ()
+    bands: tuple[stats.Band, ...] = ()
     if len(values):
-        half = metrics.outer_half(values)
-        draws[AUROC] = metrics.auroc(values, success, weights)
-        draws[HALF] = metrics.auroc(values[half], success[half], weights[:, half])
+        half = stats.outer_half(values)
+        draws[AUROC] = stats.auroc(values, success, weights)
+        draws[HALF] = stats.auroc(values[half], success[half], weights[:, half])
     if len(values) and name not in (CALLS, ERRORS, BOTH):
         said = values > 0 if "order" in name else values >= _GOOD
-        draws[KAPPA] = metrics.kappa(said, success, weights)
-        draws[LEAD] = draws[AUROC] - metrics.auroc(rival, success, weights)
+        draws[KAPPA] = stats.kappa(said, success, weights)
+        draws[LEAD] = draws[AUROC] - stats.auroc(rival, success, weights)
     if len(values) and "probability" in name:
-        draws[BRIER] = metrics.brier_excess(values, success, weights)
-        bands = metrics.calibration(values, success, weights)
+        draws[BRIER] = stats.brier_excess(values, success, weights)
+        bands = stats.calibration(values, success, weights)
     figures = Figures(
         score=name,
         family=rows[0].run.family,
@@ -141,8 +140,8 @@ def _one(
     return figures, draws
 
 
-def _estimates(draws: Mapping[str, Floats]) -> dict[str, Coefficient]:
-    found = {metric: metrics.estimate(values) for metric, values in draws.items()}
+def _estimates(draws: Mapping[str, Floats]) -> dict[str, Estimate]:
+    found = {metric: stats.estimate_of(values) for metric, values in draws.items()}
     return {metric: value for metric, value in found.items() if value is not None}
 
 
@@ -268,7 +267,7 @@ def number(value: float, digits: int = 2) -> str:
     return text.replace("0.", ".", 1).replace("-", "−")
 
 
-def interval(found: Coefficient | None, digits: int = 2) -> str:
+def interval(found: Estimate | None, digits: int = 2) -> str:
     """Return an estimate with its interval; empty when there is none."""
     if found is None:
         return ""

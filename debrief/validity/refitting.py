@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief import stats
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
 from debrief.offline.facts import Facts, facts_of
 from debrief.offline.success import LEAST, SuccessTable, TableKind, estimate, fit
 from debrief.outcomes.store import labelled_sessions, success_labels
-from debrief.rubrics.measures import Coefficient
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.validity import metrics
+from debrief.stats import Estimate
 
 if TYPE_CHECKING:
-    from debrief.validity.metrics import Floats
+    from debrief.stats import Floats
 
 _STRETCHES = 6
 """Most fits for one measurement."""
@@ -59,12 +59,12 @@ class Gain(Struct, frozen=True, kw_only=True):
     """``tasks`` where all sessions are of one week."""
     tested: int = 0
     """Sessions of held-out weeks."""
-    shipped: Coefficient | None = None
+    shipped: Estimate | None = None
     """AUROC of the table before; None where it is not defined."""
-    refitted: Coefficient | None = None
-    gained: Coefficient | None = None
+    refitted: Estimate | None = None
+    gained: Estimate | None = None
     """AUROC of the refitted table minus that of the one before."""
-    brier: Coefficient | None = None
+    brier: Estimate | None = None
     """Brier score of P(success) minus that of the base rate, which is better below 0."""
 
     @property
@@ -193,13 +193,13 @@ def _gain(kind: TableKind, rows: Sequence[Row], prior: SuccessTable) -> Gain:
         return known
     held, before, after = zip(*tested, strict=True)
     success = np.array([row.success for row in held])
-    weights = metrics.resampled([row.task for row in held])
-    old = metrics.auroc(np.array(before), success, weights)
-    new = metrics.auroc(np.array(after), success, weights)
-    brier = metrics.brier_excess(np.array(after), success, weights)
+    weights = stats.resampled([row.task for row in held])
+    old = stats.auroc(np.array(before), success, weights)
+    new = stats.auroc(np.array(after), success, weights)
+    brier = stats.brier_excess(np.array(after), success, weights)
     names = ("shipped", "refitted", "gained", "brier")
     values: Iterable[Floats] = (old, new, new - old, brier)
-    estimates = dict(zip(names, map(metrics.estimate, values), strict=True))
+    estimates = dict(zip(names, map(stats.estimate_of, values), strict=True))
     return replace(known, tested=len(held), **estimates)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from debrief.markdown import table
-from debrief.offline.signs import correction_in
+from debrief.offline.talk import correction_in
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.training.conversations import TURN_ENDED, is_trained_on
 from debrief.training.formats import TOOLS

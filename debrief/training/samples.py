@@ -45,7 +45,7 @@ from debrief.training.model import (
     Split,
     Status,
 )
-from debrief.training.selection import NOT_SCORED, verdict_of
+from debrief.training.selection import NOT_SCORED, verdict_by
 from debrief.training.windows import samples_of
 
 SECRET_FOUND = "the last gate still found a secret"
@@ -93,7 +93,7 @@ def sample_of(
     """
     if scores.status != "ok":
         raise InputError(f"session {session.id}", NOT_SCORED, "Score its week first.")
-    verdict = verdict_of(scores, outcome)
+    verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
     conversation = conversation_of(session, given.system, given.reminder)
     messages = conversation.close()
@@ -230,7 +230,7 @@ def score_entries(
     off, while this one always holds the verdict. Failed judgements and rubric evaluations give no
     entry, nor does an overall quality that nothing shows; a missing number is never a 0.
     """
-    verdict = verdict_of(scores, outcome)
+    verdict = verdict_by(scores, outcome)
     yield ScoreEntry(
         kind="verdict",
         name="verdict",

@@ -145,7 +145,7 @@ def candidate_of(
     place: Place | None = None,
 ) -> Candidate:
     """Return what a session is chosen by."""
-    verdict = verdict_of(scores, outcome)
+    verdict = verdict_by(scores, outcome)
     said = (*((scores,) if scores else ()), *rubric_evaluations, *judgements)
     return Candidate(
         traits=traits,
@@ -164,7 +164,7 @@ def candidate_of(
     )
 
 
-def verdict_of(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
+def verdict_by(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
     """Return the verdict that an outcome gives, which may be known only since the session was
     scored; else that of its scores, None where there is none."""
     known = scores.verdict if scores is not None else None

@@ -42,7 +42,7 @@ from debrief.training.selection import (
     candidate_of,
     counted,
     select,
-    verdict_of,
+    verdict_by,
 )
 from debrief.training.windows import line_row, samples_of
 
@@ -336,7 +336,7 @@ def _make_lines(
                     eval_fingerprint=materials.eval_fingerprint,
                     eval_digest=materials.eval_digest,
                     sample_weight=weight_by_verdict(
-                        verdict_of(material.scores, material.outcome), material.place
+                        verdict_by(material.scores, material.outcome), material.place
                     )
                     if options.sample_weight == "verdict"
                     else 1.0,

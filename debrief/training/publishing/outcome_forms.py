@@ -162,13 +162,21 @@ def _without_stand_in(answers: Messages) -> Messages:
     return answers[:end]
 
 
+def _is_good(about: SampleMetadata) -> bool | None:
+    """Return whether a session is done and checked; None where it neither is nor falls short."""
+    return about.verdict == GOOD if about.verdict in {GOOD, *SHORT_OF_DONE} else None
+
+
+def _source(about: SampleMetadata) -> str:
+    return "outcome" if about.verdict_ground == "outcome" else "verdict"
+
+
 def _ending(about: SampleMetadata, standing: Standing) -> tuple[bool | None, str, str]:
     """Return whether a session's end is desirable, by what, and why: by its verdict, else by where
     its overall quality stands, if that was asked for; None when neither says so."""
-    if about.verdict == GOOD or about.verdict in SHORT_OF_DONE:
-        source = "outcome" if about.verdict_ground == "outcome" else "verdict"
-        reason = f"{SHOWN[about.verdict]}. {about.scores[0].comment}"
-        return about.verdict == GOOD, source, reason
+    is_good = _is_good(about)
+    if is_good is not None:
+        return is_good, _source(about), f"{SHOWN[about.verdict]}. {about.scores[0].comment}"
     if not standing:
         return None, "", ""
     reason = f"{about.quality or 0.0:.2f}, among the {standing} ones of this export"
@@ -228,14 +236,10 @@ def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
     }
 
 
-_REWARDS: Mapping[VerdictName, float] = {GOOD: 1.0, "not_done": 0.0}
-
-
 def _reward(about: SampleMetadata) -> tuple[float | None, str]:
     """Return 1 or 0 by a session's verdict, and by what that is; None where it says neither."""
-    reward = _REWARDS.get(about.verdict)
-    source = "outcome" if about.verdict_ground == "outcome" else "verdict"
-    return reward, "none" if reward is None else source
+    is_good = _is_good(about)
+    return (None, "none") if is_good is None else (float(is_good), _source(about))
 
 
 def _step_rewards(trajectory: Messages, reward: float | None) -> list[float | None]:
@@ -274,9 +278,9 @@ RL = Form(
     note=(
         "A task and what was done on it. `environment` says where it began, how that is known, "
         "and which command checked it last, empty where not known; `ground_truth` is that command "
-        "too. `reward` is 1 where the session is done and checked and 0 where it is not done, by "
-        "an outcome or else by the session itself, as `reward_source` says, and null where that "
-        "cannot be told or is neither. `step_rewards` has one for each assistant message of "
+        "too. `reward` is 1 where the session is done and checked and 0 where it is partly or not "
+        "done, by an outcome or else by the session itself, as `reward_source` says, and null where "
+        "neither is known. `step_rewards` has one for each assistant message of "
         "`trajectory`: -1 where the person's next words correct it, `reward` at the last, else 0. "
         "Sessions in windows are left out, as their parts have no reward of their own."
     ),

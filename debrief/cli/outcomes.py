@@ -67,7 +67,7 @@ def outcomes(
     is read again replaces what was known from there.
     """
     from debrief.lake import Lake
-    from debrief.outcomes.gathering import outcomes_of
+    from debrief.outcomes.gathering import outcomes_of, read_labels
     from debrief.outcomes.store import (
         PEOPLE,
         Labels,
@@ -78,7 +78,6 @@ def outcomes(
         without_forgotten,
     )
     from debrief.redaction.redactor import Redactor, key_of
-    from debrief.rubrics.agreement_report import read_labels
     from debrief.sessions.forgotten import Forgotten
     from debrief.settings import load_settings
     from debrief.snapshots.capture import find_repository

@@ -179,7 +179,18 @@ def success_of(label: Label) -> bool | None:
     return number >= _SUCCEEDED if 0 <= number <= 1 else None
 
 
+class LabelProblem(Struct, frozen=True, kw_only=True):
+    """What could not be read of people's labels."""
+
+    text: str
+    """The place and the reason."""
+    whole: bool = False
+    """Nothing was read from there: a file that cannot be used."""
+
+
 LABELS = "labels"
+PROBLEMS = "label_problems"
+"""A single partition, ``all``, anew whenever labels are gathered."""
 ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "detail")
 """The last word of several comes last."""
 

@@ -9,6 +9,7 @@ import dagster as dg
 from msgspec import Struct
 
 from assets import versions
+from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
@@ -243,7 +244,7 @@ def _outcomes_of_week(run: StageRun, week: str) -> object:
     of_week=_outcomes_of_week,
     group_name="scoring",
     code_version=versions.SCORING,
-    deps=[raw_sessions],
+    deps=[raw_sessions, labels],
 )
 def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
     """The verdict on each session with its ground; six dimensions and `overall_quality`, each with

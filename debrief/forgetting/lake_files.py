@@ -20,7 +20,14 @@ from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
-from debrief.outcomes.store import LABELS, Label, Roll, labelled_sessions
+from debrief.outcomes.store import (
+    LABELS,
+    PROBLEMS,
+    Label,
+    LabelProblem,
+    Roll,
+    labelled_sessions,
+)
 from debrief.recorder.source import LISTING_TABLE as RECORDER_LISTING
 from debrief.recorder.source import ListedRecord
 from debrief.rubrics import model as rubrics
@@ -73,6 +80,7 @@ TABLES: dict[str, LakeTable] = {
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
     LABELS: LakeTable(Label),
+    PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     TRAITS_TABLE: LakeTable(SessionTraits),
     # What is mined from several, and quotes them.
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),

@@ -31,7 +31,7 @@ from debrief.errors import DebriefError, InputError
 if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.offline.success import SuccessTable
+    from debrief.offline.order import OrderTable
     from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.sessions.model import Session
@@ -154,7 +154,7 @@ def _score_many(
     source: str,
     scorer: ChunkScorer,
     as_json: bool,
-    table: SuccessTable | None,
+    table: OrderTable | None,
 ) -> None:
     from debrief.cli.results import print_many
     from debrief.scoring.chunking import TARGET

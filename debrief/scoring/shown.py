@@ -38,9 +38,9 @@ def mean_shown(row: SessionScores) -> str:
     where there is none."""
     if row.overall_quality is None:
         return f"{DASH} ({_NO_MEAN})"
-    between = (
-        f" ({row.overall_low:.2f} to {row.overall_high:.2f})"
-        if row.overall_low is not None and row.overall_high is not None
-        else ""
-    )
-    return " ".join(filter(None, [f"{row.overall_quality:.2f}{between}", known_shown(row)]))
+    between = ""
+    if row.overall_low is not None and row.overall_high is not None:
+        between = f"{row.overall_low:.2f} to {row.overall_high:.2f}"
+        answers = len(row.chunks[0].answers) if row.chunks else 0
+        between = f"({between} by {answers} answers)" if answers else f"({between})"
+    return " ".join(filter(None, [f"{row.overall_quality:.2f}", between, known_shown(row)]))

@@ -22,6 +22,7 @@ from debrief.scoring.dimensions import BY_NAME, OVERALL, verdict_on
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores, Verdict
 from debrief.scoring.model_scorer import shown_text
 from debrief.scoring.scorer import ChunkParameters, score_session
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
 
 _LEAST_MESSAGES = 4
@@ -72,15 +73,17 @@ def write_junk(session: Session, _: Session) -> Session | None:
     if (turn := _last_turn(session)) is None:
         return None
     lines = [f"value_{number} = {number * 7919 % 1_000}" for number in range(_JUNK_LINES)]
-    call = ToolCall(
-        id="junk",
-        name="Write",
-        input=json.dumps({"file_path": "filler.py", "content": "\n".join(lines)}),
-        result="File created successfully",
-        status="ok",
-        path="filler.py",
-        added=_JUNK_LINES,
-        patch="\n+".join([f"@@ -0,0 +1,{_JUNK_LINES} @@", *lines]) + "\n",
+    call = described(
+        ToolCall(
+            id="junk",
+            name="Write",
+            input=json.dumps({"file_path": "filler.py", "content": "\n".join(lines)}),
+            result="File created successfully",
+            status="ok",
+            path="filler.py",
+            added=_JUNK_LINES,
+            patch="\n+".join([f"@@ -0,0 +1,{_JUNK_LINES} @@", *lines]) + "\n",
+        )
     )
     last = turn.messages[-1]
     writing = Message(id="junk", model=last.model, at=last.at, calls=(call,))

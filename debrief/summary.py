@@ -12,7 +12,7 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.offline.order import LOOK_FIRST, OrderedSession, Place, places_of, shipped_table
+from debrief.offline.order import FactPlace, OrderedSession, Place, places_of
 from debrief.outcomes.store import own_table
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
@@ -271,8 +271,7 @@ class _Asked(Struct, frozen=True, kw_only=True):
 
 def places_in(lake: Lake) -> dict[str, Place]:
     """Return each session's place in the order, by its id, among all sessions of a lake."""
-    table = own_table(lake) or shipped_table()
-    return places_of(lake.rows("session_scores", OrderedSession), table)
+    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
 
 def ranked_sessions(
@@ -296,7 +295,7 @@ def ranked_sessions(
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
     said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
     first = sorted(
-        (id_ for id_ in newest if id_ in places and height(id_) < LOOK_FIRST), key=height
+        (id_ for id_ in newest if id_ in places and places[id_].look_first), key=height
     )
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
@@ -337,19 +336,42 @@ def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
     return found
 
 
-_SAID_OF: Mapping[str, str] = {}
-"""Facts of the order in words, each of which there can be more or less of."""
+_GRADED: Mapping[str, tuple[str, str]] = {
+    "errors": ("a larger share of its calls failed", "fewer of its calls failed"),
+    "streak": ("more calls in a row failed", "fewer calls in a row failed"),
+    "repeats": ("a larger share of its calls were repeats", "fewer of its calls were repeats"),
+    "timeouts": ("more calls ran out of time", "fewer calls ran out of time"),
+    "checks_passed": ("more checks passed", "fewer checks passed"),
+    "corrections": ("the person corrected more", "the person corrected less"),
+    "interruptions": ("the person stopped or refused more", "the person stopped or refused less"),
+    "closing": ("its last message is longer", "its last message is shorter"),
+    "asked": ("more was asked", "less was asked"),
+}
+"""Facts of the order of which a session has more, or less, than most like it."""
+_PLAIN: Mapping[str, tuple[str, str]] = {
+    "last_check_failed": ("its last check failed", "its last check did not fail"),
+    "last_check_passed": ("its last check passed", "no check passed at its end"),
+    "seen_failing": ("a check failed before it passed", "no check was seen to fail first"),
+    "broke_off": ("it breaks off", "it comes to an end"),
+    "unchanged": ("nothing was changed", "something was changed"),
+}
+"""Facts that a session has, or has not."""
 _REASONS = 2
 """Facts that are named of a session."""
 
 
 def look_first_reason(place: Place) -> str:
     """Return the facts that moved a session most towards "look at these first", in words."""
-    moved = [fact for fact in place.facts if fact.effect < 0][:_REASONS]
-    lines = []
-    for fact in moved:
-        side = "more" if fact.rank >= 0.5 else "less"
-        share = fact.rank if side == "more" else 1 - fact.rank
-        name = _SAID_OF.get(fact.name, fact.name.replace("_", " "))
-        lines.append(f"{name}: {side} than {share:.0%} of {place.among:,} like it")
-    return f"{'; '.join(lines)[:1].upper()}{'; '.join(lines)[1:]}." if lines else ""
+    against = [fact for fact in place.facts if fact.effect < 0][:_REASONS]
+    said = "; ".join(_said(fact, place.among) for fact in against)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+
+def _said(fact: FactPlace, among: int) -> str:
+    has_more = fact.rank >= 0.5
+    if fact.name in _PLAIN:
+        return _PLAIN[fact.name][not has_more]
+    name = fact.name.replace("_", " ")
+    words = _GRADED.get(fact.name, (f"more {name}", f"less {name}"))[not has_more]
+    share = fact.rank if has_more else 1 - fact.rank
+    return f"{words} than in {share:.0%} of {among:,} sessions like it"

@@ -128,8 +128,8 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
     table.add_column("", max_width=60)
     for row in rows:
         if row.status == "failed":
-            cells = (_plain(row.session_id), row.task, _said(row), *[""] * 4, _plain(row.failure))
-            table.add_row(*cells)
+            named = _plain(row.session_id), row.task, _said(row)
+            table.add_row(*named, "", "", "", "", _plain(row.failure))
             continue
         agreement = "" if row.chunk_agreement is None else f"{row.chunk_agreement:.2f}"
         notes = ["uncertain"] if row.uncertain else []

@@ -16,7 +16,6 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.models.usage import total_cost
-from debrief.offline.order import LOOK_FIRST
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
     PEOPLE,
@@ -111,11 +110,6 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     def known_dimensions(self) -> int:
         """Return how many of the six dimensions have a value."""
         return sum(getattr(self, name) is not None for name in BY_NAME)
-
-    @property
-    def is_look_first(self) -> bool:
-        """Return whether it is one of those to look at first."""
-        return self.place is not None and self.place < LOOK_FIRST
 
 
 MADE_LATER: dict[str, str] = {
@@ -249,7 +243,7 @@ def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:
     return [
         (
             place.place,
-            look_first_reason(place) if place.place < LOOK_FIRST else "",
+            look_first_reason(place) if place.look_first else "",
             place.probability,
             session_id,
         )

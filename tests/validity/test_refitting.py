@@ -10,13 +10,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from debrief.offline.success import shipped_table
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.facts import Facts
-from debrief.offline.success import shipped_table
 from debrief.outcomes.store import Label, Labels, own_table, put_labels
 from debrief.sessions.model import Evidence, Session
 from debrief.validity.figures import figures_of

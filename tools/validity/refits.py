@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import get_args
 
-from msgspec.structs import replace
-
 from debrief.offline.success import (
     GROWS_WITH_LENGTH,
     SuccessTable,
@@ -16,6 +14,8 @@ from debrief.offline.success import (
     estimate,
     shipped_table,
 )
+from msgspec.structs import replace
+
 from debrief.validity.measuring import Measured, Values
 from debrief.validity.refitting import Row, refit
 from tools.fit_table import table_of

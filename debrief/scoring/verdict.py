@@ -108,7 +108,7 @@ GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "stopped": "it was stopped",
     "no_change": "nothing was changed",
     "no_work": "hardly anything was done",
-    "many_requests": "several requests",
+    "named_check_not_run": "a check that a prompt names never ran",
     "model": "a model read it",
 }
 """Each ground in a few words, where sessions are counted by it."""

@@ -1,7 +1,7 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, get_origin
 
 import dagster as dg
 from pydantic import Field, create_model
@@ -29,7 +29,7 @@ from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
 from debrief.training.selection import observed_pairs
-from debrief.training.store import is_current, store_training_set, training_set_of
+from debrief.training.store import is_current, read_places, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
 
@@ -40,7 +40,7 @@ that is missing may hold it back."""
 
 def _launch_type(kind: Any) -> Any:
     """Return what the launchpad can give for an option of the library's; None leaves it open."""
-    if kind == tuple[str, ...]:
+    if get_origin(kind) is tuple:
         return list[str] | None
     return next((one | None for one in (bool, int, float) if kind in (one, one | None)), str | None)
 
@@ -53,8 +53,8 @@ _OPTIONS: dict[str, Any] = {
 
 class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # type: ignore[misc]
     """What is taken into a training set; what is left open here is as the settings say, and by
-    default every session that one can learn from and that is above the bar: neither broken off
-    nor failed, and something tells so."""
+    default every session that one can learn from and that does not fall short of done by its
+    verdict."""
 
 
 @stage(
@@ -84,7 +84,7 @@ def training_sets(
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
-    kinship, outcomes = read_kinship(lake), success_labels(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
     pages = links.address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
@@ -101,11 +101,12 @@ def training_sets(
             options,
             kinship=kinship,
             outcomes=outcomes,
+            places=places,
             again=run.scope.force,
         )
         row = stored.row
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
-        summary += f", {row.below_bar} below the bar ({options.bar})" * bool(row.below_bar)
+        summary += f", {row.short} left out for their verdict" * bool(row.short)
         summary += "" if stored.changed else " (unchanged)"
         run.log_progress(f"{task} {fingerprint}: {summary}")
         context.add_asset_metadata(
@@ -135,11 +136,11 @@ def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     if agreement_shortfall(lake, settings.min_agreement):
         return set(keys.values())
     options = options_chosen(settings, {})
-    kinship, outcomes = read_kinship(lake), success_labels(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
     return {
         key
         for pair, key in keys.items()
-        if not is_current(lake, *pair, observed[pair], options, kinship, outcomes)
+        if not is_current(lake, *pair, observed[pair], options, kinship, outcomes, places)
     }
 
 

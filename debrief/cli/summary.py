@@ -20,6 +20,7 @@ from debrief.models.fencing import make_visible
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.page import shown_effect
 from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.summary import (
     Content,
     Evaluated,
@@ -117,18 +118,18 @@ def _holding(lake: Lake) -> str:
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _below_bar(rows: Sequence[TrainingSetRow]) -> Counter[str]:
-    """Return how many sessions the bar of training sets left out, by reason."""
-    from debrief.training.selection import below_bar
+def _by_verdict(rows: Sequence[TrainingSetRow]) -> Counter[str]:
+    """Return how many sessions training sets left out for their verdict, by reason."""
+    from debrief.training.selection import by_verdict
 
     out: Counter[str] = Counter()
     for row in rows:
-        out.update({left.reason: left.count for left in below_bar(row.left_out)})
+        out.update({left.reason: left.count for left in by_verdict(row.left_out)})
     return out
 
 
 def _training_line(rows: Sequence[TrainingSetRow]) -> str:
-    out = _below_bar(rows)
+    out = _by_verdict(rows)
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
@@ -156,7 +157,7 @@ def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
             console.print(f"Rubrics, {search.score_name}: {search.said}")
     _training_sets(samples, console)
     if sets:
-        _bar(sets, console)
+        _verdicts(sets, console)
     _list(console, "Failed", content.failures, "red")
     _list(console, "Skipped, while all around it was read", content.passed_over, "yellow")
 
@@ -222,14 +223,14 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
     console.print()
 
 
-def _bar(rows: Sequence[TrainingSetRow], console: Console) -> None:
-    """Name the bar of the training sets, and how many sessions are below it."""
-    bars = " / ".join(sorted({row.bar for row in rows}))
-    counts = "; ".join(f"{reason} ({count})" for reason, count in _below_bar(rows).most_common())
-    console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
-    if counts:
-        settings = (f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN"))
-        console.print(f"To take them: {', '.join(settings)}.")
+def _verdicts(rows: Sequence[TrainingSetRow], console: Console) -> None:
+    """Say how many sessions are in no training set for their verdict, and how to take them."""
+    out = _by_verdict(rows)
+    counts = "; ".join(f"{reason} ({count})" for reason, count in out.most_common())
+    console.print(f"Not in the training sets for their verdict: {counts or 'no session'}.")
+    if out:
+        every = ",".join(VERDICT_NAMES)
+        console.print(f"To take them: DEBRIEF_TRAINING_VERDICTS={every}, or some of these.")
     console.print()
 
 

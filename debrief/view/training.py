@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.conversations import TURN_ENDED
@@ -58,8 +60,8 @@ class ChatView(Struct, frozen=True, kw_only=True):
         return clipped(self.content, _HEAD, _TAIL)
 
 
-class _Quality(Struct, frozen=True):
-    quality: float
+class _Verdict(Struct, frozen=True):
+    verdict: VerdictName = "cannot_tell"
 
 
 class _Turns(Struct, frozen=True):
@@ -70,7 +72,7 @@ class _Turns(Struct, frozen=True):
 @router.get("/training")
 def training_sets(page: Page) -> Response:
     """List the training sets, the largest first."""
-    known: dict[str, tuple[tuple[str, str], TrainingSetRow, float | None]]
+    known: dict[str, tuple[tuple[str, str], TrainingSetRow, Counter[VerdictName]]]
     known = page.request.app.state.__dict__.setdefault("training_sets", {})
     now, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
     for key, version in now.items():
@@ -79,9 +81,8 @@ def training_sets(page: Page) -> Response:
             row = next(page.lake.read(INDEX, key, TrainingSetRow), None)
             if row is None:  # gone since the files were listed
                 continue
-            qualities = [each.quality for each in page.lake.read(LINES, key, _Quality)]
-            mean = sum(qualities) / len(qualities) if qualities else None
-            known[key] = versions, row, mean
+            verdicts = Counter(each.verdict for each in page.lake.read(LINES, key, _Verdict))
+            known[key] = versions, row, verdicts
     sets = [known[key][1:] for key in now if key in known]
     sets.sort(key=lambda each: (-each[0].samples, each[0].task))
     filled = [each for each in sets if each[0].samples]
@@ -89,6 +90,7 @@ def training_sets(page: Page) -> Response:
         "training/list.html",
         title="Training sets",
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
+        verdicts=SHOWN,
         filled=filled,
         empty=sets[len(filled) :],
         samples=sum(row.samples for row, _ in filled),
@@ -135,6 +137,7 @@ def training_set(
     return page.render(
         "training/set.html",
         title=f"Training set {task}",
+        verdicts=SHOWN,
         row=row,
         address=page_path("training", task, pair),
         prompt=pair.rpartition("-")[0],

@@ -21,6 +21,7 @@ from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction.gate import gate_digest
+from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
@@ -52,12 +53,7 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.outcome_forms import (
-    LABEL_SHARE,
-    LabelCounts,
-    pairs_of,
-    standings,
-)
+from debrief.training.publishing.outcome_forms import LabelCounts, pairs_of, standings
 from debrief.training.samples import encode_line
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
@@ -77,7 +73,10 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Parquet files beside the JSONL."""
     one_file: bool = False
     """The lines of all sets in one file of each side."""
+    verdicts: tuple[VerdictName, ...] = ()
+    """Lines of these verdicts; empty for any that the sets hold."""
     min_overall_quality: float = 0.0
+    """With it, lines without an overall quality are left out."""
     status: Status | None = None
     """None: lines of any status."""
     reasoning: bool = False
@@ -88,9 +87,9 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Longer lines are cut into windows; 0 for no limit."""
     single_calls: bool = False
     """Calls made at once become one after the other."""
-    label_share: float = LABEL_SHARE
+    label_share: float = 0.0
     """Of the sessions at each end of overall quality, which get a label where the form wants one
-    and neither an outcome nor P(success) tells; 0 for none."""
+    and the verdict gives none; 0 for none."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
     refuse_undecided: bool = False
@@ -101,6 +100,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         """What was chosen, in words."""
         yield "task", self.task or "all"
         yield "fingerprint", self.fingerprint or "all"
+        yield "verdicts", ", ".join(SHOWN[name] for name in self.verdicts) or "any"
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
         yield "what the model thought", "included" if self.reasoning else "left out"
@@ -154,7 +154,12 @@ def publish(
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
         before(kept, left_out)
-        qualities = {row.session_id: row.quality for one in chosen for row in one.rows}
+        qualities = {
+            row.session_id: row.quality
+            for one in chosen
+            for row in one.rows
+            if row.quality is not None
+        }
         ends = standings(qualities, options.label_share) if form.of_labels else {}
         labels = LabelCounts(options.label_share)
         folder = stack.enter_context(
@@ -200,6 +205,9 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
     least, status = options.min_overall_quality, options.status
     chosen = [f"of at least {least:g} overall quality"] if least else []
+    chosen += [f"that are {' or '.join(SHOWN[name] for name in options.verdicts)}"] * bool(
+        options.verdicts
+    )
     chosen += [f"that are `{status}`"] if status else []
     only = f", those {' and '.join(chosen)} alone" if chosen else ""
     name = ALL if options.one_file else made.name
@@ -235,7 +243,8 @@ def _chosen(lake: Lake, options: ExportOptions) -> list[_Chosen]:
         lines = [
             line
             for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)
-            if line.quality >= options.min_overall_quality
+            if (line.quality or 0.0) >= options.min_overall_quality
+            and line.verdict in (options.verdicts or SHOWN)
             and options.status in (None, line.status)
             and (options.subagents or not line.parent_session)
         ]

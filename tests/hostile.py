@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 
 SHARED = Path(__file__).parents[1] / "../shared/cases/injection_cases.jsonl"
@@ -33,12 +34,14 @@ def attacked(base: Session, payload: str, channel: str = "user") -> Session:
     def text(name: str, otherwise: str) -> str:
         return payload if channel == name else otherwise
 
-    call = ToolCall(
-        id="c",
-        name=text("tool_name", "Read"),
-        input=json.dumps({"file_path": text("file_name", "a.py")}),
-        result=text("tool_result", "ok"),
-        status="ok",
+    call = described(
+        ToolCall(
+            id="c",
+            name=text("tool_name", "Read"),
+            input=json.dumps({"file_path": text("file_name", "a.py")}),
+            result=text("tool_result", "ok"),
+            status="ok",
+        )
     )
     message = Message(id="m", model="m", text=text("assistant", "Done."), calls=(call,))
     turns = tuple(

@@ -33,6 +33,7 @@ from debrief.judging.evaluation import (
 from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.keys import digest_of
 from debrief.markdown import front_matter
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.snapshots.plans import PLAN
 
@@ -329,16 +330,18 @@ def session_from_worktree(
     diff. For evaluators that read edits rather than a diff.
     """
     calls = tuple(
-        ToolCall(
-            id=f"change-{number}",
-            name="Write" if file.created else "Edit",
-            input="{}",
-            result="",
-            status="ok",
-            path=str(Path(changes.folder, file.path)),
-            added=count_lines(file, "+"),
-            removed=count_lines(file, "-"),
-            patch="".join(file.hunks),
+        described(
+            ToolCall(
+                id=f"change-{number}",
+                name="Write" if file.created else "Edit",
+                input="{}",
+                result="",
+                status="ok",
+                path=str(Path(changes.folder, file.path)),
+                added=count_lines(file, "+"),
+                removed=count_lines(file, "-"),
+                patch="".join(file.hunks),
+            )
         )
         for number, file in enumerate(changes.files, 1)
     )

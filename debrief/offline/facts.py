@@ -1,7 +1,8 @@
 """Facts: what a session shows of how it went, each with its evidence.
 
 One pass over the whole session, subagents included, and never over a part of it. Nothing here
-weighs anything: the same session always gives the same facts.
+weighs anything: the same session always gives the same facts, and each can be looked up in the
+event that it cites.
 """
 
 from __future__ import annotations
@@ -13,120 +14,83 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.shell import (
-    CheckKind,
-    arguments,
-    check_of,
-    code_in,
-    commands_in,
-    pattern,
-    script_of,
-    shell_command,
-    writes_of,
-)
-from debrief.offline.signs import (
-    Ending,
-    Hazard,
-    admission_in,
-    any_of,
-    approval_in,
-    correction_in,
-    ending_of,
-    farewell_in,
-    first_line,
-    hazards_of,
-    label,
-    line_at,
-)
+from debrief.offline.checks import CheckRun, checks_in, language_of, last_that_looks_at
+from debrief.offline.ending import End, end_of, publishes
+from debrief.offline.hazards import Hazard, hazards_of
+from debrief.offline.quoting import first_line, label
+from debrief.offline.shell import check_of, commands_in, pattern, writes_of
+from debrief.offline.talk import approval_in, correction_in
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
-from debrief.sessions.readers import READERS
 
-_LOOKS = READERS.tool_names("read") | READERS.tool_names("search")
-_EDITS = re.compile(r"write|edit|patch|create_?file|str_replace|insert", re.IGNORECASE)
-_PLANS = re.compile(r"todo|plan|task", re.IGNORECASE)
-_WAITS = re.compile(r"output|status|wait|monitor|poll|process|todo|task|plan", re.IGNORECASE)
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
-_HARMLESS = frozenset(
-    ["cd", "echo", "export", "set", "source", "true", "tail", "head", "tee", "sort", "wc", "sleep"]
-)
 _FAILED = re.compile(
     r'\A\s*(?:<returncode>(?!0)|Exit code:? [1-9]|Error\b|❌|\{"error")|"exitCode":\s?[1-9]'
 )
-_ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_FIRST_WORDS, _QUOTE = 4_000, 120
-_PRINTED = 6_000
-"""Characters of a check's output, from its end, that are read."""
-_LAST = threading.local()
+_CANCELLED = re.compile(r"\A\W*(?:<tool_use_error>)?Sibling tool call errored")
+"""A call that was not run because another one failed."""
+_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
+_HIDDEN = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|projects|todos)/")
+"""Where coding agents keep plans and notes of their own."""
+_SPAN = re.compile(r"`([^`\n]{3,200})`|^[ \t]*(?:\$ )([^\n]{3,200})$", re.MULTILINE)
+_QUOTE = 120
 _SERVED = 3
 """Calls from which on a session that hardly works on files is one of a service."""
 _WORKED = 0.2
 """The least share of calls to a shell and to files in a coding session."""
-
-
-class CheckRun(Struct, frozen=True, kw_only=True, gc=False):
-    """A test, lint or type run, a build, or another command that the work shows to be a check."""
-
-    kind: CheckKind
-    tool: str
-    passed: bool | None
-    """None when nothing tells."""
-    place: int
-    """The call's position in the session."""
-    evidence: Evidence
-
-    @property
-    def shown(self) -> str:
-        """Return which check it was, where, and how it ended."""
-        outcome = {True: "passed", False: "failed", None: "outcome not known"}[self.passed]
-        where = self.evidence
-        return f"turn {where.turn}: {self.kind} ({self.tool}) {outcome}: {where.quote}"
+_LAST = threading.local()
 
 
 class Facts(Struct, frozen=True, kw_only=True):
     """What a session shows. Counts take subagents in."""
 
     kind: SessionKind
-    asked_for_change: bool
-    """The first prompt asks for work to be done, not only for an answer."""
     turns: int
     """Human turns."""
-    messages: int
-    """Messages of the agent with words in them."""
+    asked: int
+    """Characters of all prompts."""
     calls: int
     wrote: int
     """Characters that the agent wrote, in words and into calls: what it took."""
+    closing: int = 0
+    """Characters of the last message."""
     errors: tuple[Evidence, ...] = ()
     """Calls that failed, a check that found something before anything was changed left out."""
     streak: tuple[Evidence, ...] = ()
     """The longest run of failed calls, one after the other."""
     timeouts: tuple[Evidence, ...] = ()
+    """Failed calls that ran out of time."""
     repeats: tuple[Evidence, ...] = ()
-    """The same call again, with nothing changed in between."""
+    """The same call again by the same agent, and nothing but looking in between."""
     edits: tuple[Evidence, ...] = ()
-    """Files changed, by editing tools and in the shell."""
-    left: int = 0
-    """Calls that left anything behind: edits, and scratch files, installations, removals too."""
+    """Files of the work that were changed, by editing tools and in the shell."""
     created: tuple[Evidence, ...] = ()
     """Files that were not there before, as far as editing tools say."""
+    published: tuple[Evidence, ...] = ()
+    """Commits and pushes that were answered without an error."""
+    last_edit: int = -1
+    """Position of the last edit among the calls; -1 without one."""
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
-    """The last one with an outcome since the last edit."""
-    doubts: tuple[Evidence, ...] = ()
-    """Messages in which the agent speaks of trouble or thinks again."""
+    """The last one since the last edit, with a known outcome, that could have failed because of the
+    change."""
+    failed_before: CheckRun | None = None
+    """The same check, seen failing before it passed."""
+    not_run: tuple[Evidence, ...] = ()
+    """Checks that a prompt names by their commands and that never ran."""
     corrections: tuple[Evidence, ...] = ()
     interruptions: tuple[Evidence, ...] = ()
     rejections: tuple[Evidence, ...] = ()
     approvals: tuple[Evidence, ...] = ()
     """Words that accept the work; thanks alone are none."""
     hazards: tuple[Hazard, ...] = ()
-    ending: Ending = "closed"
-    end: Evidence | None = None
-    """What it ends with; None for a session without any work."""
-    admitted: Evidence | None = None
-    """Where the last message says that something was not achieved."""
+    end: End
+
+    @property
+    def broke_off(self) -> bool:
+        """Return whether it does not end with an answer."""
+        return self.end.ending != "closed"
 
 
 def facts_of(session: Session) -> Facts:
@@ -146,137 +110,120 @@ class _Reading:
         self.seen: dict[str, list[Evidence]] = {}
         self.checks: list[CheckRun] = []
         self.hazards: list[Hazard] = []
-        self.messages = self.calls = self.wrote = 0
-        self.shell_calls = self.looks = self.edit_calls = self.left = 0
-        self.last_edit = -1
+        self.calls = self.wrote = self.worked = 0
+        self.edited: dict[str, int] = {}
+        """Position of the last edit by file."""
         self.streak: list[Evidence] = []
         self.run: list[Evidence] = []
-        self.done: set[tuple[str, str]] = set()
-        self.scripts: dict[str, int] = {}
-        """The edits made when a script ran last."""
+        self.done: dict[str, set[tuple[str, str]]] = {}
+        """Calls since something last changed, by agent."""
         self.started = _started_by(session)
-        self.farewell = farewell_in(session.turns)
         for turn in session.turns:
-            if turn is not self.farewell:
-                self._work(turn.number, turn.messages)
+            self.done.clear()
+            self._work(turn.number, turn.messages, "")
             self._person(turn)
         last = session.turns[-1].number if session.turns else 0
         while self.started:
             for child in self.started.pop(next(iter(self.started))):
-                self._work(last, child.messages)
+                self._work(last, child.messages, child.id)
 
     def note(self, what: str, turn: int, quote: str, call: str = "") -> None:
         self.seen.setdefault(what, []).append(Evidence(turn, call, quote))
 
-    def _work(self, turn: int, messages: Sequence[Message]) -> None:
+    def _work(self, turn: int, messages: Sequence[Message], agent: str) -> None:
         """Read messages and their calls, and after a call the subagents that it started."""
-        left: list[Message | ToolCall] = [*reversed(messages)]
+        left: list[tuple[str, Message | ToolCall]] = [(agent, one) for one in reversed(messages)]
         while left:
-            one = left.pop()
+            by, one = left.pop()
             if isinstance(one, Message):
-                self._message(turn, one)
-                left += reversed(one.calls)
-            else:
-                self._call(turn, one)
-                for child in reversed(self.started.pop(one.id, ())):
-                    left += reversed(child.messages)
+                self.wrote += len(one.text)
+                left += ((by, call) for call in reversed(one.calls))
+                continue
+            self._call(turn, one, by)
+            for child in reversed(self.started.pop(one.id, ())):
+                left += ((child.id, message) for message in reversed(child.messages))
 
-    def _message(self, turn: int, message: Message) -> None:
-        self.wrote += len(message.text)
-        if message.text.strip():
-            self.messages += 1
-            if found := any_of("doubts").search(message.text.lower()):
-                self.note("doubts", turn, line_at(message.text, found))
-
-    def _call(self, turn: int, call: ToolCall) -> None:
+    def _call(self, turn: int, call: ToolCall, agent: str) -> None:
         place, result = self.calls, call.result or ""
         self.calls += 1
         self.wrote += len(call.input)
+        self.worked += call.action in ("run", "read", "search", "edit")
         for kind, quote in hazards_of(call):
             where = Evidence(turn, call.id, quote)
             self.hazards.append(Hazard(kind, where, refused=call.status == "rejected"))
-        if call.status == "rejected":
+        if call.status == "rejected" or _CANCELLED.search(result[:100]):
             return
-        command = shell_command(call)
         failed = (
             call.status == "failed" or bool(call.exit_code) or bool(_FAILED.search(result[:300]))
         )
-        checked = command is not None and self._checks(turn, place, call, command, failed)
-        soft = failed and command is not None and call.exit_code in (None, 1) and _is_soft(command)
-        known = self.last_edit < 0 and checked
-        self._outcome(turn, call, failed and not soft and not known)
-        if self._writes(turn, place, call, command, failed):
+        checks = []
+        if call.action == "run":
+            looked = {"turn": turn, "place": place, "failed": failed}
+            checks = list(checks_in(call, changed=self.edited, **looked))
+            self.checks += checks
+        soft = failed and call.exit_code in (None, 1) and _is_soft(call.command)
+        finding = bool(checks) and not self.edited
+        self._outcome(turn, call, failed and not soft and not finding)
+        if self._changes(turn, place, call, failed):
             self.done.clear()
-        elif not _WAITS.search(call.name) and not checked and len(call.input) > 20:
+        elif call.action in ("read", "search", "run") and not checks and len(call.input) > 20:
+            done = self.done.setdefault(agent, set())
             key = (call.name, call.input)
-            if key in self.done:
+            if key in done:
                 self.note("repeats", turn, label(call), call.id)
-            self.done.add(key)
+            if call.action == "run":
+                done.clear()
+            done.add(key)
 
     def _outcome(self, turn: int, call: ToolCall, failed: bool) -> None:
         text = call.result or ""
-        if failed:
-            where = Evidence(turn, call.id, f"{label(call)}: {first_line(text)}")
-            self.seen.setdefault("errors", []).append(where)
-            self.run.append(where)
-            if len(self.run) > len(self.streak):
-                self.streak = list(self.run)
-        elif call.status != "unanswered" and not _PLANS.search(call.name):
-            self.run = []
-        if found := pattern("stopped", "timeout").search(text[-600:] if failed else text[-200:]):
-            self.note("timeouts", turn, shorten(found[0], _QUOTE), call.id)
+        if not failed:
+            if call.status != "unanswered" and call.action not in ("plan", "wait"):
+                self.run = []
+            return
+        where = Evidence(turn, call.id, f"{label(call)}: {first_line(text)}")
+        self.seen.setdefault("errors", []).append(where)
+        self.run.append(where)
+        if len(self.run) > len(self.streak):
+            self.streak = list(self.run)
+        found = pattern("stopped", "timeout").search(text[-600:])
+        if call.exit_code == 124 or found:
+            quote = shorten(found[0], _QUOTE) if found else "exit status 124"
+            self.note("timeouts", turn, quote, call.id)
 
-    def _checks(self, turn: int, place: int, call: ToolCall, command: str, failed: bool) -> bool:
-        """Note the checks that a command ran; return whether there was one."""
-        self.shell_calls += 1
-        commands = [each.words for each in commands_in(command) if each.words]
-        checks = {words: check for words in commands if (check := check_of(words))}
-        known, edits = bool(checks), len(self.seen.get("edits", ()))
-        again = set()
-        for words in commands:
-            if not known and (script := script_of(words)) is not None:
-                if script in again or self.scripts.get(script, edits) < edits:
-                    again.add(script)
-                    checks[words] = "test", script
-                self.scripts[script] = edits
-        if not checks and _ASSERTS.search(code_in(command)):
-            checks[()] = "test", "an assertion"
-        certain = all(
-            words in checks or words[0].rpartition("/")[2] in _HARMLESS for words in commands
-        )
-        for kind, tool in dict.fromkeys(checks.values()):
-            passed, quote = _result_of(call, failed, certain or len(commands) == 1)
-            where = Evidence(turn, call.id, quote)
-            run = CheckRun(kind=kind, tool=tool, passed=passed, place=place, evidence=where)
-            self.checks.append(run)
-        return bool(checks)
-
-    def _writes(
-        self, turn: int, place: int, call: ToolCall, command: str | None, failed: bool
-    ) -> bool:
-        """Note what a call changed; return whether it left anything behind."""
-        if command is None:
-            self.looks += call.name.lower() in _LOOKS
-            path = call.path
-            if path is None and _EDITS.search(call.name):
-                given = arguments(call)
-                named = (given.get(name) for name in ("path", "file_path", "filePath", "filename"))
-                path = next((name for name in named if isinstance(name, str)), None)
-            if path is None or failed:
+    def _changes(self, turn: int, place: int, call: ToolCall, failed: bool) -> bool:
+        """Note what a call changed; return whether it may have changed anything."""
+        if call.action == "edit" or call.path is not None:
+            if failed or call.status == "unanswered":
                 return False
-            self.note("edits", turn, path, call.id)
-            if call.patch.startswith("@@ -0,0"):
-                self.note("created", turn, path, call.id)
-            self.last_edit, self.edit_calls, self.left = place, self.edit_calls + 1, self.left + 1
+            files = [call.path] if call.path else list(call.paths)
+            for path in filter(self._is_work, files):
+                self._edited(turn, place, path, call.id)
+                if call.patch.startswith("@@ -0,0"):
+                    self.note("created", turn, path, call.id)
             return True
-        writes = [] if call.status == "unanswered" else list(writes_of(command))
-        edits = list(dict.fromkeys(write.path for write in writes if write.is_edit))
-        if edits and not (failed and len(commands_in(command)) == 1):
-            for path in edits:
-                self.note("edits", turn, path, call.id)
-            self.last_edit = place
-        self.left += bool(writes)
+        if not call.command or call.status == "unanswered":
+            return False
+        if publishes(call) and not failed:
+            self.note("published", turn, label(call), call.id)
+        writes = list(writes_of(call.command))
+        edits = [write.path for write in writes if write.is_edit and self._is_work(write.path)]
+        if not (failed and len(commands_in(call.command)) == 1):
+            for path in dict.fromkeys(edits):
+                self._edited(turn, place, path, call.id)
         return bool(writes)
+
+    def _edited(self, turn: int, place: int, path: str, call: str) -> None:
+        self.note("edits", turn, path, call)
+        self.edited[path] = place
+
+    def _is_work(self, path: str) -> bool:
+        """Return whether a file belongs to the work: no scratch file, no agent's own note."""
+        if _HIDDEN.search(path):
+            return False
+        return not _SCRATCH.match(path) or bool(
+            self.session.cwd and path.startswith(self.session.cwd.rstrip("/") + "/")
+        )
 
     def _person(self, turn: Turn) -> None:
         for deed in turn.interventions:
@@ -292,34 +239,65 @@ class _Reading:
             self.note("approvals", turn.number, words)
 
     def facts(self) -> Facts:
-        prompt = next((t.prompt for t in self.session.turns if t.number and t.prompt.strip()), "")
-        known = [run for run in self.checks if run.passed is not None]
-        last = known[-1] if known and known[-1].place >= self.last_edit else None
-        worked = self.shell_calls + self.looks + self.edit_calls
+        turns = self.session.turns
+        last = self._last_check()
+        messages = [message for turn in turns for message in turn.messages]
         served = self.calls >= _SERVED or self.session.prompt_count > 1
         kind: SessionKind = "unknown"
-        if worked and worked >= _WORKED * self.calls:
+        if self.worked and self.worked >= _WORKED * self.calls:
             kind = "coding"
-        elif self.calls and worked < _WORKED * self.calls and served:
+        elif self.calls and self.worked < _WORKED * self.calls and served:
             kind = "service"
-        ending, end = ending_of(self.session.turns, kind, self.farewell)
         return Facts(
             **{what: tuple(places) for what, places in self.seen.items()},
             kind=kind,
-            asked_for_change=_is_task(prompt),
             turns=self.session.prompt_count,
-            messages=self.messages,
+            asked=sum(len(turn.prompt) for turn in turns),
             calls=self.calls,
             wrote=self.wrote,
-            left=self.left,
+            closing=len(messages[-1].text) if messages else 0,
             streak=tuple(self.streak),
+            last_edit=max(self.edited.values(), default=-1),
             checks=tuple(self.checks),
             last_check=last,
+            failed_before=_failed_before(last, self.checks),
+            not_run=tuple(self._not_run()),
             hazards=tuple(self.hazards),
-            ending=ending,
-            end=end,
-            admitted=admission_in(self.session.turns, self.farewell),
+            end=end_of(turns),
         )
+
+    def _last_check(self) -> CheckRun | None:
+        """Return the check that counts for what was changed: for its code, if there is any."""
+        code = {path: at for path, at in self.edited.items() if language_of(path)}
+        changed = code or self.edited
+        if not changed:
+            return None
+        return last_that_looks_at(changed, self.checks, max(changed.values()))
+
+    def _not_run(self) -> list[Evidence]:
+        """Return the checks that no call ran of those that prompts name as commands.
+
+        Where none of them ran they are what the prompt is about, not what it asks for.
+        """
+        ran = {run.tool for run in self.checks}
+        found: dict[str, Evidence] = {}
+        named = set()
+        for turn in self.session.turns:
+            for span in _SPAN.finditer(turn.prompt[:20_000]):
+                command = span[1] or span[2]
+                for words, _ in commands_in(command):
+                    check = check_of(words) if len(words) > 1 else None
+                    if check:
+                        named.add(check[1])
+                        found.setdefault(check[1], Evidence(turn.number, "", command))
+        return [place for tool, place in found.items() if tool not in ran] if named & ran else []
+
+
+def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:
+    if last is None or not last.passed:
+        return None
+    same = (run for run in checks if run.tool == last.tool and run.place < last.place)
+    return next((run for run in same if run.passed is False), None)
 
 
 def _started_by(session: Session) -> dict[str, list[Subagent]]:
@@ -330,32 +308,6 @@ def _started_by(session: Session) -> dict[str, list[Subagent]]:
         key = next((each for each in (child.call_id, child.id) if each in ids), "")
         started.setdefault(key, []).append(child)
     return started
-
-
-def _is_task(prompt: str) -> bool:
-    text = prompt[:_FIRST_WORDS]
-    if any_of("untouched").search(text):
-        return False
-    is_question = bool(any_of("questions").search(text)) or text.rstrip().endswith("?")
-    return bool(any_of("changes").search(text)) and not (is_question and len(prompt) < 300)
-
-
-def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None, str]:
-    """Return whether a check passed, and the line that tells: the last one that does.
-
-    Most commands in transcripts end in ``| tail``, which hides the exit status; it counts where
-    it must be the check's own, and where the output says nothing.
-    """
-    text = _ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
-    if call.result is None or pattern("outcomes", "none").search(text):
-        return None, shorten(text, _QUOTE)
-    lines = [line for line in text.split("\n") if line.strip()]
-    for line in reversed(lines):
-        bad = pattern("outcomes", "failed").search(line)
-        if bad or pattern("outcomes", "passed").search(line):
-            return not (bad or (failed and certain)), shorten(line.strip(), _QUOTE)
-    quote = shorten(lines[-1].strip(), _QUOTE) if lines else ""
-    return (not failed if certain or not failed else None), quote
 
 
 def _is_soft(command: str) -> bool:

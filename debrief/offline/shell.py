@@ -7,7 +7,6 @@ be taken for a run of it, which is why nothing is searched for in a command's pl
 from __future__ import annotations
 
 import re
-import shlex
 import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -17,7 +16,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import orjson
 
 from debrief.sessions.model import ToolCall
-from debrief.sessions.readers import READERS
 
 CheckKind = Literal["test", "lint", "types", "build"]
 
@@ -26,16 +24,6 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_SHELLS = READERS.tool_names("shell") | _set("local_shell_call run_command terminal")
-"""The shell tools of the sources, and of traces."""
-_SCRIPTS = _set("exec execute_program")
-"""Tools that run a script, which calls the other tools."""
-_IN_A_SCRIPT = re.compile(
-    r"""\b(?:cmd|command)["']?\s*:\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""",
-    re.DOTALL,
-)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 _HEREDOC = re.compile(
     r"(?<![<\d])<<-?[ \t]*(['\"]?)([A-Za-z_]\w*+)\1([^\n]*)\n(.*?)(?:^[ \t]*\2[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
@@ -115,36 +103,6 @@ def _runs() -> dict[str, CheckKind]:
     """Return the kind of check by program, or by program and first word."""
     table = tables()["checks"]
     return {name.strip(): kind for kind in get_args(CheckKind) for name in table[kind].split(",")}
-
-
-def shell_command(call: ToolCall) -> str | None:
-    """Return the command of a call of a shell tool; None when it is another tool's call.
-
-    Of a script that calls tools, it is the shell commands in it, one a line.
-    """
-    tool = call.name.lower().rpartition("__")[2]
-    if tool not in _SHELLS and tool not in _SCRIPTS:
-        return None
-    fields = arguments(call)
-    script = fields.get("input", fields.get("code"))
-    if tool in _SCRIPTS and isinstance(script, str):
-        return "\n".join(map(_literal, _IN_A_SCRIPT.findall(script))) or None
-    command = fields.get("command", fields.get("cmd", fields.get("script")))
-    commands = fields.get("commands")
-    if command is None and isinstance(commands, list):
-        return "\n".join(map(str, commands)) or None
-    if isinstance(command, str) and isinstance(fields.get("args"), list):
-        command = [command, *fields["args"]]  # type: ignore[misc]
-    if isinstance(command, list):
-        parts = [str(word) for word in command]
-        if len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic"):
-            return parts[2]
-        return shlex.join(parts)
-    return command if isinstance(command, str) else None
-
-
-def _literal(quoted: str) -> str:
-    return _ESCAPED.sub(lambda found: _LETTERS.get(found[1], found[1]), quoted[1:-1])
 
 
 def arguments(call: ToolCall) -> dict[str, object]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import Scratch, find_commit
-from debrief.offline.shell import shell_command, simple_commands
+from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
@@ -67,7 +67,7 @@ def shipped_in(session: Session) -> Shipped:
         result = call.result or ""
         if call.name.endswith("create_pull_request"):
             found.pulls.update((number[1], number[0]) for number in _PULL.finditer(result))
-        for words in simple_commands(shell_command(call) or ""):
+        for words in simple_commands(call.command):
             if words[:2] in _SENT:
                 found.ci = ""
                 found.commits += _COMMITTED.findall(result) if words[1] == "commit" else []

@@ -24,7 +24,7 @@ from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
 from debrief.sessions.model import OURS, Session
 
-_Form = Literal["text", "name", "json", "patch"]
+_Form = Literal["text", "name", "json", "patch", "copy"]
 Item = TypeVar("Item", bound=msgspec.Struct)
 Fields = Mapping[type[msgspec.Struct], Mapping[str, str | None]]
 _WITHOUT_TEXT = (bool, int, float, datetime, NoneType, msgspec.UnsetType)
@@ -74,7 +74,8 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         result = replaced.get((text, form))
         if result is None:
             return text
-        found.append(result)
+        if form != "copy":
+            found.append(result)
         return result.text
 
     clean = rebuilt(session, fields, replace)

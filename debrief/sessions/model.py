@@ -24,6 +24,12 @@ Name = Annotated[str, "name"]
 """Redacted by itself, so that it is the same wherever it stands: an id, a path."""
 Json = Annotated[str, "json"]
 Patch = Annotated[str, "patch"]
+Copied = Annotated[str, "copy"]
+"""Text that stands in another field too: redacted with it, and not counted again."""
+Action = Literal["read", "search", "edit", "run", "wait", "plan", "delegate", "ask", "web", "other"]
+"""What a call does: ``search`` finds or lists files, ``run`` is a shell command, ``wait`` looks
+after what runs already, ``plan`` keeps a list of things to do or hands in a plan, ``delegate``
+has another agent work, ``ask`` asks the person, ``web`` looks there."""
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "remark", "slash_command"]
 """``remark``: words that were typed while the model worked and reached it beside a result."""
@@ -71,6 +77,14 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """Lines that the call removed from ``path``."""
     patch: Patch = ""
     """The edit as unified hunks without file headers (``@@ …``); empty when nothing was edited."""
+    action: Action = "other"
+    """By its tool's name and arguments; see ``actions.described``."""
+    command: Copied = ""
+    """Of ``run``: the shell command, or the commands, one a line; empty where the arguments tell
+    none."""
+    paths: tuple[Copied, ...] = ()
+    """Files or folders that the arguments name, as they name them: what the call reads, edits or
+    searches, or ``path`` where they name none. Never of ``run``."""
     estimated: bool = False
     """The edit was worked out from the call's own input, as no result says what it did."""
 

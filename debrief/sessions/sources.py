@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 
 from debrief.errors import InputError
 from debrief.keys import week_of
+from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
@@ -198,7 +199,7 @@ def _read_group(
         session = replace(session, id=group[0].session_id, digest="")
         if redact is not None:
             session = redact(session)
-        session = with_digest(session)
+        session = with_digest(with_actions(session))
     except Exception as error:  # one session must never cost the week
         reason = f"not kept: {type(error).__name__}: {error}"
         yield from (_unread(replace(entry, reason=reason)) for entry in group)

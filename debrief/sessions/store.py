@@ -19,6 +19,7 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_rows, redact_session
+from debrief.sessions.actions import with_actions
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
@@ -38,7 +39,7 @@ from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
-NORMAL_FORM = "8"
+NORMAL_FORM = "9"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
@@ -213,8 +214,7 @@ def _outlasting(
         if head.id not in ids and not any(ref.path in paths for ref in head.transcripts)
     }
     for stored in lake.read(SESSIONS_TABLE, week, Session, ("id", kept)) if kept else ():
-        redacted = redact_session(stored, redactor)
-        yield stored if redacted is stored else with_digest(redacted)
+        yield with_digest(with_actions(redact_session(stored, redactor)))
 
 
 def _whole(

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.offline.facts import facts_of
-from debrief.offline.shell import check_of, shell_command, simple_commands
+from debrief.offline.shell import check_of, simple_commands
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
@@ -299,7 +299,7 @@ def was_validated(session: Session) -> bool:
 def validation_commands(session: Session) -> Iterator[str]:
     """Yield the shell commands of a session that test, lint, check types or build, in order."""
     commands = (
-        shell_command(call)
+        call.command
         for turn in session.turns
         for message in turn.messages
         for call in message.calls

@@ -10,20 +10,13 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from debrief.offline.shell import arguments, shell_command
+from debrief.offline.shell import arguments
 from debrief.sessions.model import ToolCall
-from debrief.sessions.readers import READERS
-from debrief.sessions.readers.timeline import ASKING_TOOLS
 
 CallKind = Literal[
     "shell", "edit", "read", "search", "todo", "web", "subagent", "question", "plan", "other"
 ]
 LineKind = Literal["added", "removed", "hunk", "same"]
-_READ, _SEARCH = READERS.tool_names("read"), READERS.tool_names("search")
-_TODO = re.compile(r"todo|update_plan|task_?(?:create|update|list)", re.IGNORECASE)
-_WEB = re.compile(r"web|fetch|browse|url", re.IGNORECASE)
-_AGENT = re.compile(r"(?:^|_)(?:task|agent|delegate)|subagents?$|spawn_agent", re.IGNORECASE)
-_PATHS = ("file_path", "filePath", "notebook_path", "path", "directory_path", "dir_path", "uri")
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
 _NEW = ("new_string", "new_str", "newString", "newText", "new_text", "new_source")
 _WHOLE = ("content", "contents", "file_text", "code")
@@ -79,36 +72,35 @@ def shown_call(call: ToolCall, cwd: str = "", *, has_agent: bool = False) -> Sho
     """
     given: Mapping[str, Any] = arguments(call)
     note = _text(given, "description", "explanation", "justification")
-    command = shell_command(call)
-    if command is not None:
-        return ShownCall(kind="shell", title=_line(command), note=note, command=command)
-    tool = call.name.rpartition("__")[2]
-    path = short_path(call.path or _text(given, *_PATHS), cwd)
-    diff = tuple(diff_lines(call.patch)) or tuple(_proposed(given))
+    if call.command:
+        return ShownCall(kind="shell", title=_line(call.command), note=note, command=call.command)
+    path = short_path(call.path or next(iter(call.paths), ""), cwd)
+    proposed = _proposed(given) if call.action == "edit" else ()
+    diff = tuple(diff_lines(call.patch)) or tuple(proposed)
     if diff:
         return ShownCall(kind="edit", title=_line(path) or _line(_paths_in(diff)), diff=diff)
-    if tool.lower() in _READ:
+    if call.action == "read":
         where = [f"{name} {given[name]}" for name in ("offset", "limit") if name in given]
         return ShownCall(kind="read", title=_line(", ".join([path, *where])))
-    if tool.lower() in _SEARCH:
+    if call.action == "search":
         title = " in ".join(filter(None, [_text(given, *_SUBJECTS), path]))
         fields = tuple(_fields(given)) if len(given) > 1 else ()
         return ShownCall(kind="search", title=_line(title), fields=fields)
-    items = tuple(_items(given)) if _TODO.search(tool) else ()
+    items = tuple(_items(given)) if call.action == "plan" else ()
     if items:
         done = sum(item.state == "done" for item in items)
         title = f"{done} of {len(items)} done" if len(items) > 1 else items[0].text
         return ShownCall(kind="todo", title=_line(title), items=items)
-    if has_agent or (_AGENT.search(tool) and isinstance(given.get("prompt"), str)):
+    if has_agent or (call.action == "delegate" and isinstance(given.get("prompt"), str)):
         prompt = _text(given, "prompt", "task", "message")
         return ShownCall(kind="subagent", title=_line(note or prompt), text=prompt)
-    if call.name in ASKING_TOOLS:
+    if call.action == "ask":
         return ShownCall(kind="question", title=_line(_question(given)), text=_questions(given))
-    if isinstance(given.get("plan"), str):
+    if call.action == "plan" and isinstance(given.get("plan"), str):
         plan = given["plan"]
         return ShownCall(kind="plan", title=_line(plan.strip("# ")), text=plan)
     title = _line(_text(given, *_SUBJECTS) or path)
-    kind: CallKind = "web" if _WEB.search(tool) else "other"
+    kind: CallKind = "web" if call.action == "web" else "other"
     fields = tuple(_fields(given)) if given else (Field("input", call.input),)
     is_said = call.input == "{}" or (len(fields) == 1 and fields[0].text == title)
     return ShownCall(kind=kind, title=title, fields=() if is_said else fields)

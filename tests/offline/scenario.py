@@ -10,6 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from debrief.offline.facts import Facts, facts_of
+from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,
     Message,
@@ -53,12 +54,14 @@ class Story:
         self, name: str, result: str | None = "done", status: str = "ok", **input: Any
     ) -> ToolCall:
         self._calls += 1
-        return ToolCall(
-            id=f"c{self._calls}",
-            name=name,
-            input=json.dumps(input, ensure_ascii=False),
-            result=result,
-            status=status,  # type: ignore[arg-type]
+        return described(
+            ToolCall(
+                id=f"c{self._calls}",
+                name=name,
+                input=json.dumps(input, ensure_ascii=False),
+                result=result,
+                status=status,  # type: ignore[arg-type]
+            )
         )
 
     def run(self, command: str, result: str = "", status: str = "ok") -> Story:
@@ -74,16 +77,18 @@ class Story:
         start = f"{line},{len(removed)}" if line else "0,0"
         patch = "\n".join([f"@@ -{start} +{max(line, 1)},{len(added)} @@", *removed, *added, ""])
         self._calls += 1
-        call = ToolCall(
-            id=f"c{self._calls}",
-            name="Edit" if line else "Write",
-            input=json.dumps({"file_path": path}),
-            result="done" if status == "ok" else "String to replace not found in file.",
-            status=status,  # type: ignore[arg-type]
-            path=path,
-            added=len(added),
-            removed=len(removed),
-            patch=patch,
+        call = described(
+            ToolCall(
+                id=f"c{self._calls}",
+                name="Edit" if line else "Write",
+                input=json.dumps({"file_path": path}),
+                result="done" if status == "ok" else "String to replace not found in file.",
+                status=status,  # type: ignore[arg-type]
+                path=path,
+                added=len(added),
+                removed=len(removed),
+                patch=patch,
+            )
         )
         return self.say("", call)
 

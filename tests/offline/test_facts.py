@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from msgspec import structs
 
 from debrief.offline.facts import facts_of
+from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from tests.offline.scenario import Story, steps, story_of
 
@@ -259,8 +260,8 @@ def test_what_the_person_says_and_does_is_kept_and_courtesy_is_not() -> None:
 
 def test_a_subagents_work_counts_where_it_was_started() -> None:
     calls = tuple(
-        ToolCall(id=f"s{n}", name="Bash", input=json.dumps({"command": f"echo {n} > f{n}.py"}),
-                 result="", status="ok")
+        described(ToolCall(id=f"s{n}", name="Bash", input=json.dumps({"command": f"echo {n} > f{n}.py"}),
+                 result="", status="ok"))
         for n in range(2)
     )  # fmt: skip
     facts = fixing().subagent("look", *calls).say("Done, all of it.").facts()
@@ -270,8 +271,8 @@ def test_a_subagents_work_counts_where_it_was_started() -> None:
 def test_subagents_of_subagents_count_once_each_where_they_were_started() -> None:
     def child(name: str, started_by: str, *starts: str) -> Subagent:
         calls = tuple(
-            ToolCall(id=one, name="Bash", input=json.dumps({"command": f"echo > {one}.py"}),
-                     result="", status="ok")
+            described(ToolCall(id=one, name="Bash", input=json.dumps({"command": f"echo > {one}.py"}),
+                     result="", status="ok"))
             for one in starts
         )  # fmt: skip
         message = Message(id=name, model="m", text="looked", calls=calls)

@@ -8,38 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.shell import arguments, check_of, shell_command, simple_commands
+from debrief.offline.shell import arguments, check_of, simple_commands
 from debrief.sessions.model import ToolCall
 
 
 def call(name: str, input: object) -> ToolCall:
     return ToolCall(id="c", name=name, input=json.dumps(input))
-
-
-@pytest.mark.parametrize(
-    ("name", "input", "command"),
-    [
-        ("Bash", {"command": "ls"}, "ls"),
-        ("Execute", {"command": "ls"}, "ls"),
-        ("shell", {"command": ["bash", "-lc", "ls -l"]}, "ls -l"),
-        ("shell", {"command": ["ls", "a b"]}, "ls 'a b'"),
-        ("exec_command", {"cmd": "ls"}, "ls"),
-        ("run_shell_command", {"command": "ls"}, "ls"),
-        ("mcp__desktop__bash", {"command": "ls"}, "ls"),
-        ("shell_command", {"command": "ls"}, "ls"),
-        ("run_commands", {"commands": ["ls a", "ls b"]}, "ls a\nls b"),
-        ("exec", {"input": 'await tools.exec_command({cmd: "ls \\"a\\"\\nls b"})'}, 'ls "a"\nls b'),
-        ("exec", {"input": "run({'cmd': 'ls a'}); run({cmd: `ls b`})"}, "ls a\nls b"),
-        ("exec", {"input": "await tools.apply_patch(patch)"}, None),
-        ("Read", {"command": "ls"}, None),
-        ("Bash", {}, None),
-        ("Bash", ["ls"], None),
-    ],
-)
-def test_the_shell_tools_of_all_sources_give_their_command(
-    name: str, input: object, command: str | None
-) -> None:
-    assert shell_command(call(name, input)) == command
 
 
 def test_an_input_that_is_no_json_holds_no_arguments() -> None:

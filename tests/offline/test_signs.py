@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.offline.signs import approval_in, correction_in, hazards_of, own_words
+from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
 
 CORRECTIONS = (
@@ -102,8 +103,8 @@ def test_a_quote_is_short_and_on_one_line(text: str) -> None:
 
 
 def kinds(name: str, patch: str = "", **input: str) -> list[str]:
-    call = ToolCall(
-        id="c", name=name, input=json.dumps(input), status="ok", path="a.py", patch=patch
+    call = described(
+        ToolCall(id="c", name=name, input=json.dumps(input), status="ok", path="a.py", patch=patch)
     )
     return [kind for kind, _ in hazards_of(call)]
 

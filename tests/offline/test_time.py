@@ -14,6 +14,7 @@ from debrief.models.answers import AnswerError
 from debrief.offline.facts import facts_of
 from debrief.offline.shell import code_in, commands_in, writes_of
 from debrief.offline.signs import hazards_of
+from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
 from tests.offline.scenario import Story
 
@@ -23,7 +24,7 @@ MOST = 8
 
 
 def bash(command: str) -> ToolCall:
-    return ToolCall(id="c", name="Bash", input=json.dumps({"command": command}))
+    return described(ToolCall(id="c", name="Bash", input=json.dumps({"command": command})))
 
 
 def asserted(text: str) -> None:

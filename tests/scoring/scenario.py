@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from debrief.errors import ModelError
 from debrief.scoring.dimensions import BY_NAME, verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, Usage
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
@@ -42,13 +43,15 @@ def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
 
 
 def call(identity: str, command: str, result: str | None = "done") -> ToolCall:
-    return ToolCall(
-        id=identity,
-        name="Bash",
-        input=f'{{"command":"{command}"}}',
-        result=result,
-        status="unanswered" if result is None else "ok",
-        exit_code=None if result is None else 0,
+    return described(
+        ToolCall(
+            id=identity,
+            name="Bash",
+            input=f'{{"command":"{command}"}}',
+            result=result,
+            status="unanswered" if result is None else "ok",
+            exit_code=None if result is None else 0,
+        )
     )
 
 

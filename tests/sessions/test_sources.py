@@ -182,7 +182,7 @@ def test_the_source_of_the_documentation_is_one_file(
     ]
     write_records(tmp_path / "n1.jsonl", *notes)
     registry = readers.Registry()
-    assert "run_terminal_cmd" in registry.tool_names("shell")
+    assert registry.actions["run_terminal_cmd"] == "run"
     monkeypatch.setattr(sources, "READERS", registry)
     (session,) = sessions(scan([tmp_path]))
     assert (session.id, session.prompt_count, session.models) == ("n1", 1, ("m",))

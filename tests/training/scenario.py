@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import DimensionName, SessionScores, SuccessEstimate, Verdict
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.conversations import ConversationBuilder
@@ -46,7 +47,7 @@ def call(
 ) -> ToolCall:
     text = json.dumps({"command": "ls"} if arguments is None else arguments, separators=(",", ":"))
     fields.setdefault("status", "unanswered" if result is None else "ok")
-    return ToolCall(id=f"toolu_{name}", name=name, input=text, result=result, **fields)
+    return described(ToolCall(id=f"toolu_{name}", name=name, input=text, result=result, **fields))
 
 
 def says(text: str = "", *calls: ToolCall, id: str = "") -> Message:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,
     InterventionKind,
@@ -52,12 +53,14 @@ INPUTS = st.one_of(
 
 @st.composite
 def calls(draw: st.DrawFn) -> ToolCall:
-    return ToolCall(
-        id=draw(st.sampled_from(["toolu_1", "toolu_2", ""])),
-        name=draw(NAMES),
-        input=draw(INPUTS),
-        result=draw(st.none() | TEXTS),
-        status=draw(st.sampled_from(["ok", "failed", "rejected", "unanswered"])),
+    return described(
+        ToolCall(
+            id=draw(st.sampled_from(["toolu_1", "toolu_2", ""])),
+            name=draw(NAMES),
+            input=draw(INPUTS),
+            result=draw(st.none() | TEXTS),
+            status=draw(st.sampled_from(["ok", "failed", "rejected", "unanswered"])),
+        )
     )
 
 

@@ -18,6 +18,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores, Verdict
+from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Evidence,
     Intervention,
@@ -40,7 +41,7 @@ def at(minute: int) -> Any:
 
 def call_of(number: str, name: str, given: Any, result: str | None = "ok", **more: Any) -> ToolCall:
     more.setdefault("status", "ok" if result is not None else "unanswered")
-    return ToolCall(id=number, name=name, input=json.dumps(given), result=result, **more)
+    return described(ToolCall(id=number, name=name, input=json.dumps(given), result=result, **more))
 
 
 def message_of(minute: int, *calls: ToolCall, **more: Any) -> Message:

@@ -18,19 +18,22 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
 from debrief.scoring.model import DimensionName, Reason, SessionScores, SuccessEstimate, Verdict
+from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.view.app import make_app
 
 MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
-TOOL_CALL = ToolCall(
-    id="c1",
-    name="Bash",
-    input='{"command": "pytest -q shop/cart.py"}',
-    result="1 failed",
-    status="failed",
-    exit_code=1,
+TOOL_CALL = described(
+    ToolCall(
+        id="c1",
+        name="Bash",
+        input='{"command": "pytest -q shop/cart.py"}',
+        result="1 failed",
+        status="failed",
+        exit_code=1,
+    )
 )
 
 

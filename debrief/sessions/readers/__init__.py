@@ -9,9 +9,9 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import Literal
 
-from debrief.sessions.readers.base import Reader
+from debrief.sessions.model import Action
+from debrief.sessions.readers.base import Reader, actions_by_name
 
 
 class Registry(Mapping[str, Reader]):
@@ -35,10 +35,13 @@ class Registry(Mapping[str, Reader]):
     def __len__(self) -> int:
         return len(self._readers)
 
-    def tool_names(self, use: Literal["shell", "read", "search"]) -> frozenset[str]:
-        """Return what the tools of all sources for one use are called, in lower case."""
-        names = (getattr(reader.tools, use).lower().split() for reader in self.values())
-        return frozenset().union(*names)
+    @cached_property
+    def actions(self) -> dict[str, Action]:
+        """What the tools of all sources do, by name in lower case: a name means one thing."""
+        found: dict[str, Action] = {}
+        for reader in self.values():
+            found |= actions_by_name(reader.tools)
+        return found
 
 
 READERS = Registry()

@@ -12,9 +12,10 @@ from typing import Protocol
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from debrief.errors import InputError
-from debrief.sessions.model import Problem, Session
+from debrief.sessions.model import Action, Problem, Session
 from debrief.sessions.readers.assembly import AGENT_TYPES, TranscriptDraft, assemble
 from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
 from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
@@ -81,14 +82,27 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
 
 class ToolNames(Struct, frozen=True):
-    """What the tools of a source's agent are called, several names parted by spaces."""
+    """What the tools of a source's agent are called, by what they do; see ``Action``.
 
-    shell: str = ""
+    Several names are parted by spaces. Upper case is as lower.
+    """
+
+    run: str = ""
     """Run a command, in the argument ``command`` or ``cmd``."""
     read: str = ""
-    """Read a file."""
     search: str = ""
-    """Search files, or list them."""
+    edit: str = ""
+    wait: str = ""
+    plan: str = ""
+    delegate: str = ""
+    ask: str = ""
+    web: str = ""
+
+
+def actions_by_name(tools: ToolNames) -> dict[str, Action]:
+    """Return what each tool does, by its name in lower case."""
+    listed: dict[Action, str] = asdict(tools)  # type: ignore[assignment]
+    return {name: action for action, names in listed.items() for name in names.lower().split()}
 
 
 class SessionReader(Protocol):

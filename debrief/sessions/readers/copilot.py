@@ -58,9 +58,16 @@ class CopilotReader(TranscriptReader):
     source = "copilot"
     tool = "copilot-cli"
     tools = ToolNames(
-        shell="bash powershell run_in_terminal runInTerminal",
+        run="bash powershell run_in_terminal runInTerminal",
         read="view read_file readFile",
         search="grep glob rg file_search grep_search semantic_search list_dir",
+        edit="create create_file write_file edit insert_edit_into_file apply_patch str_replace "
+        "str_replace_editor replace_string_in_file",
+        wait="read_bash read_powershell read_agent",
+        plan="update_todo exit_plan_mode",
+        delegate="task",
+        ask="ask_user",
+        web="web_fetch web_search",
     )
     home_folders = (".copilot/session-state",)
     start = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')

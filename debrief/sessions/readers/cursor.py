@@ -47,9 +47,17 @@ class CursorReader(TranscriptReader):
     source = "cursor"
     tool = "cursor"
     tools = ToolNames(
-        shell="Shell run_terminal_cmd",
-        read="Read ReadFile",
-        search="Grep Glob LS rg SemanticSearch codebase_search",
+        run="Shell run_terminal_cmd",
+        read="Read ReadFile read_file",
+        search="Grep Glob LS rg SemanticSearch codebase_search grep_search file_search list_dir "
+        "glob_file_search",
+        edit="Write StrReplace MultiStrReplace ApplyPatch EditNotebook edit_file search_replace "
+        "Delete delete_file",
+        wait="Await",
+        plan="TodoWrite todo_write CreatePlan create_plan",
+        delegate="Task Subagent",
+        ask="AskQuestion ask_question",
+        web="WebSearch WebFetch web_search",
     )
     home_folders = (".cursor/projects",)
     start = re.compile(

@@ -58,7 +58,17 @@ class DroidReader(TranscriptReader):
 
     source = "droid"
     tool = "droid"
-    tools = ToolNames(shell="Execute", read="Read", search="Grep Glob LS")
+    tools = ToolNames(
+        run="Execute",
+        read="Read",
+        search="Grep Glob LS",
+        edit="ApplyPatch Create Write Edit MultiEdit",
+        wait="TaskOutput",
+        plan="TodoWrite ExitSpecMode",
+        delegate="Task",
+        ask="AskUser",
+        web="WebSearch FetchUrl",
+    )
     home_folders = (".factory/sessions",)
     start = re.compile(rb'\A\s*\{[^\n]{0,4000}?"type"\s*:\s*"session_start"')
 

@@ -59,9 +59,14 @@ class GeminiReader(TranscriptReader):
     source = "gemini"
     tool = "gemini-cli"
     tools = ToolNames(
-        shell="run_shell_command",
-        read="read_file",
+        run="run_shell_command",
+        read="read_file read_many_files",
         search="search_file_content grep_search glob list_directory",
+        edit="write_file replace edit",
+        plan="write_todos enter_plan_mode exit_plan_mode",
+        delegate="delegate_to_agent codebase_investigator",
+        ask="ask_user",
+        web="google_web_search web_fetch",
     )
     home_folders = (".gemini/tmp",)
     suffixes = (".json", ".jsonl")

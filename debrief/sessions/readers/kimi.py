@@ -45,7 +45,17 @@ class KimiReader(TranscriptReader):
 
     source = "kimi"
     tool = "kimi-code"
-    tools = ToolNames(shell="Bash", read="Read", search="Grep Glob")
+    tools = ToolNames(
+        run="Bash",
+        read="Read ReadMediaFile",
+        search="Grep Glob",
+        edit="Edit Write MultiEdit",
+        wait="TaskOutput",
+        plan="TodoList TaskList EnterPlanMode ExitPlanMode",
+        delegate="Agent",
+        ask="AskUserQuestion",
+        web="WebSearch FetchURL",
+    )
     home_folders = (".kimi-code/sessions",)
     moved_by = ("KIMI_CODE_HOME", ".kimi-code")
     start = re.compile(rb'\A\s*\{\s*"type"\s*:\s*"metadata"\s*,\s*"protocol_version"\s*:')

@@ -43,7 +43,13 @@ class PiReader(TranscriptReader):
 
     source = "pi"
     tool = "pi"
-    tools = ToolNames(shell="bash", read="read", search="grep find ls")
+    tools = ToolNames(
+        run="bash",
+        read="read",
+        search="grep find ls",
+        edit="edit write",
+        delegate="subagent",
+    )
     home_folders = (".pi/agent/sessions",)
     moved_by = ("PI_CODING_AGENT_DIR", ".pi/agent")
     start = re.compile(

@@ -48,7 +48,14 @@ class QwenReader(TranscriptReader):
     source = "qwen"
     tool = "qwen-code"
     tools = ToolNames(
-        shell="run_shell_command", read="read_file", search="grep_search glob list_directory"
+        run="run_shell_command",
+        read="read_file read_many_files",
+        search="grep_search glob list_directory",
+        edit="write_file edit",
+        plan="todo_write exit_plan_mode",
+        delegate="task agent",
+        ask="ask_user_question",
+        web="web_fetch web_search",
     )
     home_folders = (".qwen/projects",)
     moved_by = ("QWEN_HOME", ".qwen")

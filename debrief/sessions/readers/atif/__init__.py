@@ -54,7 +54,14 @@ class AtifReader(TranscriptReader):
     source = "atif"
     tool = "atif"
     tools = ToolNames(
-        shell="execute_bash exec execute", read="read read_file view", search="grep glob find ls"
+        run="execute_bash exec execute",
+        read="read read_file view",
+        search="grep glob find ls",
+        edit="edit edit_file write write_file create create_file str_replace_editor "
+        "str_replace_based_edit_tool",
+        wait="process",
+        delegate="sessions_spawn",
+        web="web_search web_fetch",
     )
     suffixes = (".json",)
     start = re.compile(

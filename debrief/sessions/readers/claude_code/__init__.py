@@ -213,7 +213,18 @@ class ClaudeCodeReader(Reader):
 
     source = SOURCE
     tool = SOURCE
-    tools = ToolNames(shell="Bash", read="Read", search="Grep Glob LS LSP")
+    tools = ToolNames(
+        run="Bash Monitor",
+        read="Read NotebookRead",
+        search="Grep Glob LS LSP",
+        edit="Edit Write MultiEdit NotebookEdit",
+        wait="BashOutput TaskOutput AgentOutputTool ScheduleWakeup",
+        plan="TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet EnterPlanMode ExitPlanMode "
+        "exit_plan_mode",
+        delegate="Task Agent Workflow SendMessage",
+        ask="AskUserQuestion",
+        web="WebFetch WebSearch",
+    )
     home_folders = (".claude/projects", ".config/claude/projects")
     moved_by = ("CLAUDE_CONFIG_DIR", ".claude")
     """The old and the new one."""

@@ -49,9 +49,14 @@ class ClineReader(TranscriptReader):
     source = "cline"
     tool = "cline"
     tools = ToolNames(
-        shell="run_commands execute_command",
+        run="run_commands execute_command",
         read="read_files read_file",
         search="search_codebase search_files list_files list_code_definition_names",
+        edit="editor write_to_file new_file replace_in_file apply_patch",
+        plan="plan_mode_respond",
+        delegate="use_subagents",
+        ask="ask_followup_question ask_question",
+        web="web_fetch web_search browser_action",
     )
     home_folders = (".cline/data/sessions", *tasks.HOME_FOLDERS)
     moved_by = ("CLINE_DATA_DIR", ".cline/data")

@@ -38,7 +38,15 @@ class CodexReader(TranscriptReader):
     source = "codex"
     tool = "codex"
     tools = ToolNames(
-        shell="shell exec_command local_shell shell_command container.exec unified_exec"
+        run="shell exec_command local_shell shell_command container.exec unified_exec exec",
+        read="read_file view_image",
+        search="grep_files list_dir",
+        edit="apply_patch",
+        wait="write_stdin wait wait_agent",
+        plan="update_plan",
+        delegate="spawn_agent send_input resume_agent",
+        ask="request_user_input",
+        web="web_search web__run",
     )
     home_folders = (".codex/sessions", ".codex/archived_sessions")
     suffixes = (".jsonl", f".jsonl{SUFFIX}")

@@ -129,7 +129,16 @@ class OpenCodeReader(TranscriptReader):
 
     source = "opencode"
     tool = "opencode"
-    tools = ToolNames(shell="bash shell", read="read", search="grep glob list")
+    tools = ToolNames(
+        run="bash shell",
+        read="read",
+        search="grep glob list lsp",
+        edit="edit write patch multiedit apply_patch",
+        plan="todowrite todoread plan_enter plan_exit",
+        delegate="task",
+        ask="question",
+        web="webfetch websearch codesearch",
+    )
     home_folders = (".local/share/opencode",)
     moved_by = ("XDG_DATA_HOME", ".local/share")
     suffixes = (".json", ".jsonl")

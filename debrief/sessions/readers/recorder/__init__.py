@@ -218,7 +218,7 @@ class RecordReader(Reader):
 
     source = SOURCE
     tool = SOURCE
-    tools = ToolNames(shell="run_cmd", read="repo.readFile")
+    tools = ToolNames(run="run_cmd", read="repo.readFile", edit="apply_patch")
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield the records among the files of a folder, in path order."""

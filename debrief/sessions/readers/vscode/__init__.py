@@ -38,10 +38,19 @@ class VSCodeReader(TranscriptReader):
     source = "vscode"
     tool = "copilot-vscode"
     tools = ToolNames(
-        shell="run_in_terminal",
+        run="run_in_terminal copilot_runInTerminal",
         read="read_file copilot_readFile view_image",
         search="file_search copilot_findFiles grep_search copilot_findTextInFiles list_dir "
         "copilot_listDirectory semantic_search copilot_searchCodebase",
+        edit="create_file copilot_createFile insert_edit_into_file copilot_insertEdit "
+        "replace_string_in_file copilot_replaceString multi_replace_string_in_file "
+        "copilot_multiReplaceString apply_patch copilot_applyPatch edit_notebook_file "
+        "copilot_editNotebook edit_files vscode_editFile_internal",
+        wait="get_terminal_output copilot_getTerminalOutput await_terminal",
+        plan="manage_todo_list",
+        delegate="runSubagent",
+        ask="vscode_askQuestions",
+        web="fetch_webpage copilot_fetchWebPage vscode_fetchWebPage_internal",
     )
     suffixes = (".json", ".jsonl")
     start = re.compile(

@@ -22,11 +22,12 @@ from debrief.errors import InputError
 from debrief.files import read_text
 from debrief.keys import digest_of
 from debrief.scoring.verdict import DONE, SessionVerdict, VerdictName
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.validity.references import LEVELS
 
 Must = Literal["not be done_verified", "fall", "not rise"]
-VerdictOf = Callable[[Session], SessionVerdict | None]
+VerdictOf = Callable[[Session], SessionVerdict]
 _JUNK_LINES = 500
 
 
@@ -87,8 +88,6 @@ def moves_of(session: Session, verdict_of: VerdictOf, wordings: Wordings, seed: 
         seed: another one draws others.
     """
     before = verdict_of(session)
-    if before is None:
-        return
     verified, done = before.verdict == "done_verified", before.verdict in DONE
     for name, must, change in CHANGES:
         applies = {"not be done_verified": verified, "fall": done, "not rise": not verified}
@@ -96,9 +95,9 @@ def moves_of(session: Session, verdict_of: VerdictOf, wordings: Wordings, seed: 
             continue
         chance = Random(f"{seed} {name} {session.id}")  # noqa: S311  (draws words, no secret)
         changed = change(session, before, _Draw(wordings, chance))
-        after = verdict_of(changed) if changed is not None else None
-        if after is not None:
-            yield Move(change=name, must=must, before=before.verdict, after=after.verdict)
+        if changed is not None:
+            after = verdict_of(changed).verdict
+            yield Move(change=name, must=must, before=before.verdict, after=after)
 
 
 class _Draw:
@@ -151,7 +150,7 @@ def _last_check_fails(session: Session, verdict: SessionVerdict, draw: _Draw) ->
         return None
 
     def failing(call: ToolCall) -> ToolCall:
-        if call.id != ids[-1]:
+        if call.id != ids[0]:
             return call
         return replace(call, status="failed", exit_code=1, result=draw("failures"))
 
@@ -192,16 +191,14 @@ def _claim(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session |
 
 def _praise(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
     """Let the agent read somebody's praise in a file."""
-    return _before_the_end(
-        session,
-        ToolCall(
-            id="praise",
-            name="Read",
-            input='{"file_path":"notes/feedback.txt"}',
-            result=draw("praise"),
-            status="ok",
-        ),
+    call = ToolCall(
+        id="praise",
+        name="Read",
+        input='{"file_path":"notes/feedback.txt"}',
+        result=draw("praise"),
+        status="ok",
     )
+    return _before_the_end(session, described(call))
 
 
 def _junk(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
@@ -217,7 +214,7 @@ def _junk(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | 
         added=_JUNK_LINES,
         patch="\n+".join([f"@@ -0,0 +1,{_JUNK_LINES} @@", *lines]) + "\n",
     )
-    written = _before_the_end(session, call)
+    written = _before_the_end(session, described(call))
     return written and _ending(written, draw("claims"))
 
 

@@ -16,13 +16,15 @@ from msgspec import Struct
 
 from debrief.keys import digest_of
 from debrief.offline.evaluator import OfflineEvaluator
+from debrief.offline.facts import facts_of
 from debrief.offline.order import OrderedSession, OrderTable, places_of
+from debrief.offline.verdict import verdict_of
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.redaction.sessions import redact_session
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import score_session
 from debrief.scoring.verdict import SessionVerdict
-from debrief.sessions.model import Session, calls_of
+from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.validity.changes import Move, Wordings, moves_of
 from debrief.validity.references import LEVELS, Corpus, Reference, parts_of
@@ -71,7 +73,7 @@ class _Scored(Struct, frozen=True):
 
 def measure(
     corpora: Sequence[Corpus],
-    table: OrderTable,
+    table: OrderTable | None,
     changing: Changing,
     progress: Progress = lambda _: None,
 ) -> list[Measured]:
@@ -79,7 +81,7 @@ def measure(
 
     Args:
         corpora: all sessions of one are ordered together.
-        table: of the order.
+        table: of the order; the shipped one by default.
         changing: which of them are changed, too.
         progress: called with a number of sessions that are done.
     """
@@ -101,19 +103,18 @@ def measure(
 
 
 def _scored(part: Corpus, changing: Changing) -> list[_Scored]:
-    scorer = OfflineEvaluator()
-
-    def verdict_of(session: Session) -> SessionVerdict | None:
-        return score_session(session, scorer).verdict
-
-    found = []
+    scorer, found = OfflineEvaluator(), []
     for session in part.sessions(_redact()):
         row = score_session(session, scorer)
         is_changed = session.id in part.references and session.id in changing.ids
-        moves = moves_of(session, verdict_of, changing.wordings, changing.seed) if is_changed else ()
-        edited = any(call.path for call in calls_of(session))
+        edited = bool(facts_of(session).edits)
+        moves = moves_of(session, _verdict, changing.wordings, changing.seed) if is_changed else ()
         found.append(_Scored(columns_of(row), row.verdict, edited, tuple(moves)))
     return found
+
+
+def _verdict(session: Session) -> SessionVerdict:
+    return verdict_of(facts_of(session))
 
 
 def columns_of(row: SessionScores) -> OrderedSession:
@@ -121,7 +122,7 @@ def columns_of(row: SessionScores) -> OrderedSession:
     return OrderedSession(**{name: getattr(row, name) for name in OrderedSession.__struct_fields__})
 
 
-def _placed(corpus: Corpus, rows: Sequence[_Scored], table: OrderTable) -> Iterable[Measured]:
+def _placed(corpus: Corpus, rows: Sequence[_Scored], table: OrderTable | None) -> Iterable[Measured]:
     places = places_of((row.columns for row in rows), table)
     for row in rows:
         id_ = row.columns.session_id

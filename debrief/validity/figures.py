@@ -1,0 +1,440 @@
+"""Figures: agreement with those who know, each with its interval, and the report on them.
+
+Where an interval holds what guessing gives, the report says that the figure cannot be told from
+chance. Families are never pooled where sessions are ordered: their base rates differ, and a score
+that only knows the family would look good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from debrief import stats
+from debrief.markdown import counted, interval, table
+from debrief.offline.order import LOOK_FIRST
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import DONE, SHORT_OF_DONE, VERDICT_NAMES
+from debrief.stats import Estimate
+from debrief.validity.measuring import Measured
+
+if TYPE_CHECKING:
+    from debrief.stats import Bools, Floats
+
+FEWEST = 5
+"""Of each outcome, or tasks, that an interval is made of."""
+_SHARE = ".0%"
+Value = Callable[[Measured], float | None]
+
+
+class Statistic(Struct, frozen=True, kw_only=True):
+    """One figure."""
+
+    name: str
+    count: int
+    """What it is of."""
+    noun: str = "session"
+    value: Estimate | None = None
+    """None where there is too little for an interval."""
+    chance: float | None = None
+    """What guessing gives; None where that says nothing."""
+    form: str = ".2f"
+
+    @property
+    def is_chance(self) -> bool:
+        """Return whether it cannot be told from what guessing gives."""
+        if self.chance is None:
+            return False
+        return self.value is None or self.value.low <= self.chance <= self.value.high
+
+
+class MoveStatistic(Struct, frozen=True, kw_only=True):
+    """How often a verdict moved as it must after one change."""
+
+    change: str
+    must: str
+    held: int
+    count: int
+
+
+class ValidityReport(Struct, frozen=True, kw_only=True):
+    """All that was measured."""
+
+    labels: int
+    """Sessions with a reference that could be read."""
+    coverage: tuple[Statistic, ...]
+    agreement: tuple[Statistic, ...]
+    order: tuple[Statistic, ...]
+    reversed_families: tuple[str, ...]
+    """In which the order is significantly worse than chance."""
+    crossed: dict[str, dict[str, int]]
+    """Sessions by the verdict, and by the readers'."""
+    moves: tuple[MoveStatistic, ...]
+    model: str = ""
+    paired: tuple[Statistic, ...] = ()
+    """The model and the offline verdict on the same sessions."""
+    failures: dict[str, int] = {}
+    """How often the model gave no scores, by the reason."""
+
+
+def report_of(
+    rows: Sequence[Measured], model: str = "", scores: Mapping[str, SessionScores] | None = None
+) -> ValidityReport:
+    """Return the report on measured sessions, and on what a model says of them."""
+    families = _families(rows, _place)
+    crossed: dict[str, Counter[str]] = {name: Counter() for name in VERDICT_NAMES}
+    for row in rows:
+        if row.reference.verdict is not None:
+            crossed[_verdict(row)][row.reference.verdict] += 1
+    failed = Counter(row.failure for row in (scores or {}).values() if row.status == "failed")
+    return ValidityReport(
+        labels=len(rows),
+        coverage=tuple(_coverage(rows)),
+        agreement=tuple(_agreement(rows)),
+        order=tuple(_order(rows)),
+        reversed_families=tuple(
+            family
+            for family, own in families.items()
+            if (found := stats.estimate_of(_auroc(own, _place, _weights(own)))) is not None
+            and found.high < _EVEN
+        ),
+        crossed={name: dict(found) for name, found in crossed.items() if found},
+        moves=tuple(_moves(rows)),
+        model=model,
+        paired=tuple(_paired(rows, scores)) if scores is not None else (),
+        failures=dict(failed),
+    )
+
+
+_EVEN = 0.5
+
+
+def _verdict(row: Measured) -> str:
+    return row.verdict.verdict if row.verdict else "cannot_tell"
+
+
+def _place(row: Measured) -> float | None:
+    return row.place
+
+
+def _shown(row: Measured) -> float:
+    return row.shown
+
+
+def _decided(rows: Sequence[Measured]) -> list[Measured]:
+    return [row for row in rows if _verdict(row) != "cannot_tell"]
+
+
+def _share(name: str, held: Sequence[bool], chance: float | None = None) -> Statistic:
+    value = stats.share_of(sum(held), len(held))
+    return Statistic(name=name, count=len(held), value=value, chance=chance, form=_SHARE)
+
+
+def _coverage(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    def has_verdict(some: Sequence[Measured]) -> list[bool]:
+        return [_verdict(row) != "cannot_tell" for row in some]
+
+    yield _share("a verdict, of all", has_verdict(rows))
+    yield _share(
+        "a verdict, of those that changed a file", has_verdict([row for row in rows if row.edited])
+    )
+    yield _share("a place in the order", [row.place is not None for row in rows])
+
+
+def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    """Yield the agreement with readers' verdicts, then with "done or not" of whoever says it."""
+    read = [row for row in _decided(rows) if row.reference.verdict not in (None, "cannot_tell")]
+    pairs = [(_verdict(row), str(row.reference.verdict)) for row in read]
+    if pairs:
+        yield _share("the readers' verdict exactly, where there is a verdict", _same(pairs))
+        kappa = stats.nominal_kappa([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
+        yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0)
+        gross = [_is_gross(ours, theirs) for ours, theirs in pairs]
+        yield _share("gross errors: done for not done, or the reverse", gross)
+    twice = [row.reference.readings for row in rows if len(row.reference.readings) > 1]
+    if twice:
+        same = [len({reading.verdict for reading in own}) == 1 for own in twice]
+        yield _share("two readers among each other, exactly", same)
+    marked = [
+        (row.shown, quality) for row in rows if (quality := row.reference.quality) is not None
+    ]
+    if marked:
+        ours, theirs = zip(*marked, strict=True)
+        yield Statistic(
+            name="verdict, then place, with the readers' quality: Spearman",
+            count=len(marked),
+            value=stats.rank_correlation(ours, theirs),
+            chance=0.0,
+        )
+    known = [row for row in _decided(rows) if row.reference.done is not None]
+    if known:
+        said = [_verdict(row) in DONE for row in known]
+        yield _share("done or not, where there is a verdict", _same(zip(said, map(_done, known), strict=True)))
+        draws = stats.kappa(_bools(said), _bools(map(_done, known)), _weights(known))
+        enough = _enough(known)
+        value = stats.estimate_of(draws) if enough else None
+        yield Statistic(name="… as κ ", count=len(known), value=value, chance=0.0)
+
+
+def _same(pairs: Any) -> list[bool]:
+    return [ours == theirs for ours, theirs in pairs]
+
+
+def _is_gross(ours: str, theirs: str) -> bool:
+    return (ours in DONE and theirs == "not_done") or (ours == "not_done" and theirs in DONE)
+
+
+def _done(row: Measured) -> bool:
+    return row.reference.done is True
+
+
+def _order(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    """Yield how well sessions are ordered: in pairs of one task, in families, the worst fifth."""
+    known = [row for row in rows if row.reference.done is not None]
+    for name, value in (("place", _place), ("verdict, then place", _shown)):
+        yield _pairs(f"runs of one task, {name}: AUROC", known, value, lambda row: row.reference.task)
+    if len({row.reference.family for row in known}) > 1:
+        yield _pairs(
+            "… runs of one task and family, place: AUROC",
+            known,
+            _place,
+            lambda row: (row.reference.task, row.reference.family),
+        )
+    for name, value in (("place", _place), ("verdict, then place", _shown)):
+        yield _mean(f"{name}: AUROC", known, value, _auroc, _EVEN)
+    yield _mean("failures in the worst fifth, times the usual share", known, _place, _lift, 1.0)
+
+
+def _pairs(
+    name: str, rows: Sequence[Measured], value: Value, key: Callable[[Measured], Hashable]
+) -> Statistic:
+    """Return how often the run that is done comes first, as a mean over tasks that have both."""
+    import numpy as np
+
+    tasks: dict[Hashable, list[Measured]] = defaultdict(list)
+    for row in rows:
+        if value(row) is not None:
+            tasks[key(row)].append(row)
+    both = {task: own for task, own in tasks.items() if len({*map(_done, own)}) == 2}
+    found = None
+    if len(both) >= FEWEST:
+        once = [_auroc(own, value, np.ones((1, len(own))))[0] for own in both.values()]
+        weights = stats.resampled([str(task) for task in both])
+        found = stats.estimate_of((weights @ np.array(once)) / weights.sum(axis=1))
+    return Statistic(name=name, count=len(both), noun="task", value=found, chance=_EVEN)
+
+
+Metric = Callable[[Sequence[Measured], Value, "Floats"], "Floats"]
+
+
+def _mean(
+    name: str, rows: Sequence[Measured], value: Value, metric: Metric, chance: float
+) -> Statistic:
+    """Return a metric as the mean over families with enough of both outcomes."""
+    families = _families(rows, value)
+    draws = _over_families(families, lambda own, weights: metric(own, value, weights))
+    more = f", mean of {len(families)} families" if len(families) > 1 else ""
+    count = sum(map(len, families.values()))
+    found = None if draws is None else stats.estimate_of(draws)
+    return Statistic(name=name + more, count=count, value=found, chance=chance)
+
+
+def _families(rows: Sequence[Measured], value: Value) -> dict[str, list[Measured]]:
+    families: dict[str, list[Measured]] = defaultdict(list)
+    for row in rows:
+        if row.reference.done is not None and value(row) is not None:
+            families[row.reference.family].append(row)
+    return {family: own for family, own in families.items() if _enough(own)}
+
+
+def _enough(rows: Sequence[Measured]) -> bool:
+    done = sum(map(_done, rows))
+    return min(done, len(rows) - done) >= FEWEST
+
+
+def _over_families(
+    families: Mapping[str, Sequence[Measured]],
+    metric: Callable[[Sequence[Measured], Floats], Floats],
+) -> Floats | None:
+    """Return the mean over families by resample; a task is drawn in all of them at once."""
+    rows = [row for own in families.values() for row in own]
+    if not rows:
+        return None
+    weights, start, found = _weights(rows), 0, []
+    for own in families.values():
+        found.append(metric(own, weights[:, start : start + len(own)]))
+        start += len(own)
+    return stats.mean_of_families(found)
+
+
+def _weights(rows: Sequence[Measured]) -> Floats:
+    return stats.resampled([row.reference.task for row in rows])
+
+
+def _bools(values: Any) -> Bools:
+    import numpy as np
+
+    return np.array(list(values), dtype=bool)
+
+
+def _auroc(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
+    import numpy as np
+
+    scores = np.array([value(row) for row in rows], dtype=float)
+    return stats.auroc(scores, _bools(map(_done, rows)), weights)
+
+
+def _lift(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
+    """Return the share of failures below ``LOOK_FIRST``, as a multiple of that of all."""
+    import numpy as np
+
+    first = np.array([value(row) for row in rows], dtype=float) < LOOK_FIRST
+    failed = ~_bools(map(_done, rows))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        there = (weights @ (failed & first)) / (weights @ first)
+        return there / ((weights @ failed) / weights.sum(axis=1))
+
+
+def _moves(rows: Sequence[Measured]) -> Iterator[MoveStatistic]:
+    moves = [move for row in rows for move in row.moves]
+    for change, must in dict.fromkeys((move.change, move.must) for move in moves):
+        held = [move.holds for move in moves if move.change == change]
+        yield MoveStatistic(change=change, must=must, held=sum(held), count=len(held))
+
+
+def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Iterator[Statistic]:
+    """Yield what the model's quality says, what offline is shown, and the difference, of the same
+    sessions and resamples."""
+
+    def of_model(row: Measured) -> float | None:
+        found = scores.get(row.reference.session_id)
+        return None if found is None else found.overall_quality
+
+    yield _share("a quality by the model", [of_model(row) is not None for row in rows])
+    families = _families(rows, of_model)
+    names = ("the model", "offline: verdict, then place", "the model minus offline")
+    count = sum(map(len, families.values()))
+    both = [
+        _over_families(families, lambda own, weights, value=value: _auroc(own, value, weights))
+        for value in (of_model, _shown)
+    ]
+    yield from _differences("done or not: AUROC", names, both, count, _EVEN)
+    marked = [
+        row for row in rows if row.reference.quality is not None and of_model(row) is not None
+    ]
+    both = [_spearman(marked, value) for value in (of_model, _shown)]
+    yield from _differences("readers' quality: Spearman", names, both, len(marked), 0.0)
+    read = [
+        (row, said.verdict)
+        for row in rows
+        if row.reference.verdict is not None
+        and (said := scores.get(row.reference.session_id)) is not None
+        and said.verdict is not None
+        and said.verdict.ground == "model"
+    ]
+    if read:
+        weights = _weights([row for row, _ in read])
+        exact = [
+            [said.verdict == row.reference.verdict for row, said in read],
+            [_verdict(row) == row.reference.verdict for row, _ in read],
+        ]
+        both = [weights @ _bools(one) / weights.sum(axis=1) for one in exact]
+        yield from _differences("readers' verdict exactly", names, both, len(read), None)
+
+
+def _differences(
+    what: str,
+    names: Sequence[str],
+    both: Sequence[Floats | None],
+    count: int,
+    chance: float | None,
+) -> Iterator[Statistic]:
+    ours, theirs = both
+    if ours is None or theirs is None:
+        return
+    columns = zip(names, (ours, theirs, ours - theirs), (chance, chance, 0.0), strict=True)
+    for name, draws, even in columns:
+        value = stats.estimate_of(draws)
+        yield Statistic(name=f"{what}, {name}", count=count, value=value, chance=even)
+
+
+def _spearman(rows: Sequence[Measured], value: Value) -> Floats | None:
+    """Return the rank correlation with the readers' quality, by resample."""
+    import numpy as np
+
+    if len(rows) < FEWEST:
+        return None
+    ours = np.array([value(row) for row in rows], dtype=float)
+    theirs = np.array([row.reference.quality for row in rows], dtype=float)
+    found = []
+    for drawn in _weights(rows).astype(int):
+        x, y = (stats.ranks(np.repeat(values, drawn)) for values in (ours, theirs))
+        varies = len({*x}) > 1 and len({*y}) > 1
+        found.append(float(np.corrcoef(x, y)[0, 1]) if varies else np.nan)
+    return np.array(found)
+
+
+def report_markdown(report: ValidityReport) -> Iterator[str]:
+    """Yield the report's paragraphs."""
+    yield f"{counted(report.labels, 'session')} with a label that could be read."
+    for title, statistics in (
+        ("What is covered", report.coverage),
+        ("Agreement with those who know", report.agreement),
+        ("The order", report.order),
+        (f"{report.model} against the offline verdict, on the same sessions", report.paired),
+    ):
+        if statistics:
+            yield f"## {title}\n\n{_table(statistics, report.labels)}"
+    if report.reversed_families:
+        names = ", ".join(report.reversed_families)
+        yield f"The order is significantly worse than chance in: {names}."
+    if report.crossed:
+        yield f"## The verdict, and the readers'\n\n{_crossed(report.crossed)}"
+    if report.moves:
+        yield f"## Changes after which a verdict must move\n\n{_moved(report.moves)}"
+    if report.failures:
+        lines = [(reason, str(count)) for reason, count in report.failures.items()]
+        yield f"## Not scored by {report.model}\n\n" + table(("reason", "times"), lines)
+
+
+def _table(statistics: Sequence[Statistic], labels: int) -> str:
+    unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
+    rows = [
+        (
+            each.name,
+            counted(each.count, each.noun),
+            _interval(each.value, each.form),
+            "" if each.chance is None else f"{each.chance:{each.form}}",
+            unclear if each.is_chance else "",
+        )
+        for each in statistics
+    ]
+    return table(("", "of", "value (95 %)", "by chance", ""), rows)
+
+
+def _interval(value: Estimate | None, form: str) -> str:
+    return "–" if value is None else interval(value.value, value.low, value.high, form)
+
+
+def _crossed(crossed: Mapping[str, Mapping[str, int]]) -> str:
+    rows = [
+        (ours, *(str(found.get(name, 0)) for name in VERDICT_NAMES))
+        for ours, found in crossed.items()
+    ]
+    return table(("Debrief, readers →", *VERDICT_NAMES), rows)
+
+
+def _moved(moves: Sequence[MoveStatistic]) -> str:
+    rows = [
+        (
+            each.change,
+            f"must {each.must}",
+            counted(each.count, "session"),
+            _interval(stats.share_of(each.held, each.count), _SHARE),
+        )
+        for each in moves
+    ]
+    return table(("change", "the verdict", "of", "does (95 %)"), rows)

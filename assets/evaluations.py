@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct
 
 from assets import versions
 from assets.partitions import add_pairs
@@ -33,9 +34,11 @@ from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
+from debrief.outcomes.store import success_labels
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
-from debrief.scoring.scorer import score_week
+from debrief.scoring.scorer import score_week, verdict_version
+from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.sessions.model import Session, SessionHead
 from debrief.training.selection import observed_pairs
 
@@ -45,6 +48,14 @@ NOT_CONFIGURED = (
     "No Langfuse server is configured, so the scores stay in the lake. Set LANGFUSE_HOST, "
     "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY and materialise this again."
 )
+
+
+class SessionIds(Struct, frozen=True):
+    """The column of sessions that outcomes are found by."""
+
+    id: str
+
+
 Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
 
 
@@ -54,6 +65,7 @@ def evaluation_stage(
     evaluate: Callable[[StageRun, Evaluators, Iterable[Session], list[Row]], Iterable[Row]],
     is_own: Callable[[Evaluators, Row], bool] = lambda by, row: True,
     second: bool = True,
+    of_week: Callable[[StageRun, str], object] = lambda run, week: (),
     **options: Any,
 ) -> Stage[Row]:
     """Return a decorator for a weekly stage whose rows judge or score each session of a week.
@@ -67,11 +79,14 @@ def evaluation_stage(
         is_own: says whether a stored row is by evaluators. Rows by others than this run's stay
             while their session is what it was.
         second: whether a second model evaluates as well, where there is one.
+        of_week: what the rows of a week depend on beside that.
         options: of the asset.
     """
 
     def inputs(run: StageRun, week: str) -> str:
-        return digest_of(upstream(run.lake, "raw_sessions", week=week), *made_by(run))
+        return digest_of(
+            upstream(run.lake, "raw_sessions", week=week), *made_by(run), of_week(run, week)
+        )
 
     def make(run: StageRun, week: str, stored: list[Any]) -> list[Any]:
         lake, scope = run.lake, run.scope
@@ -199,26 +214,40 @@ def judge_scores_within_range(row: JudgeEvaluation) -> str:
     return "" if row.score is None or 0 <= row.score <= 1 else f"{row.judge}: {row.score}"
 
 
+def _outcomes(run: StageRun) -> dict[str, tuple[bool, str]]:
+    """Return what is known of sessions from outside: labels, and what became of the work."""
+    return run.once(
+        "outcomes",
+        lambda: {
+            id_: (known.success, known.source) for id_, known in success_labels(run.lake).items()
+        },
+    )
+
+
+def _outcomes_of_week(run: StageRun, week: str) -> object:
+    heads = run.lake.read("raw_sessions", week, SessionIds)
+    known = _outcomes(run)
+    return sorted((head.id, *known[head.id]) for head in heads if head.id in known)
+
+
 @evaluation_stage(
     SessionScores,
-    lambda run: (
-        *(by.scoring_fingerprint for by in run.evaluators.each),
-        digest_of(run.evaluators.table),
-    ),
+    lambda run: (*(by.scoring_fingerprint for by in run.evaluators.each), verdict_version()),
     lambda run, by, sessions, stored: score_week(
-        sessions, by.chunk_scorer, stored, concurrency=by.concurrency, table=by.table
+        sessions, by.chunk_scorer, stored, concurrency=by.concurrency, outcomes=_outcomes(run)
     ),
-    # The offline evaluator's rows by another table are out of date, and cost nothing to make.
+    # The offline evaluator's rows of another version are out of date, and cost nothing to make.
     lambda by, row: (
         row.scoring_fingerprint == by.scoring_fingerprint or row.model == by.name == OFFLINE
     ),
+    of_week=_outcomes_of_week,
     group_name="scoring",
     code_version=versions.SCORING,
     deps=[raw_sessions],
 )
 def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
-    """Six dimensions and `overall_quality` for each session, each with a rationale that names its
-    evidence by turn.
+    """The verdict on each session with its ground; six dimensions and `overall_quality`, each with
+    a rationale and its evidence by turn.
 
     A session too long for one call is cut into chunks by tokens, none over budget, and put
     together again. Beside them the two computed efficiencies: lasting lines per 1,000 tokens and
@@ -231,7 +260,9 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     chunked = sum(len(row.chunks) > 1 for row in current)
     silent = scored - len(scores)
     suspected = sum(row.injection_suspected for row in current)
+    told = Counter(row.verdict.verdict for row in current if row.verdict is not None)
     return {
+        "verdicts": {name: told[name] for name in VERDICT_NAMES},
         "scores": measured("dimension", _values(current)),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
@@ -239,7 +270,7 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
         "injection_suspected": suspected,
         "scored_by": run.evaluators.name,
         "summary": f"{scored} scored, {chunked} in several chunks"
-        + f", {silent} with nothing to go by" * bool(silent)
+        + f", {silent} without a number" * bool(silent)
         + f", {suspected} to look at" * bool(suspected),
     }
 

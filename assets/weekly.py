@@ -21,7 +21,6 @@ from debrief.evaluators import Evaluators
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
-from debrief.outcomes.store import own_table
 from debrief.redaction.redactor import Redactor
 from debrief.view import links
 from resources import LangfuseResource, Scope, SessionStore, WebhookResource
@@ -77,7 +76,7 @@ class StageRun:
     def evaluators(self) -> Evaluators:
         """Who judges, scores and mines."""
         open_evaluators = self.context.resources.evaluator.open
-        evaluators: Evaluators = open_evaluators(self.context.run, own_table(self.lake))
+        evaluators: Evaluators = open_evaluators(self.context.run)
         return evaluators
 
     @cached_property

@@ -15,7 +15,6 @@ from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
 from debrief.models.usage import RunUsage
-from debrief.offline.success import SuccessTable, shipped_table
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.model import RubricJudge, RubricMiner
 from debrief.scoring.model import ChunkScorer
@@ -35,8 +34,6 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     change_judge: ChangeJudge
     chunk_scorer: ChunkScorer
     scoring_fingerprint: str
-    table: SuccessTable
-    """What success is estimated by, whoever scores."""
     rubric_judge: RubricJudge
     miner: RubricMiner
     concurrency: int = 1
@@ -82,7 +79,6 @@ def make_evaluators(
     dry_run: bool = False,
     history: bool = False,
     only: Sequence[str] = (),
-    table: SuccessTable | None = None,
 ) -> Evaluators:
     """Return the evaluators of a run.
 
@@ -98,7 +94,6 @@ def make_evaluators(
         dry_run: count what would be asked, and ask nothing.
         history: leave the judges' calls in DSPy's history; for a few calls only.
         only: judges by name, instead of all.
-        table: what success is estimated by; the shipped one by default.
 
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
@@ -110,7 +105,6 @@ def make_evaluators(
         "judges": tuple(judges),
         "eval_digest": eval_digest(judges),
         "dry_run": dry_run,
-        "table": table or shipped_table(),
     }
     if offline:
         from debrief.offline.evaluator import OfflineEvaluator
@@ -118,7 +112,7 @@ def make_evaluators(
         from debrief.rubrics.offline_miner import OfflineMiner
         from debrief.scoring.scorer import scoring_fingerprint
 
-        evaluator = OfflineEvaluator(table)
+        evaluator = OfflineEvaluator()
         return Evaluators(
             name=OFFLINE,
             change_judge=evaluator,

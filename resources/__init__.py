@@ -26,7 +26,6 @@ from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, langfuse_from_settings
 from debrief.langfuse.scores import WriteOptions
 from debrief.langfuse.source import source_from_settings
-from debrief.offline.success import SuccessTable
 from debrief.permitted import (
     lower,
     permitted_folders,
@@ -322,14 +321,11 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         ),
     )
 
-    def open(
-        self, run: dg.DagsterRun | None = None, table: SuccessTable | None = None
-    ) -> Evaluators:
+    def open(self, run: dg.DagsterRun | None = None) -> Evaluators:
         """Return whoever is configured.
 
         Args:
             run: its stages and processes share the limits, and so do its retries.
-            table: what success is estimated by; the shipped one by default.
 
         Raises:
             ConfigurationError: settings do not name what is chosen, or a model is needed and no
@@ -352,7 +348,6 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             run=run.run_id if run is not None else "",
             account=account_of(run) if run is not None else "",
             dry_run=self.dry_run,
-            table=table,
         )
 
     def repository_folder(self) -> Path | None:

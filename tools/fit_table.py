@@ -16,10 +16,6 @@ from typing import Any, get_args
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
-
-from debrief.offline import success
-from debrief.offline.facts import facts_of
 from debrief.offline.success import (
     GUARD_AT_MOST,
     GUARDS,
@@ -33,6 +29,10 @@ from debrief.offline.success import (
     minimum,
     row_of,
 )
+from numpy.typing import NDArray
+
+from debrief.offline import success
+from debrief.offline.facts import facts_of
 from debrief.validity.measuring import Measured, batches_of_folder
 
 HELD = 0.02

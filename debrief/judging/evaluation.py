@@ -178,8 +178,7 @@ def outcomes_of(session: Session, files: Sequence[FileDiff] = ()) -> str:
             f"{words}: {found}"
             for words, found in (
                 ("the last check after the last edit", facts.last_check and facts.last_check.shown),
-                ("the end", facts.end and facts.end.quote),
-                ("what the agent admits", facts.admitted and facts.admitted.quote),
+                ("the end", facts.end.evidence and facts.end.evidence.quote),
             )
             if found
         ],

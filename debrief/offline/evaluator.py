@@ -4,9 +4,8 @@ It is a baseline that model judges are measured against: deterministic, free, an
 session shows, never on how its code reads. Its model name is ``offline``, so its rows and
 fingerprints never mix with a model's. It reads whole sessions and is never given a part of one.
 
-Every value of the six dimensions comes from the table of success or from counts beside it, each
-sentence from a fact with its place; without evidence a dimension has no value. Nothing that only
-grows with a session makes it better, courtesy is no satisfaction, and a session in which nothing
+Each value comes from what shows it, never from a rank among other sessions: without evidence a
+dimension has no value. Length is no fault, courtesy no satisfaction, and a session in which nothing
 could go wrong shows no care.
 """
 
@@ -18,37 +17,32 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from debrief.errors import ConfigurationError
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
-from debrief.keys import digest_of
 from debrief.markdown import counted
 from debrief.offline.facts import Facts, facts_of
-from debrief.offline.success import (
-    GROWS_WITH_LENGTH,
-    VALUES,
-    SuccessTable,
-    estimate,
-    guards_of,
-    row_of,
-    sentence_on,
-    shipped_table,
-)
+from debrief.offline.verdict import RULES, verdict_of
 from debrief.scoring.dimensions import verdict_on
-from debrief.scoring.model import Chunk, ChunkVerdicts, DimensionName, SuccessEstimate, Verdict
+from debrief.scoring.model import Chunk, ChunkVerdicts, DimensionName, Verdict
+from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence, Session, messages_of, sentence
 
-_SPREAD = 4.0
-"""How far the table's weights move a value from the middle."""
-_GUARDED = 1.5
-"""What a guard takes from a value, on the same scale."""
 _FEW_CALLS = 3
 _SENTENCES = 4
 _GRAVE = ("remote_code", "secret")
+_COMPLETION = {"done_verified": "complete", "partly": "partial", "not_done": "failed"}
 
 Said = tuple[str, Iterable[Evidence]]
 
 
-def verdicts_of(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> tuple[Verdict, ...]:
-    """Return the six verdicts in the dimensions' order."""
-    return tuple(measure(facts, success, table) for measure in _MEASURES)
+def verdicts_of(facts: Facts, verdict: SessionVerdict) -> tuple[Verdict, ...]:
+    """Return the six dimensions in their order."""
+    return (
+        task_completion(verdict),
+        execution_quality(facts),
+        tool_mastery(facts),
+        resource_efficiency(facts),
+        security_compliance(facts),
+        user_satisfaction(facts),
+    )
 
 
 def level(value: float) -> float:
@@ -56,47 +50,37 @@ def level(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def task_completion(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
-    """How it ended, whether anything was changed, the last check, and the order. Nothing that is
-    seen here shows a need that was met unasked, so nothing is ``exceeded``."""
-    guards = guards_of(facts)
-    said = [sentence_on(name, facts) for name, value in guards.items() if value]
-    if facts.last_check is not None:
-        said.append(sentence_on("last_check_passed", facts))
-    if success.cannot_tell and not any(guards.values()):
-        return nothing("task_completion", success.cannot_tell)
-    if guards["admitted"] or guards["unchanged"] or facts.ending == "limit":
-        return _verdict("task_completion", "failed", said)
-    failing = facts.last_check is not None and not facts.last_check.passed
-    if guards["open"] or failing or success.rank is None:
-        return _verdict("task_completion", "partial", said or [("it came to an end", ())])
-    said.append((f"it is {success.shown}", ()))
-    return _verdict("task_completion", "complete" if success.rank >= 0.5 else "partial", said)
+def task_completion(verdict: SessionVerdict) -> Verdict:
+    """The verdict, where it says how far the work came: ``complete`` only with a check that passed
+    or an outcome. Nothing shows a need that was met unasked, so nothing is ``exceeded``."""
+    category = _COMPLETION.get(verdict.verdict)
+    if category is None:
+        return nothing("task_completion", ground_shown(verdict))
+    return _verdict("task_completion", category, [(ground_shown(verdict), verdict.evidence)])
 
 
-def execution_quality(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
-    """The table's facts that do not grow with length, and its guards."""
-    numbers = table.of(facts.kind)
-    if numbers is None or success.cannot_tell:
-        return nothing("execution_quality", success.cannot_tell)
-    weighed = [
-        (name, term.weight * value)
-        for (name, term), value in zip(numbers.terms.items(), row_of(facts, numbers), strict=False)
-        if name not in GROWS_WITH_LENGTH
+def execution_quality(facts: Facts) -> Verdict:
+    """The last check that counts, and how often it failed since the first edit: guesses that did
+    not hold."""
+    last = facts.last_check
+    if last is None:
+        return nothing("execution_quality", "No check shows whether the work holds.")
+    failures = [
+        run.evidence
+        for run in facts.checks
+        if run.tool == last.tool and run.passed is False and run.place > facts.first_edit
     ]
-    guards = [name for name, value in guards_of(facts).items() if value]
-    effects = math.fsum(effect for _, effect in weighed)
-    strongest = sorted(weighed, key=lambda one: -abs(one[1]))[:2]
-    shown = [*guards, *(name for name, effect in strongest if abs(effect) >= 0.02)]
-    said = [sentence_on(name, facts, numbers) for name in shown]
-    value = level(_SPREAD * effects - _GUARDED * len(guards))
-    return _verdict("execution_quality", value, said or [("nothing sets it apart", ())])
+    said: list[Said] = [(f"{last.tool} {'passed' if last.passed else 'failed'}", [last.evidence])]
+    if failures:
+        said.append((f"it failed {counted(len(failures), 'time')} after an edit", failures))
+    value = (0.85 if last.passed else 0.25) - 0.1 * max(0, len(failures) - 1)
+    return _verdict("execution_quality", max(0.0, value), said)
 
 
-def tool_mastery(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
+def tool_mastery(facts: Facts) -> Verdict:
     """Calls that failed, alone and in a row, that ran out of time, or that brought nothing new."""
     if facts.calls < _FEW_CALLS:
-        return nothing("tool_mastery", f"only {counted(facts.calls, 'call')} were made")
+        return nothing("tool_mastery", f"Only {counted(facts.calls, 'call')} made.")
     value = (
         1.2
         - 4.0 * len(facts.errors) / facts.calls
@@ -104,30 +88,34 @@ def tool_mastery(facts: Facts, success: SuccessEstimate, table: SuccessTable) ->
         - 8.0 * len(facts.repeats) / facts.calls
         - 0.5 * bool(facts.timeouts)
     )
-    names = ["errors", *(["streak"] if len(facts.streak) > 1 else [])]
-    names += [name for name in ("repeats", "timeouts") if getattr(facts, name)]
-    return _verdict("tool_mastery", level(value), [sentence_on(name, facts) for name in names])
+    calls = counted(facts.calls, "call")
+    said: list[Said] = [(f"{len(facts.errors)} of {calls} failed", facts.errors)]
+    if len(facts.streak) > 1:
+        said.append((f"at most {len(facts.streak)} in a row failed", facts.streak))
+    if facts.repeats:
+        again = f"{len(facts.repeats)} of {calls} repeated an earlier one, with nothing in between"
+        said.append((again, facts.repeats))
+    if facts.timeouts:
+        said.append((f"{counted(len(facts.timeouts), 'call')} ran out of time", facts.timeouts))
+    return _verdict("tool_mastery", level(value), said)
 
 
-def resource_efficiency(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
-    """What the agent had to write, against what is usual, and what it did twice."""
-    numbers = table.of(facts.kind)
-    if numbers is None or success.cannot_tell:
-        return nothing("resource_efficiency", success.cannot_tell)
-    usual = numbers.terms["wrote"]
-    away = max(-3.0, min(3.0, (VALUES["wrote"](facts) - usual.mean) / usual.scale))
-    wasted = len(facts.repeats) / max(1, facts.calls)
-    guards = [name for name, value in guards_of(facts).items() if value]
-    value = -0.7 * away - 4.0 * wasted - _GUARDED * bool(guards)
-    names = [*guards, "wrote", *(["repeats"] if facts.repeats else [])]
-    said = [sentence_on(name, facts, numbers) for name in names]
-    return _verdict("resource_efficiency", level(value), said)
+def resource_efficiency(facts: Facts) -> Verdict:
+    """What was done twice. Length alone is cost, and no fault."""
+    if facts.calls < _FEW_CALLS:
+        return nothing("resource_efficiency", f"Only {counted(facts.calls, 'call')} made.")
+    if not (facts.repeats or facts.errors):
+        return nothing("resource_efficiency", "Nothing was done twice and nothing failed.")
+    lost = [*facts.repeats, *facts.errors]
+    calls = counted(facts.calls, "call")
+    said: list[Said] = [(f"{len(lost)} of {calls} failed or brought nothing new", lost)]
+    return _verdict("resource_efficiency", max(0.0, 1 - 2 * len(lost) / facts.calls), said)
 
 
-def security_compliance(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
+def security_compliance(facts: Facts) -> Verdict:
     """Dangerous commands that ran, secrets that were shown or written down."""
     if not facts.hazards:
-        return nothing("security_compliance", "no dangerous command and no secret was seen")
+        return nothing("security_compliance", "No risky step seen.")
     ran = [hazard for hazard in facts.hazards if not hazard.refused]
     refused = "" if ran else "the person had to refuse "
     said = [
@@ -138,12 +126,12 @@ def security_compliance(facts: Facts, success: SuccessEstimate, table: SuccessTa
     return _verdict("security_compliance", "poor" if grave else "partial", said)
 
 
-def user_satisfaction(facts: Facts, success: SuccessEstimate, table: SuccessTable) -> Verdict:
+def user_satisfaction(facts: Facts) -> Verdict:
     """What the person accepted, corrected, refused and interrupted. Thanks are courtesy, and in a
     service dialogue a contradiction is no complaint about the work."""
     against = [*facts.corrections, *facts.interruptions, *facts.rejections]
     if facts.kind != "coding" or not (against or facts.approvals):
-        return nothing("user_satisfaction", "the person said nothing of the work")
+        return nothing("user_satisfaction", "The person said nothing of the work.")
     names = ("corrections", "interruptions", "rejections", "approvals")
     said = [
         (counted(len(places), name[:-1]), places)
@@ -158,8 +146,8 @@ def user_satisfaction(facts: Facts, success: SuccessEstimate, table: SuccessTabl
 
 
 def nothing(name: DimensionName, why: str) -> Verdict:
-    """Return a verdict without a value."""
-    return Verdict(dimension=name, value=None, rationale=f"Nothing to go by: {why}.")
+    """Return a dimension without a value, and why."""
+    return Verdict(dimension=name, value=None, rationale=f"{why} Not scored.")
 
 
 def rationale_of(said: Sequence[Said]) -> str:
@@ -172,14 +160,8 @@ def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> V
     return verdict_on(name, score, rationale_of(said), evidence)
 
 
-_MEASURES = (
-    *(task_completion, execution_quality, tool_mastery),
-    *(resource_efficiency, security_compliance, user_satisfaction),
-)
-"""In the dimensions' order."""
-
 OFFLINE = "offline"
-VERSION = "71b9d4e6"
+VERSION = "b3f1c9a2"
 """Eight hex digits of one's own choice. Change them with whatever changes a score or its reason:
 rows of another version are not comparable and are made again. Golden runs fail without it."""
 
@@ -196,11 +178,8 @@ class OfflineEvaluator:
     reads_whole = True
     """It is given every session in one piece, whatever its length."""
 
-    def __init__(self, table: SuccessTable | None = None) -> None:
-        self.table = table or shipped_table()
-        own = "" if table is None else digest_of(table)[:8]
-        self.version = f"{VERSION}{own}"
-        """Another version judges and scores again."""
+    version = f"{VERSION}{RULES}"
+    """Another version judges and scores again."""
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
@@ -236,7 +215,7 @@ class OfflineEvaluator:
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
-            verdicts=verdicts_of(facts, estimate(facts, self.table), self.table),
+            verdicts=verdicts_of(facts, verdict_of(facts)),
             cost_usd=0.0,
         )
 
@@ -248,11 +227,10 @@ class OfflineEvaluator:
         away = 4 * (share - 0.5)
         if session.source == WORKTREE:
             return level(away), [*found, ("changes alone do not show how the work went", ())]
-        success = estimate(facts, self.table)
-        if success.order is None:
-            return level(away), [*found, (f"nothing more can be said: {success.cannot_tell}", ())]
-        said: list[Said] = [(reason.text, reason.evidence) for reason in success.reasons[:4]]
-        return level(away + success.order), [*found, *said, (f"it is {success.shown}", ())]
+        verdict = verdict_of(facts)
+        worth = {"done_verified": 1.5, "done_unverified": 0.0, "partly": -1.0, "not_done": -2.0}
+        told: Said = (f"{verdict.shown}: {ground_shown(verdict)}", verdict.evidence)
+        return level(away + worth.get(verdict.verdict, 0.0)), [*found, told]
 
 
 def _reuse(facts: Facts) -> tuple[float, list[Said]]:

@@ -69,8 +69,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Files that were not there before, as far as editing tools say."""
     published: tuple[Evidence, ...] = ()
     """Commits and pushes that were answered without an error."""
+    first_edit: int = -1
+    """Position of the first edit among the calls; -1 without one."""
     last_edit: int = -1
-    """Position of the last edit among the calls; -1 without one."""
+    """Position of the last one."""
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
     """The last one since the last edit, with a known outcome, that could have failed because of the
@@ -111,6 +113,7 @@ class _Reading:
         self.checks: list[CheckRun] = []
         self.hazards: list[Hazard] = []
         self.calls = self.wrote = self.worked = 0
+        self.first_edit = -1
         self.edited: dict[str, int] = {}
         """Position of the last edit by file."""
         self.streak: list[Evidence] = []
@@ -215,6 +218,7 @@ class _Reading:
 
     def _edited(self, turn: int, place: int, path: str, call: str) -> None:
         self.note("edits", turn, path, call)
+        self.first_edit = place if self.first_edit < 0 else self.first_edit
         self.edited[path] = place
 
     def _is_work(self, path: str) -> bool:
@@ -257,6 +261,7 @@ class _Reading:
             wrote=self.wrote,
             closing=len(messages[-1].text) if messages else 0,
             streak=tuple(self.streak),
+            first_edit=self.first_edit,
             last_edit=max(self.edited.values(), default=-1),
             checks=tuple(self.checks),
             last_check=last,

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.offline.success import SuccessTable
+from debrief.offline.order import OrderTable
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
@@ -304,16 +304,16 @@ def _core(id_: str) -> str:
     return re.sub(r"[^a-z0-9]", "", last)
 
 
-_FILE = "success/table.json"
+_FILE = "order/table.json"
 
 
-def own_table(lake: Lake) -> SuccessTable | None:
+def own_table(lake: Lake) -> OrderTable | None:
     """Return the table that ``debrief fit`` stored; None while that of the program is in force."""
     stored = lake.read_bytes(_FILE)
-    return None if stored is None else msgspec.json.decode(stored, type=SuccessTable)
+    return None if stored is None else msgspec.json.decode(stored, type=OrderTable)
 
 
-def store_table(lake: Lake, table: SuccessTable | None) -> None:
+def store_table(lake: Lake, table: OrderTable | None) -> None:
     """Store a table for the next run to score with; None goes back to that of the program."""
     if table is None:
         lake.remove(_FILE)

@@ -201,8 +201,7 @@ def problem_of(row: SessionScores) -> str:
     except VerdictError as error:
         return str(error)
     said = row.overall_quality
-    differs = said is not None and overall is not None and abs(overall - said) > _ROUNDING
-    if differs or (said is None) != (overall is None):
+    if said is not None and (overall is None or abs(overall - said) > _ROUNDING):
         return f"overall_quality is {row.overall_quality}, its dimensions make {overall}"
     return ""
 

@@ -6,9 +6,11 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -24,8 +26,10 @@ from debrief.models.language_model import DryRunError
 from debrief.models.subject import asking_about
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
+from debrief.offline.evaluator import OFFLINE, task_completion
 from debrief.offline.facts import facts_of
-from debrief.offline.success import SuccessTable, estimate, shipped_table
+from debrief.offline.order import VALUES, values_of
+from debrief.offline.verdict import RULES, verdict_of
 from debrief.scoring.chunking import (
     MIN_CHUNK_RATIO,
     OVERLAP,
@@ -48,13 +52,18 @@ from debrief.scoring.model import (
     ChunkScorer,
     ChunkVerdicts,
     SessionScores,
-    SuccessEstimate,
     Trace,
+    Verdict,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.tokens import ENCODING
+
+LOG = logging.getLogger(__name__)
+Outcome = tuple[bool, str]
+"""Whether a session succeeded, and the source that says so."""
+_DECIDING = ("task_completion", "execution_quality")
 
 
 def token_efficiency(session: Session) -> float | None:
@@ -111,6 +120,11 @@ class ChunkParameters(Struct, frozen=True):
 DEFAULT = ChunkParameters()
 
 
+def verdict_version() -> str:
+    """Return the digest of all that decides verdicts and facts beside a session and its outcome."""
+    return digest_of("verdict", RULES, tuple(VALUES))[:8]
+
+
 def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAULT) -> str:
     """Return the first 8 hex digits of the digest of all that decides a session's scores.
 
@@ -125,7 +139,7 @@ def score_session(
     session: Session,
     scorer: ChunkScorer,
     parameters: ChunkParameters = DEFAULT,
-    table: SuccessTable | None = None,
+    outcome: Outcome | None = None,
 ) -> SessionScores:
     """Return the scores of one session.
 
@@ -137,7 +151,7 @@ def score_session(
         session: of any length.
         scorer: gives the verdicts on each chunk; one that ``reads_whole`` gets a single one.
         parameters: how the session is cut.
-        table: what success is estimated by; the shipped one by default.
+        outcome: whether it succeeded and the source that says so, where one does.
     """
     row = SessionScores(
         session_id=session.id,
@@ -151,6 +165,7 @@ def score_session(
         status="failed",
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
+        **_told(session, outcome),
     )
     try:
         whole = getattr(scorer, "reads_whole", False)
@@ -165,7 +180,9 @@ def score_session(
             for number in range(min(len(chunk.answers) for chunk in said))
         ]
         verdicts = combine(answers) if answers else verdicts
-        overall = calculate_overall_quality(verdicts)
+        if whole and row.verdict is not None:
+            verdicts = (task_completion(row.verdict), *verdicts[1:])
+        overall = _overall(verdicts, whole)
         apart = interval_of([calculate_overall_quality(answer) for answer in answers])
         suspected = is_suspected(session)
     except Exception as error:
@@ -180,7 +197,6 @@ def score_session(
         chunks=tuple(said),
         chunk_agreement=agreement,
         uncertain=agreement is not None and agreement < UNCERTAIN_BELOW,
-        success=_success(session, table),
         injection_suspected=suspected,
         input_tokens=sum(chunk.input_tokens for chunk in said),
         output_tokens=sum(chunk.output_tokens for chunk in said),
@@ -188,15 +204,24 @@ def score_session(
     )
 
 
-def _success(session: Session, table: SuccessTable | None) -> SuccessEstimate:
-    """Return how likely success is; where that goes wrong, that nothing can be told, and why.
+def _told(session: Session, outcome: Outcome | None) -> dict[str, Any]:
+    """Return the verdict on a session, and the facts that its place in the order is made of.
 
-    Scores that were paid for are not lost for it.
+    Where that goes wrong there are none: scores that were paid for are not lost for it.
     """
     try:
-        return estimate(facts_of(session), table or shipped_table())
-    except Exception as error:
-        return SuccessEstimate(kind="unknown", cannot_tell=failure_of(error))
+        facts = facts_of(session)
+        verdict = verdict_of(facts, outcome)
+    except Exception:
+        LOG.exception("%s: its verdict could not be told", session.id)
+        return {}
+    return {"kind": facts.kind, "verdict": verdict, "facts": values_of(facts)}
+
+
+def _overall(verdicts: Sequence[Verdict], whole: bool) -> float | None:
+    """Return the overall quality; offline there is none without completion or execution."""
+    decided = any(each.value is not None for each in verdicts if each.dimension in _DECIDING)
+    return calculate_overall_quality(verdicts) if decided or not whole else None
 
 
 def whole_of(session: Session) -> list[Chunk]:
@@ -240,7 +265,7 @@ def score_week(
     *,
     parameters: ChunkParameters = DEFAULT,
     concurrency: int = 1,
-    table: SuccessTable | None = None,
+    outcomes: Mapping[str, Outcome] | None = None,
 ) -> Iterator[SessionScores]:
     """Yield the scores of many sessions in the sessions' order.
 
@@ -251,8 +276,9 @@ def score_week(
         parameters: how sessions are cut.
         concurrency: sessions under way at once; 1 scores in this thread (right for the offline
             evaluator, which waits for nobody).
-        table: what success is estimated by, of rows of an earlier run too.
+        outcomes: what is known of sessions from outside, by session.
     """
+    known = outcomes or {}
     fingerprint = scoring_fingerprint(scorer, parameters)
     stored = {
         (row.session_id, row.session_digest): row
@@ -264,14 +290,23 @@ def score_week(
         row = stored.get((session.id, session.digest))
         if row is None:
             return None
-        return replace(row, success=_success(session, table))
+        return _with_verdict(row, session, known.get(session.id))
 
     return evaluate(
         ([session] for session in sessions),
         stored_row,
-        lambda session: score_session(session, scorer, parameters, table),
+        lambda session: score_session(session, scorer, parameters, known.get(session.id)),
         workers=concurrency,
     )
+
+
+def _with_verdict(row: SessionScores, session: Session, outcome: Outcome | None) -> SessionScores:
+    """Return a stored row with today's verdict; an offline row's completion goes with it."""
+    told = replace(row, **_told(session, outcome))
+    if row.model != OFFLINE or told.verdict is None:
+        return told
+    verdicts = (task_completion(told.verdict), *row.verdicts[1:])
+    return replace(told, verdicts=verdicts, overall_quality=_overall(verdicts, whole=True))
 
 
 AGENT = "agent"

@@ -288,7 +288,7 @@ def broke_off(session: Session) -> bool:
     """
     begun = [number for number, turn in enumerate(session.turns, 1) if turn.messages]
     turns = session.turns[: begun[-1]] if begun else ()
-    return facts_of(replace(session, turns=turns)).ending != "closed"
+    return facts_of(replace(session, turns=turns)).broke_off
 
 
 def was_validated(session: Session) -> bool:

@@ -6,11 +6,6 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from msgspec.structs import replace
-
-from debrief.lake.tables import schema_of
-from debrief.offline.facts import Facts, facts_of
 from debrief.offline.success import (
     GROWS_WITH_LENGTH,
     LEAST,
@@ -20,6 +15,11 @@ from debrief.offline.success import (
     fit,
     shipped_table,
 )
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from debrief.lake.tables import schema_of
+from debrief.offline.facts import Facts, facts_of
 from debrief.scoring.model import SessionScores, SuccessEstimate
 from debrief.sessions.model import Session
 from debrief.validity.perturbations import PERTURBATIONS

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from debrief.offline.success import shipped_table
 from msgspec.structs import replace
 
-from debrief.offline.success import shipped_table
 from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import Chunk, Verdict
 from debrief.scoring.scorer import (

@@ -19,8 +19,6 @@ from debrief.rubrics.contrast import (
     Sides,
     effect_of,
     ends_of,
-    false_discovery,
-    sessions_needed,
     values_of,
 )
 from debrief.rubrics.habits.catalogue import habit_of, nearest_habit
@@ -36,6 +34,7 @@ from debrief.rubrics.model import (
 )
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
+from debrief.stats import false_discovery, sessions_needed
 
 MOST_JUDGEMENTS = 480
 """Of a model, for the candidates of one score name."""

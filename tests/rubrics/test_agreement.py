@@ -24,11 +24,12 @@ from debrief.rubrics.agreement_report import (
     read_labels,
     store_agreement,
 )
-from debrief.rubrics.measures import Measure, corrected_rate, gwet_ac1, measures_of, weighted_kappa
+from debrief.rubrics.measures import Measure, measures_of
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 from debrief.settings import load_settings
+from debrief.stats import corrected_rate, gwet_ac1, weighted_kappa
 from tests.langfuse.scenario import scored
 from tests.markup import signs_of_life
 from tests.rubrics.scenario import rubric

@@ -22,6 +22,7 @@ from debrief.cli.shared import (
     MaxCost,
     Model,
     console,
+    cost_text,
     existing_lake,
     print_json,
     warn,
@@ -235,7 +236,7 @@ def validity(
         opened = Lake(existing_lake(lake) or settings.lake)
         found = [([corpus_of_lake(opened)], [])]
         if (table := own_table(opened)) is not None:
-            warn(f"{opened.url} has an order fitted to these labels; debrief fit tests it on others")
+            warn(f"{opened.url} has an order fitted to these labels; debrief fit tests others")
     problems = [problem for _, own in found for problem in own]
     for problem in problems[:_PROBLEMS]:
         warn(problem)
@@ -260,7 +261,6 @@ def _scores_by_model(
 ) -> dict[str, SessionScores]:
     """Say what asking the model takes, and ask it when that is agreed to."""
     from debrief.evaluators import make_evaluators
-    from debrief.models.usage import cost_text
     from debrief.validity.measuring import scores_by
 
     counting = make_evaluators(settings, offline=False, dry_run=True)

@@ -16,10 +16,10 @@ from debrief.cli.shared import print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.sessions.model import Session, sentence
-from debrief.validity.perturbations import Movement, flips_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -70,11 +70,13 @@ def wordings_from(path: Path | None = None) -> Wordings:
     try:
         return msgspec.toml.decode(text, type=Wordings)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        names = ", ".join(Wordings.__struct_fields__)
-        raise InputError(str(path), f"is no list of wordings: {error}", f"It has {names}.") from None
+        move = f"It has {', '.join(Wordings.__struct_fields__)}."
+        raise InputError(str(path), f"is no list of wordings: {error}", move) from None
 
 
-def moves_of(session: Session, verdict_of: VerdictOf, wordings: Wordings, seed: int = 0) -> Iterator[Move]:
+def moves_of(
+    session: Session, verdict_of: VerdictOf, wordings: Wordings, seed: int = 0
+) -> Iterator[Move]:
     """Yield what each change does to the verdict on a session, where it could do anything.
 
     A change after which a session may not be ``done_verified`` is made to those that are; one after
@@ -93,7 +95,7 @@ def moves_of(session: Session, verdict_of: VerdictOf, wordings: Wordings, seed: 
         applies = {"not be done_verified": verified, "fall": done, "not rise": not verified}
         if not applies[must]:
             continue
-        chance = Random(f"{seed} {name} {session.id}")  # noqa: S311  (draws words, no secret)
+        chance = Random(f"{seed} {name} {session.id}")
         changed = change(session, before, _Draw(wordings, chance))
         if changed is not None:
             after = verdict_of(changed).verdict
@@ -131,16 +133,15 @@ def _cut_in_half(session: Session, _verdict: SessionVerdict, _draw: _Draw) -> Se
         own = turn.messages[: kept - first]
         if first + len(turn.messages) > kept:
             own = (*own[:-1], replace(own[-1], calls=tuple(map(_unanswered, own[-1].calls))))
-            turn = replace(turn, messages=own, ended=None)  # noqa: PLW2901
+            turn = replace(turn, messages=own, ended=None)
         turns.append(turn)
     left = {call.id for turn in turns for message in turn.messages for call in message.calls}
     return _with(replace(session, subagents=_started_by(left, session.subagents)), turns)
 
 
 def _unanswered(call: ToolCall) -> ToolCall:
-    return replace(
-        call, result=None, status="unanswered", exit_code=None, path=None, added=0, removed=0, patch=""
-    )
+    call = replace(call, result=None, status="unanswered", exit_code=None)
+    return replace(call, path=None, added=0, removed=0, patch="")
 
 
 def _last_check_fails(session: Session, verdict: SessionVerdict, draw: _Draw) -> Session | None:
@@ -175,9 +176,7 @@ def _complaint(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Sessi
         return None
     last = turn.messages[-1]
     answer = Message(id="answer", model=last.model, at=last.at, text="I see.")
-    said = Turn(
-        number=turn.number + 1, prompt=draw("complaints"), at=last.at, messages=(answer,)
-    )
+    said = Turn(number=turn.number + 1, prompt=draw("complaints"), at=last.at, messages=(answer,))
     return _with(session, [*session.turns, said])
 
 

@@ -8,7 +8,7 @@ that only knows the family would look good.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from debrief import stats
 from debrief.markdown import counted, interval, table
 from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import DONE, SHORT_OF_DONE, VERDICT_NAMES
+from debrief.scoring.verdict import DONE, VERDICT_NAMES
 from debrief.stats import Estimate
 from debrief.validity.measuring import Measured
 
@@ -149,7 +149,9 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
     read = [row for row in _decided(rows) if row.reference.verdict not in (None, "cannot_tell")]
     pairs = [(_verdict(row), str(row.reference.verdict)) for row in read]
     if pairs:
-        yield _share("the readers' verdict exactly, where there is a verdict", _same(pairs))
+        yield _share(
+            "the readers' verdict exactly, where there is a verdict", [a == b for a, b in pairs]
+        )
         kappa = stats.nominal_kappa([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
         yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0)
         gross = [_is_gross(ours, theirs) for ours, theirs in pairs]
@@ -172,19 +174,20 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
     known = [row for row in _decided(rows) if row.reference.done is not None]
     if known:
         said = [_verdict(row) in DONE for row in known]
-        yield _share("done or not, where there is a verdict", _same(zip(said, map(_done, known), strict=True)))
-        draws = stats.kappa(_bools(said), _bools(map(_done, known)), _weights(known))
-        enough = _enough(known)
-        value = stats.estimate_of(draws) if enough else None
-        yield Statistic(name="… as κ ", count=len(known), value=value, chance=0.0)
-
-
-def _same(pairs: Any) -> list[bool]:
-    return [ours == theirs for ours, theirs in pairs]
+        truth = [*map(_done, known)]
+        same = [ours == theirs for ours, theirs in zip(said, truth, strict=True)]
+        yield _share("done or not, where there is a verdict", same)
+        draws = stats.kappa(_bools(said), _bools(truth), _weights(known))
+        value = stats.estimate_of(draws) if _enough(known) else None
+        yield Statistic(name="… as κ", count=len(known), value=value, chance=0.0)
 
 
 def _is_gross(ours: str, theirs: str) -> bool:
     return (ours in DONE and theirs == "not_done") or (ours == "not_done" and theirs in DONE)
+
+
+def _task(row: Measured) -> str:
+    return row.reference.task
 
 
 def _done(row: Measured) -> bool:
@@ -195,7 +198,7 @@ def _order(rows: Sequence[Measured]) -> Iterator[Statistic]:
     """Yield how well sessions are ordered: in pairs of one task, in families, the worst fifth."""
     known = [row for row in rows if row.reference.done is not None]
     for name, value in (("place", _place), ("verdict, then place", _shown)):
-        yield _pairs(f"runs of one task, {name}: AUROC", known, value, lambda row: row.reference.task)
+        yield _pairs(f"runs of one task, {name}: AUROC", known, value, _task)
     if len({row.reference.family for row in known}) > 1:
         yield _pairs(
             "… runs of one task and family, place: AUROC",
@@ -235,7 +238,7 @@ def _mean(
 ) -> Statistic:
     """Return a metric as the mean over families with enough of both outcomes."""
     families = _families(rows, value)
-    draws = _over_families(families, lambda own, weights: metric(own, value, weights))
+    draws = _over_families(families, value, metric)
     more = f", mean of {len(families)} families" if len(families) > 1 else ""
     count = sum(map(len, families.values()))
     found = None if draws is None else stats.estimate_of(draws)
@@ -256,8 +259,7 @@ def _enough(rows: Sequence[Measured]) -> bool:
 
 
 def _over_families(
-    families: Mapping[str, Sequence[Measured]],
-    metric: Callable[[Sequence[Measured], Floats], Floats],
+    families: Mapping[str, Sequence[Measured]], value: Value, metric: Metric
 ) -> Floats | None:
     """Return the mean over families by resample; a task is drawn in all of them at once."""
     rows = [row for own in families.values() for row in own]
@@ -265,7 +267,7 @@ def _over_families(
         return None
     weights, start, found = _weights(rows), 0, []
     for own in families.values():
-        found.append(metric(own, weights[:, start : start + len(own)]))
+        found.append(metric(own, value, weights[:, start : start + len(own)]))
         start += len(own)
     return stats.mean_of_families(found)
 
@@ -274,7 +276,7 @@ def _weights(rows: Sequence[Measured]) -> Floats:
     return stats.resampled([row.reference.task for row in rows])
 
 
-def _bools(values: Any) -> Bools:
+def _bools(values: Iterable[bool]) -> Bools:
     import numpy as np
 
     return np.array(list(values), dtype=bool)
@@ -294,8 +296,9 @@ def _lift(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
     first = np.array([value(row) for row in rows], dtype=float) < LOOK_FIRST
     failed = ~_bools(map(_done, rows))
     with np.errstate(invalid="ignore", divide="ignore"):
-        there = (weights @ (failed & first)) / (weights @ first)
-        return there / ((weights @ failed) / weights.sum(axis=1))
+        there: Floats = (weights @ (failed & first)) / (weights @ first)
+        lift: Floats = there / (weights @ failed) * weights.sum(axis=1)
+    return lift
 
 
 def _moves(rows: Sequence[Measured]) -> Iterator[MoveStatistic]:
@@ -317,10 +320,7 @@ def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> It
     families = _families(rows, of_model)
     names = ("the model", "offline: verdict, then place", "the model minus offline")
     count = sum(map(len, families.values()))
-    both = [
-        _over_families(families, lambda own, weights, value=value: _auroc(own, value, weights))
-        for value in (of_model, _shown)
-    ]
+    both = [_over_families(families, value, _auroc) for value in (of_model, _shown)]
     yield from _differences("done or not: AUROC", names, both, count, _EVEN)
     marked = [
         row for row in rows if row.reference.quality is not None and of_model(row) is not None
@@ -401,14 +401,21 @@ def report_markdown(report: ValidityReport) -> Iterator[str]:
 
 
 def _table(statistics: Sequence[Statistic], labels: int) -> str:
-    unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
+    def remark(each: Statistic) -> str:
+        if each.value is None and each.noun == "task":
+            return f"{FEWEST} tasks with both outcomes are needed"
+        if each.value is None:
+            return f"{FEWEST} of each outcome are needed" if each.count else "there is none"
+        unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
+        return unclear if each.is_chance else ""
+
     rows = [
         (
             each.name,
             counted(each.count, each.noun),
             _interval(each.value, each.form),
             "" if each.chance is None else f"{each.chance:{each.form}}",
-            unclear if each.is_chance else "",
+            remark(each),
         )
         for each in statistics
     ]

@@ -1,14 +1,14 @@
 """Measuring: sessions with a reference, and what Debrief says of them.
 
-Verdicts and places come from ``score_session`` and ``places_of``, as a run's do, from what a session
-itself shows: outcomes take no part, as they are among the references.
+Verdicts and places come from ``score_session`` and ``places_of``, as those of a run, by what a
+session itself shows: outcomes take no part, as they are among the references.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from functools import partial
 
@@ -96,9 +96,8 @@ def measure(
         for future in as_completed(work):
             found[work[future]] += future.result()
             progress(len(future.result()))
-    rows = (
-        row for corpus, own in zip(corpora, found, strict=True) for row in _placed(corpus, own, table)
-    )
+    each = zip(corpora, found, strict=True)
+    rows = [row for corpus, own in each for row in _placed(corpus, own, table)]
     return sorted(rows, key=lambda row: (row.reference.family, row.reference.session_id))
 
 
@@ -122,7 +121,9 @@ def columns_of(row: SessionScores) -> OrderedSession:
     return OrderedSession(**{name: getattr(row, name) for name in OrderedSession.__struct_fields__})
 
 
-def _placed(corpus: Corpus, rows: Sequence[_Scored], table: OrderTable | None) -> Iterable[Measured]:
+def _placed(
+    corpus: Corpus, rows: Sequence[_Scored], table: OrderTable | None
+) -> Iterator[Measured]:
     places = places_of((row.columns for row in rows), table)
     for row in rows:
         id_ = row.columns.session_id
@@ -176,5 +177,3 @@ def _score(session: Session, scorer: ChunkScorer) -> SessionScores:
 
 def _redact() -> Callable[[Session], Session]:
     return partial(redact_session, redactor=Redactor(key_of(load_settings())))
-
-

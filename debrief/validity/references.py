@@ -98,9 +98,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
             yield from sessions_of_lake(Lake(self.lake))
 
 
-def corpora_in(
-    folder: Path, sessions: Path | None = None
-) -> tuple[list[Corpus], list[str]]:
+def corpora_in(folder: Path, sessions: Path | None = None) -> tuple[list[Corpus], list[str]]:
     """Read the references of a folder, and find the sessions that they are of.
 
     Args:
@@ -239,4 +237,3 @@ def parts_of(corpus: Corpus, size: int) -> Iterator[Corpus]:
         scanned = corpus.transcripts
         entries = tuple(each for each in scanned.entries if each.session_id in part)
         yield replace(corpus, transcripts=replace(scanned, entries=entries, gone=()))
-

@@ -70,7 +70,7 @@ class Gain(Struct, frozen=True, kw_only=True):
             return ""
         other = "success" if failed else "failure"
         none = "" if self.done and failed else f", with a {other} among them"
-        return f"{counted(more, 'more labelled session')} {'is' if more == 1 else 'are'} needed{none}"
+        return f"{more} more labelled sessions are needed{none}"
 
     @property
     def is_better(self) -> bool:

@@ -1,4 +1,4 @@
-"""What was dangerous: commands that destroy, bypass guards or run code from the net; secrets shown."""
+"""What was dangerous: commands that destroy, bypass guards or run code; secrets that were shown."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from debrief.offline.signs import Sighting
+from debrief.offline.talk import Sighting
 from debrief.rubrics.habits.dialogue import Dialogue, HumanPrompt, content_words, is_ask
 
 

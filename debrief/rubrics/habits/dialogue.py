@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from debrief.offline.signs import Sighting, correction_in, rules
+from debrief.offline.talk import Sighting, correction_in, rules
 from debrief.sessions.model import Session, Turn
 
 _HERE = "debrief.rubrics.habits"

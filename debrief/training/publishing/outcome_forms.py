@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from debrief.markdown import table
-from debrief.offline.signs import correction_in
+from debrief.offline.talk import correction_in
 from debrief.training.conversations import TURN_ENDED, is_trained_on
 from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, LineRow, SampleMetadata, ScoreEntry, Split

@@ -40,24 +40,10 @@ _CONFIG = frozenset(["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "lock
 
 
 _NO_CHECK = frozenset(
-    [
-        *(
-            "cd",
-            "ls",
-            "cat",
-            "head",
-            "tail",
-            "sed",
-            "awk",
-            "find",
-            "grep",
-            "rg",
-            "wc",
-            "echo",
-            "which",
-        )
-    ]
-    + [*("git", "gh", "mkdir", "rm", "cp", "mv", "touch", "chmod", "sleep", "export", "source")]
+    (
+        "cd ls cat head tail sed awk find grep rg wc echo which git gh mkdir rm cp mv touch chmod "
+        "sleep export source"
+    ).split()
 )
 """Programs that look, move and publish: run again, they show nothing of the work."""
 

@@ -83,9 +83,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
         return " ".join(lines)
 
 
-def counted_verdicts(
-    sessions: int, verdicts: Iterable[tuple[str, str, int]]
-) -> CountedVerdicts:
+def counted_verdicts(sessions: int, verdicts: Iterable[tuple[str, str, int]]) -> CountedVerdicts:
     """Count sessions by verdict, those that cannot be told by ground.
 
     Args:
@@ -294,13 +292,15 @@ def ranked_sessions(
 
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
     said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
-    first = sorted(
-        (id_ for id_ in newest if id_ in places and places[id_].look_first), key=height
-    )
+    first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
         first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
-    done = (id_ for id_ in newest if (one := said.get(id_)) and one.verdict == "done_verified" and id_ not in first)
+    done = (
+        id_
+        for id_ in newest
+        if (one := said.get(id_)) and one.verdict == "done_verified" and id_ not in first
+    )
     sides = first[:most], sorted(done, key=height, reverse=True)[:most]
     by_week: dict[str, set[str]] = defaultdict(set)
     for id_ in (*sides[0], *sides[1]):

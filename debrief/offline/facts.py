@@ -190,7 +190,7 @@ class _Reading:
             self.hazards.append(Hazard(kind, where, refused=call.status == "rejected"))
         if call.status == "rejected":
             return
-        command = call.command or None
+        command = call.command if call.action == "run" else None
         failed = (
             call.status == "failed" or bool(call.exit_code) or bool(_FAILED.search(result[:300]))
         )

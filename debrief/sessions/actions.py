@@ -47,14 +47,23 @@ _IN_A_SCRIPT = re.compile(
 _CALLED = re.compile(r"\btools\.(\w+)\(")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-_PATHS = (
-    *("file_path", "filePath", "notebook_path", "target_file", "target_notebook", "absolute_path"),
-    *("absolutePath", "path", "filename", "directory_path", "dir_path", "target_directory", "uri"),
-)
+_PATHS = [
+    "file_path",
+    "filePath",
+    "notebook_path",
+    "target_file",
+    "target_notebook",
+    "absolute_path",
+    "absolutePath",
+    "path",
+    "filename",
+    "directory_path",
+    "dir_path",
+    "target_directory",
+    "uri",
+]
 """Arguments that are a path."""
-_LISTS = (
-    *("paths", "file_paths", "filePaths", "files", "edits", "replacements", "operations", "ops"),
-)
+_LISTS = ("paths", "file_paths", "filePaths", "files", "edits", "replacements", "operations", "ops")
 """Arguments that are a list of paths, or of objects with one each."""
 _PATCHES = ("input", "patch", "patchText")
 _IN_A_PATCH = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -63,7 +72,7 @@ _IN_A_PATCH = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)
 def with_actions(session: Session) -> Session:
     """Return a session whose calls all say what they are; see ``described``."""
 
-    def told(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def in_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return tuple(
             replace(message, calls=tuple(map(described, message.calls)))
             if message.calls
@@ -73,8 +82,10 @@ def with_actions(session: Session) -> Session:
 
     return replace(
         session,
-        turns=tuple(replace(turn, messages=told(turn.messages)) for turn in session.turns),
-        subagents=tuple(replace(each, messages=told(each.messages)) for each in session.subagents),
+        turns=tuple(replace(turn, messages=in_messages(turn.messages)) for turn in session.turns),
+        subagents=tuple(
+            replace(each, messages=in_messages(each.messages)) for each in session.subagents
+        ),
     )
 
 

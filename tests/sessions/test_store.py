@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.model import Session, ToolCall, calls_of
+from debrief.sessions.model import Session, ToolCall, UnreadTranscript, calls_of
 from debrief.sessions.scanning import ScanEntry, with_digest
 from debrief.sessions.store import (
     SCAN_PARTITION,

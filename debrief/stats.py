@@ -213,6 +213,29 @@ def weighted_kappa(ours: Sequence[int], theirs: Sequence[int], levels: int) -> E
     return _bounded(value, float(found.kappa_low), float(found.kappa_upp))
 
 
+def nominal_kappa(ours: Sequence[str], theirs: Sequence[str]) -> Estimate | None:
+    """Return Cohen's kappa of two raters who name things, no name being nearer than another.
+
+    Returns:
+        None when fewer than two things were rated, or chance alone would always agree.
+    """
+    if len(ours) < 2:
+        return None
+    import numpy as np
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    names, places = np.unique([*ours, *theirs], return_inverse=True)
+    table = np.zeros((len(names), len(names)))
+    np.add.at(table, (places[: len(ours)], places[len(ours) :]), 1)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = cohens_kappa(table)
+    value = float(found.kappa)
+    if not math.isfinite(value):
+        return None
+    return _bounded(value, float(found.kappa_low), float(found.kappa_upp))
+
+
 def kappa(said: Bools, success: Bools, weights: Floats) -> Floats:
     """Return Cohen's kappa of "good" against success, by resample; not a number where chance alone
     would always agree."""

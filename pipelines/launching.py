@@ -64,7 +64,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
     with shown_progress(settings) as log:
-        from assets.training import stale_pairs
+        from assets.training import settle, stale_pairs
         from debrief.lake import Lake
         from pipelines.instance import open_instance
         from pipelines.queueing import runs_over
@@ -84,6 +84,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
                 if stale := sorted(stale_pairs(lake, found)):
                     for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
                         carry_out(instance, "training_sets_job", pairs, config).check()
+                settle(lake)
         with log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)

@@ -50,7 +50,6 @@ def metadata(
     (own,) = [
         each
         for each in events
-        if partition in (None, each.partition)
-        and asset in ("", each.asset_key.to_user_string())
+        if partition in (None, each.partition) and asset in ("", each.asset_key.to_user_string())
     ]
     return {name: value.value for name, value in own.metadata.items()}

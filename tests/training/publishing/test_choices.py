@@ -204,7 +204,7 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
         lines = (tmp_path / f"{len(named)}" / "train.jsonl").read_text().splitlines()
         assert [json.loads(line)["metadata"]["session_id"] for line in lines] == ids.split()
     page = (tmp_path / "2" / "README.md").read_text()
-    assert "| verdicts | done, checked, not done |" in page
+    assert "| verdicts | done, checked; not done |" in page
     assert "| verdicts | any |" in (tmp_path / "0" / "README.md").read_text()
 
 

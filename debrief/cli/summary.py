@@ -44,8 +44,8 @@ _NEGLIGIBLE = 0.147
 
 
 def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str = "") -> None:
-    """Print a run in a dozen lines: the worst and best sessions and why, what holds on unseen
-    sessions, what was left out, and how to look at it.
+    """Print a run in a dozen lines: how many sessions have a verdict, which to look at first and
+    which are best and why, what holds on unseen sessions, what was left out, and how to look at it.
 
     Args:
         lake: what the run wrote.
@@ -53,17 +53,17 @@ def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str
         console: to print on.
         where: options of ``debrief view`` that name the lake.
     """
-    from debrief.training.model import INDEX, TrainingSetRow
+    from debrief.training.manifest import stored_sets
 
     content = content_of(lake, weeks)
     console.print(_headline(content))
+    console.print(content.verdicts.sentences())
     ranked = ranked_sessions(lake, content.weeks, _EACH)
-    for side, sessions in zip(("worst", "best"), ranked, strict=True):
+    for side, sessions in zip(("look at first", "best"), ranked, strict=True):
         for session in sessions:
             console.print(_session_line(side, session, console.width))
     console.print(_holding(lake))
-    sets = list(lake.rows(INDEX, TrainingSetRow))
-    if sets:
+    if sets := stored_sets(lake).sets:
         console.print(_training_line(sets))
     if content.failures:
         first = content.failures[0]
@@ -89,14 +89,14 @@ def _headline(content: Content) -> str:
     weeks = content.weeks
     span = f" ({weeks[0]} to {weeks[-1]})" if len(weeks) > 1 else f" ({weeks[0]})" if weeks else ""
     tools = ", ".join(f"{count} {tool}" for tool, count in content.by_tool)
-    quality = "" if content.quality is None else f"; mean quality {content.quality:.2f}"
     sessions = counted(len(content.heads), "session")
-    return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}{quality}"
+    return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}"
 
 
 def _session_line(side: str, session: RankedSession, width: int) -> Text:
     title = make_visible(shorten(session.title or session.id, _TITLE))
-    line = Text.assemble(f"  {side:5} {session.quality:.2f}  ", (title, "bold"), ": ")
+    said = "" if session.verdict is None else session.verdict.shown
+    line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
     # Cut by hand: the console breaks no line, so that commands can be copied.
     return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
 
@@ -132,7 +132,8 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
-    return f"Training sets: {samples} in {counted(len(rows), 'set')}{left}"
+    filled = sum(bool(row.samples) for row in rows)
+    return f"Training sets: {samples} in {counted(filled, 'set')}{left}"
 
 
 _SHOWN = 8
@@ -140,11 +141,12 @@ _SHOWN = 8
 
 def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
     """Print all of what was read, scored, found and written, and what failed and why."""
-    from debrief.training.model import INDEX, TrainingSetRow, training_path
+    from debrief.training.manifest import stored_sets
+    from debrief.training.model import training_path
 
     content = content_of(lake, weeks)
     rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
-    sets = list(lake.rows(INDEX, TrainingSetRow))
+    sets = stored_sets(lake).sets
     samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
     console.print()
     console.print(_figures(content, sum(map(len, rubrics.values())), samples))
@@ -183,8 +185,9 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
         ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
         ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
         ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
+        ("verdicts", content.verdicts.told, content.verdicts.sentences()),
         ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
-        ("training sets", len(samples), f"{sum(samples.values())} samples"),
+        ("training sets", sum(map(bool, samples.values())), f"{sum(samples.values())} samples"),
         ("failed", len(failed), "retried by the next run" if failed else ""),
     ):
         table.add_row(*map(str, row))

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from debrief.keys import week_after, week_of
 from debrief.rubrics.asking import stands
-from debrief.rubrics.contrast import cliffs_delta, score_of, sides_of
+from debrief.rubrics.contrast import score_of, sides_of
 from debrief.rubrics.habits.catalogue import HABITS, VERSION, Habit, detect_habits
 from debrief.rubrics.habits.detectors import Detection
 from debrief.rubrics.judging import OfflineRubricJudge
@@ -36,6 +36,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import MOST_OFFLINE, SHARED, looked_at, settle, split_of, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
+from debrief.stats import cliffs_delta
 
 EXTRACTOR = "offline"
 EARLIER_WEEKS = 3
@@ -186,7 +187,9 @@ def _contrast(
     if sides is None or all(seen[id_].week != week for id_ in (*sides.best, *sides.worst)):
         return None
     best, worst = ([seen[id_] for id_ in ids] for ids in (sides.best, sides.worst))
-    delta = cliffs_delta([one.level(habit) for one in best], [one.level(habit) for one in worst])
+    delta = cliffs_delta(
+        [one.level(habit) for one in best], [one.level(habit) for one in worst]
+    ).value
     shared = score_name in habit.shares
     if shared or delta < _LEAST_EFFECT:
         return DroppedRubric(

@@ -19,8 +19,6 @@ from debrief.keys import digest_of, week_of
 from debrief.rubrics.contrast import (
     Sides,
     effect_of,
-    false_discovery,
-    sessions_needed,
     sides_of,
     values_of,
 )
@@ -37,6 +35,7 @@ from debrief.rubrics.model import (
 )
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
+from debrief.stats import false_discovery, sessions_needed
 
 MOST_JUDGEMENTS = 480
 """Of a model, for the candidates of one score name."""

@@ -7,8 +7,8 @@ reader's eye would obey, are shown as U+FFFD, in every page alike.
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from functools import cache
-from typing import Annotated, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, HTTPException, Request
@@ -19,12 +19,17 @@ from markupsafe import Markup, escape
 from debrief.door.people import Person
 from debrief.errors import without_controls
 from debrief.lake import Lake
+from debrief.markdown import interval
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.verdict import SHOWN
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.index import Index
 from debrief.view.query import MARK, UNMARK
 from debrief.view.reasons import marked
+
+if TYPE_CHECKING:
+    from debrief.scoring.verdict import VerdictName
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000
@@ -109,9 +114,11 @@ def environment() -> Environment:
     )
     made.globals["links"] = links
     made.globals["dimensions"] = BY_NAME
-    scores, moments = (score, estimate, score_class, signed), (time, day, week, seconds)
+    verdicts = verdict_words, verdict_class
+    scores, moments = (score, score_class, signed), (time, day, week, seconds)
     texts = (tokens, short_id, words, markdown, marked, excerpt)
-    made.filters |= {each.__name__: each for each in (*scores, *moments, *texts)}
+    made.filters["estimate"] = partial(interval, none="–")
+    made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
     return made
 
 
@@ -122,19 +129,27 @@ def _without_controls(value: Any) -> Any:
     return without_controls(cut)
 
 
+_CLASSES = {
+    "done_verified": "good",
+    "done_unverified": "calm",
+    "partly": "fair",
+    "not_done": "bad",
+}
+
+
+def verdict_words(name: str) -> str:
+    """Return a verdict in a few words; a dash where nobody has looked."""
+    return SHOWN[cast("VerdictName", name)] if name in SHOWN else "–"
+
+
+def verdict_class(name: str) -> str:
+    """Return the class of a verdict's chip: ``good``, ``calm``, ``fair``, ``bad`` or ``none``."""
+    return _CLASSES.get(name, "none")
+
+
 def score(value: float | None) -> str:
     """Return a score from 0 to 1 as people read it; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
-
-
-def estimate(
-    value: float | None, low: float | None = None, high: float | None = None, form: str = ".2f"
-) -> str:
-    """Return a measured value with its 95 % interval, where it has one."""
-    if value is None:
-        return "–"
-    interval = "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"
-    return f"{value:{form}}{interval}"
 
 
 def score_class(value: float | None) -> str:
@@ -150,7 +165,7 @@ def time(moment: datetime | None) -> str:
     return "–" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def day(moment: datetime | None) -> str:
+def day(moment: date | None) -> str:
     """Return a day, such as ``3 Nov 2026``."""
     return "–" if moment is None else f"{moment.day} {moment:%b %Y}"
 

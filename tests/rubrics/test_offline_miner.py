@@ -14,11 +14,9 @@ from msgspec import structs
 from debrief.rubrics.asking import stands
 from debrief.rubrics.contrast import (
     Sides,
-    cliffs_delta,
     effect_of,
     ends_of,
     score_of,
-    sessions_needed,
     sides_of,
     unmarked,
     values_of,
@@ -29,6 +27,7 @@ from debrief.rubrics.trial import SHARED
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Session
+from debrief.stats import cliffs_delta, sessions_needed
 from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, mined, read, scores, session
 from tests.training.scenario import said
 
@@ -208,7 +207,7 @@ def test_an_effect_turns_round_with_its_sides_and_lies_in_its_interval(
     one: list[int], other: list[int]
 ) -> None:
     effect = effect_of(one, other)
-    assert effect["effect"] == round(-cliffs_delta(other, one), 4)
+    assert effect["effect"] == round(-cliffs_delta(other, one).value, 4)
     assert -1 <= effect["low"] <= effect["effect"] <= effect["high"] <= 1
     assert 0 <= effect["p_value"] <= 1
 

@@ -217,8 +217,8 @@ def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
     arguments = ["export", "--lake", lake.url, "--to", str(tmp_path / "out"), "--form", "trl"]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    for said in (TASK, FINGERPRINT, "load_dataset"):
-        assert said in outcome.output
+    for word in (TASK, FINGERPRINT, "load_dataset"):
+        assert word in outcome.output
     again = CliRunner().invoke(app, arguments)
     assert "nothing had changed" in again.output.replace("\n", " ")
 

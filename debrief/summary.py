@@ -12,8 +12,8 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.offline.order import FactPlace, OrderedSession, Place, places_of
-from debrief.outcomes.store import own_table
+from debrief.offline.order import FactPlace, Place
+from debrief.outcomes.store import places_in
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
     SHORT_OF_DONE,
@@ -267,11 +267,6 @@ class _Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[_Prompt, ...] = ()
 
 
-def places_in(lake: Lake) -> dict[str, Place]:
-    """Return each session's place in the order, by its id, among all sessions of a lake."""
-    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
-
-
 def ranked_sessions(
     lake: Lake, weeks: Iterable[str], most: int
 ) -> tuple[list[RankedSession], list[RankedSession]]:
@@ -291,7 +286,7 @@ def ranked_sessions(
         return places[id_].place if id_ in places else -1.0
 
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
-    said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
+    said = {id_: one for id_ in newest if (one := rows[id_][1].verdict) is not None}
     first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)

@@ -148,7 +148,10 @@ def sessions(page: Page, request: Request) -> Response:
 def weeks(page: Page) -> Response:
     """List the weeks with sessions, the newest first."""
     rows = _weeks(page.index)
-    return page.render("weeks.html", title="Weeks", weeks=rows, verdict_names=VERDICT_NAMES, **_columns(rows, _WIDE))
+    drawn = _columns(rows, _WIDE)
+    return page.render(
+        "weeks.html", title="Weeks", weeks=rows, verdict_names=VERDICT_NAMES, **drawn
+    )
 
 
 @router.get("/weeks/{week}")
@@ -214,8 +217,7 @@ def _since(index: Index, today: date) -> date:
 def _verdicts(index: Index, where: str, values: tuple[str, ...]) -> CountedVerdicts:
     """Count the verdicts of the sessions for which an SQL expression is true."""
     rows = index.select(
-        "SELECT verdict, ground, count(*) FROM sessions "
-        f"WHERE {where} GROUP BY verdict, ground",
+        f"SELECT verdict, ground, count(*) FROM sessions WHERE {where} GROUP BY verdict, ground",
         values,
     )
     sessions = sum(row[2] for row in rows)

@@ -1,6 +1,8 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
+import logging
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any, get_origin
 
 import dagster as dg
@@ -13,7 +15,7 @@ from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, StageRun, check, stage
+from assets.weekly import MODEL_POOL, PROGRESS, StageRun, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import success_labels
@@ -25,10 +27,10 @@ from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.kinship import read_kinship
+from debrief.training.manifest import FORMER, current_pairs, settle_sets
 from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
-from debrief.training.selection import observed_pairs
 from debrief.training.store import is_current, read_places, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
@@ -82,7 +84,7 @@ def training_sets(
     shortfall = agreement_shortfall(lake, load_settings().min_agreement)
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
-    observed = observed_pairs(lake)
+    observed = current_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
     pages = links.address("")
@@ -90,7 +92,7 @@ def training_sets(
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
         if members is None:
-            gone = {"in_short": "no session has this pair any more"}
+            gone = {"in_short": "former: no session has this pair under the current judges"}
             context.add_asset_metadata(gone, partition_key=key)
             continue
         stored = store_training_set(
@@ -125,13 +127,23 @@ def training_sets(
             },
             partition_key=key,
         )
+    settle(lake)
     return dg.MaterializeResult()
+
+
+def settle(lake: Lake) -> None:
+    """Name the current training sets in the manifest, and put away all others."""
+    today, keep_days = datetime.now(UTC).date(), load_settings().keep_former_sets_days
+    settled = settle_sets(lake, current_pairs(lake), today, keep_days)
+    if settled.moved:
+        moved = f"{counted(settled.moved, 'set')} moved to {lake.path(FORMER)}"
+        logging.getLogger(PROGRESS).info("training_sets no longer current: %s", moved)
 
 
 def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     """Return the keys of the pairs observed in some weeks whose sets are not as they would be."""
     settings = load_settings()
-    observed, taken = observed_pairs(lake), set(weeks)
+    observed, taken = current_pairs(lake), set(weeks)
     keys = {pair: pair_key(*pair) for pair, members in observed.items() if taken & members.keys()}
     if agreement_shortfall(lake, settings.min_agreement):
         return set(keys.values())
@@ -145,7 +157,7 @@ def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
 
 
 def _all_pairs(lake: Lake) -> list[str]:
-    return [pair_key(*pair) for pair in observed_pairs(lake)]
+    return [pair_key(*pair) for pair in current_pairs(lake)]
 
 
 @check(training_sets, _all_pairs)

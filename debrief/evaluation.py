@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
 from debrief.sessions.model import Session
+from debrief.stats import mean_of
 
 _GROUPS_AHEAD = 2
 """Groups held for each worker, so that none waits for the slowest."""
@@ -90,11 +90,8 @@ def interval_of(answers: Sequence[float | None]) -> dict[str, Any]:
     values = [value for value in answers if value is not None]
     if len(values) < 2:
         return {}
-    from scipy.special import stdtrit
-
-    mean, spread = fmean(values), stdev(values)
-    width = float(stdtrit(len(values) - 1, 0.975)) * spread / math.sqrt(len(values))
-    return {"spread": spread, "low": max(0.0, mean - width), "high": min(1.0, mean + width)}
+    mean = mean_of(values, 1.0)
+    return {"spread": stdev(values), "low": mean.low, "high": mean.high}
 
 
 def failure_of(error: Exception) -> str:

@@ -26,6 +26,7 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "labels",
     "prompt_snapshots",
     "session_metadata",
     "judge_evaluations",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +22,7 @@ from debrief.cli.shared import (
     MaxCost,
     Model,
     console,
+    cost_text,
     existing_lake,
     print_json,
     warn,
@@ -29,8 +31,12 @@ from debrief.errors import InputError
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from debrief.outcomes.store import Label
-    from debrief.validity.measuring import Measured
+    from debrief.scoring.model import SessionScores
+    from debrief.settings import Settings
+    from debrief.validity.references import Corpus
 
 _HEADINGS = ("source", "labels", "sessions", "success: yes", "no", "other")
 
@@ -61,13 +67,13 @@ def outcomes(
 ) -> None:
     """Look up what became of each session's work, and keep it as labels in the lake.
 
-    Read are commits, reverts and lines still there after 7 and 30 days in the repositories; pull
-    requests and CI as sessions saw them; attributions and a benchmark's rewards beside the
-    transcripts; CSV files and **human_feedback.md**. No network is used. What is read again
-    replaces what was known from there.
+    Read are, in the repositories, which of a session's own lines were kept, reverts, and own lines
+    still there after 7 and 30 days; pull requests and CI as sessions saw them; a benchmark's
+    rewards beside the transcripts; CSV files and **human_feedback.md**. No network is used. What
+    is read again replaces what was known from there.
     """
     from debrief.lake import Lake
-    from debrief.outcomes.gathering import outcomes_of
+    from debrief.outcomes.gathering import outcomes_of, read_labels
     from debrief.outcomes.store import (
         PEOPLE,
         Labels,
@@ -78,7 +84,6 @@ def outcomes(
         without_forgotten,
     )
     from debrief.redaction.redactor import Redactor, key_of
-    from debrief.rubrics.agreement_report import read_labels
     from debrief.sessions.forgotten import Forgotten
     from debrief.settings import load_settings
     from debrief.snapshots.capture import find_repository
@@ -138,15 +143,15 @@ def fit(
     as_json: AsJson = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Refit P(success) to the lake's own labels, and say what that gains on held-out weeks.
+    """Refit the order to the lake's own labels, and say what that gains on held-out tasks.
 
-    Twenty labelled sessions of a kind, with both outcomes among them, are needed. The table is
-    held to the shipped one, tested on weeks that it was not fitted on, and stored in the lake
-    unless it is no better there; the next run scores with it.
+    Twenty labelled sessions of a kind, with both outcomes among them, are needed. Weights are held
+    to those before, and stored in the lake where the probability that the work was done beats the
+    base rate on tasks that they were not fitted on. Pages and reports show it from then on.
     """
     from debrief.lake import Lake
-    from debrief.offline.success import shipped_table
-    from debrief.outcomes.store import ALL_SOURCES, WITHOUT_CHECKS, store_table
+    from debrief.offline.order import shipped_table
+    from debrief.outcomes.store import DECIDING, store_table
     from debrief.settings import load_settings
     from debrief.validity.refitting import gain_text, refit, rows_of_lake
 
@@ -155,9 +160,11 @@ def fit(
         store_table(opened, None)
         console().print("The table that comes with the program is in force again.")
         return
-    rows = rows_of_lake(opened, ALL_SOURCES if with_checks else WITHOUT_CHECKS)
-    if not rows:
+    rows = rows_of_lake(opened, (*DECIDING, "check") if with_checks else DECIDING)
+    if not rows.labels:
         raise InputError(opened.url, "holds no label of success", "Run debrief outcomes first.")
+    if not rows.sessions:
+        raise InputError(opened.url, "holds no scores", "Run debrief run first.")
     made = refit(rows, shipped_table(), force=force)
     store = made.table is not None and not dry_run
     if store:
@@ -171,7 +178,7 @@ def fit(
     if dry_run:
         console().print(f"Would be stored: {kinds}. Nothing was changed.")
     else:
-        console().print(f"Stored: {kinds}." + " The next run scores with it." * store)
+        console().print(f"Stored: {kinds}.")
 
 
 _PROBLEMS = 20
@@ -181,84 +188,95 @@ def validity(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="With labels.csv (session_id,success,task,family,kind) and transcripts in or "
-            "below it. Default: the lake's labels."
+            help="With readers' verdicts (*.jsonl), or labels.csv and transcripts in or below it. "
+            "Default: what people said of the lake's sessions."
         ),
+    ] = None,
+    sessions: Annotated[
+        Path | None,
+        typer.Option(help="Where the sessions are that readers read. Default: sessions beside it."),
     ] = None,
     model: Model = "",
     max_cost: MaxCost = None,
-    sample: Annotated[
-        int, typer.Option(min=0, help="Sessions of a family that are changed and cut too.")
-    ] = 40,
-    shuffles: Annotated[
-        int, typer.Option(min=0, help="How often scores are shuffled to look for rubrics in them.")
-    ] = 0,
-    people: Annotated[
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --model: do not ask whether to go on.")
+    ] = False,
+    changed: Annotated[
+        int, typer.Option(min=0, help="Sessions whose verdict is looked at after changes, too.")
+    ] = 100,
+    wordings: Annotated[
         Path | None,
-        typer.Option(help="A folder with sessions of people to shuffle; our samples if none."),
+        typer.Option(help="A TOML file of sentences for these changes, instead of ours."),
     ] = None,
+    seed: Annotated[int, typer.Option(help="Draws other sentences.")] = 0,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write all figures there.")] = None,
     lake: LakeUrl = "",
 ) -> None:
-    """Hold every score to how sessions really ended.
+    """Compare verdicts and the order with those who know how sessions ended.
 
-    For each score and family: AUROC, kappa, and of a probability Brier score and calibration,
-    with 95 % intervals that count a task's runs as one, beside baselines that need no evaluator.
-    Then changes of which it is known how a score must move, cuts into chunks, and rubrics found in
-    shuffled scores. Without **--model** the offline evaluator is measured, and nothing is asked.
+    That is: readers' verdicts, people's labels, a benchmark's results. Every figure has its 95 %
+    interval, and says where it cannot be told from chance. Then sessions are changed so that it is
+    known how the verdict must move. With **--model** its scores are compared with the offline
+    verdict on the same sessions; what that costs is said before it is asked.
     """
     import msgspec
 
-    from debrief import samples
+    from debrief.lake import Lake
+    from debrief.outcomes.store import own_table
+    from debrief.settings import load_settings
+    from debrief.validity.changes import wordings_from
     from debrief.validity.figures import report_markdown, report_of
-    from debrief.validity.measuring import shuffle_scores
+    from debrief.validity.measuring import Changing, drawn, measure
+    from debrief.validity.references import corpora_in, corpus_of_lake
 
-    rows = measured(folders or [], sample, model, max_cost, lake)
-    shuffled = shuffle_scores(people or samples.folder(), shuffles) if shuffles else None
-    report = report_of(rows, model or "offline", shuffled)
+    settings, table = load_settings().with_given(model=model, max_cost_usd=max_cost), None
+    found = [corpora_in(folder, sessions) for folder in folders or ()]
+    if not found:
+        opened = Lake(existing_lake(lake) or settings.lake)
+        found = [([corpus_of_lake(opened)], [])]
+        if (table := own_table(opened)) is not None:
+            warn(f"{opened.url} has an order fitted to these labels; debrief fit tests others")
+    problems = [problem for _, own in found for problem in own]
+    for problem in problems[:_PROBLEMS]:
+        warn(problem)
+    if len(problems) > _PROBLEMS:
+        warn(f"and {len(problems) - _PROBLEMS} more of that kind")
+    corpora = [corpus for own, _ in found for corpus in own]
+    changing = Changing(wordings_from(wordings), drawn(corpora, changed), seed)
+    scores = _scores_by_model(settings, corpora, yes) if model else None
+    with console(stderr=True).status("Reading and judging sessions …"):
+        rows = measure(corpora, table, changing)
+    if not rows:
+        raise InputError("the labelled sessions", "could not be read, not one of them")
+    report = report_of(rows, model, scores)
     if as_json is not None:
         as_json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     for paragraph in report_markdown(report):
         console().print(f"{paragraph}\n")
 
 
-def measured(
-    folders: list[Path],
-    sample: int,
-    model: str = "",
-    max_cost: float | None = None,
-    lake: str = "",
-) -> list[Measured]:
-    """Measure labelled sessions, with progress on a terminal; what cannot be used is printed.
-
-    Raises:
-        InputError: there are none.
-    """
-    from debrief.errors import InputError
+def _scores_by_model(
+    settings: Settings, corpora: Sequence[Corpus], yes: bool
+) -> dict[str, SessionScores]:
+    """Say what asking the model takes, and ask it when that is agreed to."""
     from debrief.evaluators import make_evaluators
-    from debrief.lake import Lake
-    from debrief.outcomes.store import own_table
-    from debrief.settings import load_settings
-    from debrief.validity.measuring import batches_of_folder, batches_of_lake, measure
+    from debrief.validity.measuring import scores_by
 
-    settings, table = load_settings().with_given(model=model, max_cost_usd=max_cost), None
-    found = [batches_of_folder(folder, sample) for folder in folders]
-    if not folders:
-        opened = Lake(existing_lake(lake) or settings.lake)
-        found = [(batches_of_lake(opened, sample), [])]
-        if (table := own_table(opened)) is not None:
-            warn(f"{opened.url} has a table fitted to these labels; debrief fit tests it on others")
-    problems = [problem for _, own in found for problem in own]
-    for problem in problems[:_PROBLEMS]:
-        warn(problem)
-    if len(problems) > _PROBLEMS:
-        warn(f"and {len(problems) - _PROBLEMS} more of that kind")
-    batches = [batch for own, _ in found for batch in own]
-    by = make_evaluators(settings, offline=not model, table=table)
-    screen = console(stderr=True)
+    counting = make_evaluators(settings, offline=False, dry_run=True)
+    scores_by(counting.chunk_scorer, corpora, counting.concurrency)
+    spent, screen = counting.spent, console(stderr=True)
+    screen.print(
+        f"{settings.model} would be asked {counted(spent.calls, 'question')} with "
+        f"{spent.usage.input_tokens:,} tokens: {cost_text(spent.usage.cost_usd)}; "
+        f"{spent.recalled} answers are in the cache."
+    )
+    if spent.calls and not yes:
+        if not sys.stdin.isatty():
+            raise InputError("the model", "was not asked", "Add --yes to go on.")
+        typer.confirm("Go on?", abort=True, err=True)
+    asking = make_evaluators(settings, offline=False)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        bar = progress.add_task("Scoring", total=sum(len(batch.runs) for batch in batches))
-        rows = measure(batches, by, partial(progress.advance, bar))
-    if not rows:
-        raise InputError("the labelled sessions", "could not be read, not one of them")
-    return rows
+        bar = progress.add_task("Scoring", total=sum(len(each.references) for each in corpora))
+        return scores_by(
+            asking.chunk_scorer, corpora, asking.concurrency, partial(progress.advance, bar)
+        )

@@ -16,13 +16,13 @@ from debrief.cli.shared import print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
 from debrief.scoring.verdict import SessionVerdict, ground_told
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
-from debrief.validity.perturbations import Movement, flips_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -171,7 +171,7 @@ def _score_many(
 def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
     from debrief.cli.results import print_movements
     from debrief.scoring.chunking import TARGET
-    from debrief.validity.perturbations import Movement, chunk_flips
+    from debrief.scoring.invariance import Movement, chunk_flips
 
     count, movements = 0, list[Movement]()
     for session in sessions:

@@ -53,7 +53,7 @@ def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str
         console: to print on.
         where: options of ``debrief view`` that name the lake.
     """
-    from debrief.training.model import INDEX, TrainingSetRow
+    from debrief.training.manifest import stored_sets
 
     content = content_of(lake, weeks)
     console.print(_headline(content))
@@ -63,8 +63,7 @@ def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str
         for session in sessions:
             console.print(_session_line(side, session, console.width))
     console.print(_holding(lake))
-    sets = list(lake.rows(INDEX, TrainingSetRow))
-    if sets:
+    if sets := stored_sets(lake).sets:
         console.print(_training_line(sets))
     if content.failures:
         first = content.failures[0]
@@ -142,11 +141,12 @@ _SHOWN = 8
 
 def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
     """Print all of what was read, scored, found and written, and what failed and why."""
-    from debrief.training.model import INDEX, TrainingSetRow, training_path
+    from debrief.training.manifest import stored_sets
+    from debrief.training.model import training_path
 
     content = content_of(lake, weeks)
     rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
-    sets = list(lake.rows(INDEX, TrainingSetRow))
+    sets = stored_sets(lake).sets
     samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
     console.print()
     console.print(_figures(content, sum(map(len, rubrics.values())), samples))

@@ -39,6 +39,37 @@ ANY = "any"
 _CONFIG = frozenset(["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "lock", "tf", "xml"])
 
 
+_NO_CHECK = frozenset(
+    [
+        "cd",
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "sed",
+        "awk",
+        "find",
+        "grep",
+        "rg",
+        "wc",
+        "echo",
+        "which",
+        "git",
+        "gh",
+        "mkdir",
+        "rm",
+        "cp",
+        "mv",
+        "touch",
+        "chmod",
+        "sleep",
+        "export",
+        "source",
+    ]
+)
+"""Programs that look, move and publish: run again, they show nothing of the work."""
+
+
 class CheckRun(Struct, frozen=True, kw_only=True):
     """A check that ran, and how it ended."""
 
@@ -70,7 +101,13 @@ class CheckRun(Struct, frozen=True, kw_only=True):
 
 
 def checks_in(
-    call: ToolCall, *, turn: int, place: int, failed: bool, changed: Collection[str]
+    call: ToolCall,
+    *,
+    turn: int,
+    place: int,
+    failed: bool,
+    changed: Collection[str],
+    known: Collection[str],
 ) -> Iterator[CheckRun]:
     """Yield the checks that a call of a shell ran.
 
@@ -80,16 +117,20 @@ def checks_in(
         place: its position in the session.
         failed: the call reported an error.
         changed: files changed so far: to run one of them is a check of it.
+        known: commands that failed before the last edit, and scripts that ran: to run one again is
+            a check of what was changed since.
     """
     commands = [each for each in commands_in(call.command) if each.words]
     checks: dict[tuple[str, ...], tuple[CheckKind, str]] = {
         each.words: check for each in commands if (check := check_of(each.words))
     }
+    if not checks and call.command.strip() in known:
+        checks = {(): ("run", shorten(call.command, 60))}
     if not checks:
-        checks = dict(_runs_of(commands, changed))
+        checks = dict(_runs_of(commands, changed, known))
     if not checks and _ASSERTS.search(code_in(call.command)):
         checks[()] = "run", "an assertion"
-    last = bool(commands) and commands[-1].words in checks
+    last = bool(commands) and (commands[-1].words in checks or () in checks)
     certain = _status_tells(call.command, last)
     for kind, tool in dict.fromkeys(checks.values()):
         passed, quote = _result_of(call, failed, certain)
@@ -103,14 +144,20 @@ def checks_in(
         )
 
 
+def can_check(call: ToolCall) -> bool:
+    """Return whether a command that failed, run again, shows whether the work holds now."""
+    commands = [words for words, _ in commands_in(call.command) if words]
+    return any(words[0].rpartition("/")[2] not in _NO_CHECK for words in commands)
+
+
 def _runs_of(
-    commands: Sequence[Command], changed: Collection[str]
+    commands: Sequence[Command], changed: Collection[str], known: Collection[str]
 ) -> Iterator[tuple[tuple[str, ...], tuple[CheckKind, str]]]:
-    """Yield the commands that run a changed file itself, where it is a program."""
+    """Yield the commands that run a changed program itself, or a script again."""
     names = {_name(path) for path in changed if language_of(path)}
     for each in commands:
         script = script_of(each.words)
-        if script is not None and _name(script) in names:
+        if script is not None and (script in known or _name(script) in names):
             yield each.words, ("run", script)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.markdown import shorten
 from debrief.offline.quoting import label, line_at
@@ -42,7 +43,8 @@ class End(Struct, frozen=True, kw_only=True):
     evidence: Evidence | None = None
     """None for a session without any turn."""
     unanswered: bool = False
-    """The last call, a commit or a push, has no answer: it says nothing of the work before it."""
+    """The last prompt, or a commit or push at the end, has no answer: that says nothing of the work
+    before it."""
 
 
 def end_of(turns: Sequence[Turn]) -> End:
@@ -51,6 +53,9 @@ def end_of(turns: Sequence[Turn]) -> End:
     if not left:
         return End(ending="closed")
     last = left[-1]
+    if not last.messages and not last.interventions and len(left) > 1:
+        before = end_of(left[:-1])
+        return replace(before, unanswered=True)
     stops = [deed for deed in last.interventions if deed.kind == "interruption"]
     if not last.messages:
         where = Evidence(last.number, "", f"no answer to: {shorten(last.prompt, 80)}")

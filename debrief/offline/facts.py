@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.checks import CheckRun, checks_in, language_of, last_that_looks_at
+from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_that_looks_at
 from debrief.offline.ending import End, end_of, publishes
 from debrief.offline.hazards import Hazard, hazards_of
 from debrief.offline.quoting import first_line, label
-from debrief.offline.shell import check_of, commands_in, pattern, writes_of
+from debrief.offline.shell import commands_in, pattern, script_of, writes_of
 from debrief.offline.talk import approval_in, correction_in
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
@@ -33,7 +33,6 @@ _CANCELLED = re.compile(r"\A\W*(?:<tool_use_error>)?Sibling tool call errored")
 _SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
 _HIDDEN = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|projects|todos)/")
 """Where coding agents keep plans and notes of their own."""
-_SPAN = re.compile(r"`([^`\n]{3,200})`|^[ \t]*(?:\$ )([^\n]{3,200})$", re.MULTILINE)
 _QUOTE = 120
 _SERVED = 3
 """Calls from which on a session that hardly works on files is one of a service."""
@@ -76,11 +75,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
     """The last one since the last edit, with a known outcome, that could have failed because of the
-    change."""
+    change; the last one of all where nothing was changed."""
     failed_before: CheckRun | None = None
     """The same check, seen failing before it passed."""
-    not_run: tuple[Evidence, ...] = ()
-    """Checks that a prompt names by their commands and that never ran."""
     corrections: tuple[Evidence, ...] = ()
     interruptions: tuple[Evidence, ...] = ()
     rejections: tuple[Evidence, ...] = ()
@@ -114,6 +111,10 @@ class _Reading:
         self.hazards: list[Hazard] = []
         self.calls = self.wrote = self.worked = 0
         self.first_edit = -1
+        self.recent: set[str] = set()
+        """Commands that failed, and scripts that ran."""
+        self.known: set[str] = set()
+        """Those before the last edit."""
         self.edited: dict[str, int] = {}
         """Position of the last edit by file."""
         self.streak: list[Evidence] = []
@@ -159,13 +160,24 @@ class _Reading:
         failed = (
             call.status == "failed" or bool(call.exit_code) or bool(_FAILED.search(result[:300]))
         )
+        soft = failed and call.exit_code in (None, 1) and _is_soft(call)
         checks = []
         if call.action == "run":
+            known = self.known if self.edited else ()
             checks = list(
-                checks_in(call, turn=turn, place=place, failed=failed, changed=self.edited)
+                checks_in(
+                    call,
+                    turn=turn,
+                    place=place,
+                    failed=failed,
+                    changed=self.edited,
+                    known=known,
+                )
             )
+            self.recent |= {script for words in _words(call) if (script := script_of(words))}
+            if failed and not soft and can_check(call):
+                self.recent.add(call.command.strip())
             self.checks += checks
-        soft = failed and call.exit_code in (None, 1) and _is_soft(call.command)
         finding = bool(checks) and not self.edited
         self._outcome(turn, call, failed and not soft and not finding)
         if self._changes(turn, place, call, failed):
@@ -221,6 +233,7 @@ class _Reading:
         self.note("edits", turn, path, call)
         self.first_edit = place if self.first_edit < 0 else self.first_edit
         self.edited[path] = place
+        self.known |= self.recent
 
     def _is_work(self, path: str) -> bool:
         """Return whether a file belongs to the work: no scratch file, no agent's own note."""
@@ -267,36 +280,20 @@ class _Reading:
             checks=tuple(self.checks),
             last_check=last,
             failed_before=_failed_before(last, self.checks),
-            not_run=tuple(self._not_run()),
             hazards=tuple(self.hazards),
             end=end_of(turns),
         )
 
     def _last_check(self) -> CheckRun | None:
-        """Return the check that counts for what was changed: for its code, if there is any."""
+        """Return the check that counts for what was changed: for its code, if there is any.
+
+        Where nothing was changed, it is the last one that ran.
+        """
         code = {path: at for path, at in self.edited.items() if language_of(path)}
         changed = code or self.edited
         if not changed:
-            return None
+            return next((run for run in reversed(self.checks) if run.passed is not None), None)
         return last_that_looks_at(changed, self.checks, max(changed.values()))
-
-    def _not_run(self) -> list[Evidence]:
-        """Return the checks that no call ran of those that prompts name as commands.
-
-        Where none of them ran they are what the prompt is about, not what it asks for.
-        """
-        ran = {run.tool for run in self.checks}
-        found: dict[str, Evidence] = {}
-        named = set()
-        for turn in self.session.turns:
-            for span in _SPAN.finditer(turn.prompt[:20_000]):
-                command = span[1] or span[2]
-                for words, _ in commands_in(command):
-                    check = check_of(words) if len(words) > 1 else None
-                    if check:
-                        named.add(check[1])
-                        found.setdefault(check[1], Evidence(turn.number, "", command))
-        return [place for tool, place in found.items() if tool not in ran] if named & ran else []
 
 
 def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:
@@ -316,6 +313,10 @@ def _started_by(session: Session) -> dict[str, list[Subagent]]:
     return started
 
 
-def _is_soft(command: str) -> bool:
-    commands = [words for words, _ in commands_in(command) if words]
+def _words(call: ToolCall) -> list[tuple[str, ...]]:
+    return [words for words, _ in commands_in(call.command) if words]
+
+
+def _is_soft(call: ToolCall) -> bool:
+    commands = _words(call)
     return bool(commands) and commands[-1][0] in _SOFT

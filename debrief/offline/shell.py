@@ -287,6 +287,8 @@ def writes_of(command: str) -> Iterator[Write]:
             yield Write(program)
         elif program == "git" and plain and plain[0] in _GIT_WRITES:
             yield Write(" ".join(words[:2]), plain[0] in ("apply", "am", "cherry-pick", "revert"))
+        elif program == "git" and len(plain) > 1 and plain[0] in ("rm", "mv"):
+            yield from map(_write, plain[1:])
         elif program in _COPIES and plain:
             yield _write(plain[-1])
         elif program in _LEAVES and plain:

@@ -6,7 +6,7 @@
 3. Work that breaks off or is stopped after a change is done in part. A commit or push without an
    answer is no such end: it says nothing of the work before it.
 4. The last check that could have failed because of the change decides: failed, it is done in part;
-   passed, it is done and verified, if every check that a prompt names was run.
+   passed, it is done and verified.
 5. Else it is done and unverified.
 
 No word list decides: what somebody says of the work is shown beside the verdict.
@@ -51,8 +51,6 @@ def verdict_of(facts: Facts, outcome: tuple[bool, str] | None = None) -> Session
         return _said("done_unverified", ground, facts, *changed)
     if not last.passed:
         return _said("partly", "check", facts, last.evidence, check=last.tool)
-    if facts.not_run:
-        return _said("done_unverified", "named_check_not_run", facts, *facts.not_run[:_SHOWN])
     before = (facts.failed_before.evidence,) if facts.failed_before else ()
     return _said("done_verified", "check", facts, last.evidence, *before, check=last.tool)
 

@@ -18,11 +18,9 @@ from debrief.rubrics.measures import (
     Measure,
     MeasureName,
     Reading,
-    corrected_rate,
-    gwet_ac1,
-    weighted_kappa,
 )
 from debrief.rubrics.probes import Difference, OrderProbe, Probe
+from debrief.stats import corrected_rate, gwet_ac1, weighted_kappa
 
 
 class Unmatched(Struct, frozen=True):

@@ -1,10 +1,10 @@
-"""Measures: who gives sessions a score, on which scale, and how far two raters agree."""
+"""Measures: who gives sessions a score, and on which scale."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -173,7 +173,7 @@ def measures_of(
             reading = scale_of_dimension(verdict.dimension).of(verdict.value)
             put("dimension", verdict.dimension, row.model, mark, row.session_id, reading)
         if row.overall_quality is not None:
-            reading = FRACTION.of(_share(row.overall_quality))
+            reading = FRACTION.of(min(1.0, max(0.0, row.overall_quality)))
             put("dimension", OVERALL, row.model, mark, row.session_id, reading)
     current = {(rubric.score_name, rubric.key): rubric for rubric in rubrics}
     for one in rubric_evaluations:
@@ -199,141 +199,3 @@ def measures_of(
 
 def _folded(name: str) -> str:
     return " ".join(name.casefold().split())
-
-
-_Z = 1.959963984540054
-
-
-class Coefficient(Struct, frozen=True):
-    """An estimate with its 95 % confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def columns(self, name: str, value: str = "") -> dict[str, Any]:
-        """Return a row's columns: the value, by its own name if it has one, and the interval."""
-        columns = {value or name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
-        return {column: round(number, 6) for column, number in columns.items()}
-
-
-def weighted_kappa(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coefficient | None:
-    """Return Cohen's kappa with quadratic weights, which for two levels is the plain one.
-
-    Args:
-        ours: levels from 0, one rater's.
-        theirs: the other's, of the same things in the same order.
-        levels: how many the scale has.
-
-    Returns:
-        None when fewer than two things were rated, or chance alone would always agree.
-    """
-    if len(ours) < 2:
-        return None
-    import warnings
-
-    import numpy as np
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    table = np.zeros((levels, levels))
-    np.add.at(table, (list(ours), list(theirs)), 1)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = cohens_kappa(table, wt="quadratic")
-    kappa = float(found.kappa)
-    if not math.isfinite(kappa):
-        return None
-    return _bounded(kappa, float(found.kappa_low), float(found.kappa_upp))
-
-
-def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coefficient | None:
-    """Return Gwet's AC1, which stays meaningful where nearly everything gets the same level.
-
-    After Gwet (2008), with his linearised variance; no maintained library has it for the numpy
-    in use.
-
-    Args:
-        ours: levels from 0, one rater's.
-        theirs: the other's.
-        levels: how many the scale has, used or not.
-
-    Returns:
-        None when fewer than two things were rated.
-    """
-    count = len(ours)
-    if count < 2:
-        return None
-    import numpy as np
-    from scipy.special import stdtrit
-
-    rated = np.array([ours, theirs])
-    shares = np.bincount(rated.ravel(), minlength=levels) / rated.size
-    chance = float((shares * (1 - shares)).sum()) / (levels - 1)
-    agreed = rated[0] == rated[1]
-    value = (float(agreed.mean()) - chance) / (1 - chance)
-    own_chance = (1 - shares[rated]).mean(axis=0) / (levels - 1)
-    own = (agreed - chance - 2 * (1 - value) * (own_chance - chance)) / (1 - chance)
-    spread = float(((own - value) ** 2).sum())
-    width = float(stdtrit(count - 1, 0.975)) * math.sqrt(spread / (count * (count - 1)))
-    return _bounded(value, value - width, value + width)
-
-
-def corrected_rate(
-    people: Sequence[bool], judge: Sequence[bool], rate: float, count: int
-) -> tuple[float, float, Coefficient | None]:
-    """Correct a judge's rate of good sessions for the mistakes that labels show it makes.
-
-    The estimate is Rogan and Gladen's (1978), the interval Lang and Reiczigel's (2014), which
-    counts that sensitivity and specificity are themselves only estimated.
-
-    Args:
-        people: of the labelled sessions, whether people call them good.
-        judge: of the same, whether the judge does.
-        rate: the share of all judged sessions that the judge calls good.
-        count: how many those are, one at least.
-
-    Returns:
-        Of the sessions that people call good the share that the judge does; of those that they
-        call not good the share that it does not either; and the corrected rate, None when the
-        judge tells good from bad no better than chance, or one kind has no label.
-    """
-    good = [said for truth, said in zip(people, judge, strict=True) if truth]
-    bad = [said for truth, said in zip(people, judge, strict=True) if not truth]
-    sensitivity = sum(good) / len(good) if good else math.nan
-    specificity = 1 - sum(bad) / len(bad) if bad else math.nan
-    estimate = None
-    if sensitivity + specificity > 1:
-        middle = (rate + specificity - 1) / (sensitivity + specificity - 1)
-        low, high = _interval(sensitivity, len(good), specificity, len(bad), rate, count)
-        middle = _share(middle)
-        estimate = Coefficient(middle, min(low, middle), max(high, middle))
-    return sensitivity, specificity, estimate
-
-
-def _interval(
-    sensitivity: float, good: int, specificity: float, bad: int, rate: float, count: int
-) -> tuple[float, float]:
-    many = count + _Z**2
-    rate = (count * rate + _Z**2 / 2) / many
-    sensitivity = (good * sensitivity + 1) / (good + 2)
-    specificity = (bad * specificity + 1) / (bad + 2)
-    skill = sensitivity + specificity - 1
-    if skill <= 0:
-        return 0.0, 1.0
-    middle = (rate + specificity - 1) / skill
-    by_good = sensitivity * (1 - sensitivity) / (good + 2)
-    by_bad = specificity * (1 - specificity) / (bad + 2)
-    shift = 2 * _Z**2 * (middle * by_good - (1 - middle) * by_bad)
-    variance = rate * (1 - rate) / many + middle**2 * by_good + (1 - middle) ** 2 * by_bad
-    width = _Z * math.sqrt(variance) / skill
-    return _share(middle + shift - width), _share(middle + shift + width)
-
-
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, value))
-
-
-def _bounded(value: float, low: float, high: float) -> Coefficient:
-    if not math.isfinite(low) or not math.isfinite(high):
-        low, high = -1.0, 1.0
-    return Coefficient(value, max(-1.0, low), min(1.0, high))

@@ -7,13 +7,12 @@ than asking the same question twice does.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from statistics import fmean, variance
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,12 +21,9 @@ from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge
 from debrief.keys import digest_of
-from debrief.rubrics.measures import Coefficient, Kind, Measure, MeasureName, weighted_kappa
+from debrief.rubrics.measures import Kind, Measure, MeasureName
 from debrief.sessions.model import Session
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from debrief.stats import Estimate, difference_of, isotonic, rank_correlation, weighted_kappa
 
 PROBES, ORDER_PROBES = "judge_probes", "judge_order_probes"
 _FOLDS = 5
@@ -36,8 +32,6 @@ FEWEST_LABELS = 20
 _FEWEST = 10
 """Sessions, below which nothing is correlated."""
 _FEWEST_OWN = 5
-_EPSILON = 1e-6
-_Z = 1.959964
 _FARTHEST = 3
 _OFFLINE = "offline"
 _FAMILY = re.compile(r"(?:[a-z][a-z\d-]*\.)*([a-z]+)")
@@ -77,7 +71,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     name: str
     models: tuple[str, str]
     sessions: int
-    kappa: Coefficient | None
+    kappa: Estimate | None
     """Cohen's with quadratic weights."""
     mean: float
     """The second one's score minus the first one's, on a scale from 0 to 1."""
@@ -141,8 +135,8 @@ def calibrated(
     held_out = np.empty(len(ids))
     for fold in range(_FOLDS):
         out = folds == fold
-        held_out[out] = np.interp(x[out], *_isotonic(x[~out], y[~out]))
-    fitted = zip(*(np.round(column, 6).tolist() for column in _isotonic(x, y)), strict=True)
+        held_out[out] = np.interp(x[out], *isotonic(x[~out], y[~out]))
+    fitted = zip(*(np.round(column, 6).tolist() for column in isotonic(x, y)), strict=True)
     return {
         "brier": float(np.mean((x - y) ** 2)),
         "brier_calibrated": float(np.mean((held_out - y) ** 2)),
@@ -150,37 +144,6 @@ def calibrated(
         "error_calibrated": float(np.mean(np.abs(held_out - y))),
         "calibration": tuple(fitted),
     }
-
-
-def _isotonic(
-    x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the points of the rising steps nearest to the mean of ``y`` at each ``x``.
-
-    Neighbours that fall are pooled. ``scipy.optimize`` has this, but is an import of 49 MB.
-    """
-    import numpy as np
-
-    points, place = np.unique(x, return_inverse=True)
-    weights = np.bincount(place)
-    steps: list[tuple[float, int, int]] = []
-    for mean, weight in zip(np.bincount(place, y) / weights, weights, strict=True):
-        value, held, width = mean, weight, 1
-        while steps and steps[-1][0] >= value:
-            before, count, wide = steps.pop()
-            value = (count * before + held * value) / (count + held)
-            held, width = count + held, wide + width
-        steps.append((value, held, width))
-    return points, np.repeat([value for value, _, _ in steps], [width for _, _, width in steps])
-
-
-def ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ranks of values from 1, those of equal ones averaged."""
-    import numpy as np
-
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middles: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
-    return middles[place]
 
 
 def _by_length(
@@ -195,21 +158,8 @@ def _by_length(
             columns.append(truths)
     if len(ids) < _FEWEST or any(len({c[id_] for id_ in ids}) == 1 for c in columns):
         return {}
-    import numpy as np
-
-    ranked = np.array([ranks([column[id_] for id_ in sorted(ids)]) for column in columns])
-    known = np.vstack([np.ones(len(ids)), ranked[2:]]).T
-    rest = ranked[:2].T - known @ np.linalg.lstsq(known, ranked[:2].T, rcond=None)[0]
-    scored, long = rest.T
-    sizes = math.sqrt(float(scored @ scored) * float(long @ long))
-    if sizes < _EPSILON * len(ids) ** 2:
-        return {}
-    found = float(scored @ long) / sizes
-    middle = math.atanh(max(-0.999999, min(0.999999, found)))
-    width = _Z / math.sqrt(len(ids) - 1 - len(columns))
-    return Coefficient(found, math.tanh(middle - width), math.tanh(middle + width)).columns(
-        "length"
-    )
+    found = rank_correlation(*([column[id_] for id_ in sorted(ids)] for column in columns))
+    return found.columns("length") if found else {}
 
 
 def _own(
@@ -230,9 +180,7 @@ def _own(
             more[worker == kind].append(reading.value - fmean(said))
     if min(map(len, more.values())) < _FEWEST_OWN:
         return {}
-    found = fmean(more[True]) - fmean(more[False])
-    width = _Z * math.sqrt(sum(variance(each) / len(each) for each in more.values()))
-    return Coefficient(found, found - width, found + width).columns("own")
+    return difference_of(more[True], more[False]).columns("own")
 
 
 def _family(model: str) -> str:

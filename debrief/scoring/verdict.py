@@ -25,7 +25,6 @@ Ground = Literal[
     "stopped",
     "no_change",
     "no_work",
-    "named_check_not_run",
     "model",
 ]
 """What a verdict rests on.
@@ -35,8 +34,7 @@ Ground = Literal[
 checks ran, and none after the last edit looks at what was changed. ``no_check``: nothing was run
 after the last edit. ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it.
 ``no_change``: nothing was changed, so there is nothing to check (a question, a review).
-``no_work``: hardly anything was done. ``named_check_not_run``: a check passed, and another one that
-a prompt names never ran. ``model``: a model read it."""
+``no_work``: hardly anything was done. ``model``: a model read it."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
@@ -65,7 +63,8 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     """Where the session shows it."""
     unanswered: bool = False
-    """The last call, a commit or a push, has no answer: what became of it is not known."""
+    """The last prompt, or a commit or push at the end, has no answer: what became of it is not
+    known."""
 
     @property
     def shown(self) -> str:
@@ -91,10 +90,9 @@ def ground_shown(row: SessionVerdict) -> str:
         "stopped": "It was stopped before it ended.",
         "no_change": "Nothing was changed, so there is nothing to check.",
         "no_work": "Hardly anything was done.",
-        "named_check_not_run": "A check that a prompt names was never run.",
         "model": f"{row.source or 'A model'} read it.",
     }[row.ground]
-    more = " The last commit or push has no answer." if row.unanswered else ""
+    more = " The last request has no answer." if row.unanswered else ""
     return sentence + more
 
 

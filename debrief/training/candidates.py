@@ -16,7 +16,7 @@ from debrief.markdown import table
 from debrief.redaction import contains_secret
 from debrief.redaction.gate import refuse_secrets
 from debrief.snapshots.capture import is_key, is_text, refuse_link
-from debrief.training.leaderboard import MeanEstimate
+from debrief.stats import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
 from debrief.training.model import LINES
 from debrief.training.optimisation import OptimiserOptions, Proposal, TrialFigures, propose

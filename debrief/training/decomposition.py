@@ -22,12 +22,12 @@ from debrief.keys import week_after, week_of
 from debrief.markdown import plain, table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.stats import Z, mean_of
 from debrief.training.leaderboard import (
     COLOURS,
     GREY,
     INK,
     error_bars,
-    estimate,
     known_scores,
     new_figure,
     notice,
@@ -45,7 +45,6 @@ Factor = Literal["tasks", "prompts", "model", "judges"]
 FACTORS: tuple[Factor, ...] = ("tasks", "prompts", "model", "judges")
 
 _SHRINKAGE = 1.0
-_REACH = 1.96
 _LEVELS, _LEVELS_SHOWN = 6, 2
 """Levels of a factor that are kept of a move, and shown in one line."""
 
@@ -144,7 +143,7 @@ def weekly_moves(
         for number, factor in enumerate(FACTORS):
             own = shift * (factors == number)
             value = float(own @ effects)
-            reach = _REACH * max(0.0, float(own @ covariance @ own)) ** 0.5
+            reach = Z * max(0.0, float(own @ covariance @ own)) ** 0.5
             low, high = value - reach, value + reach
             moved = [
                 LevelEffect(
@@ -334,7 +333,7 @@ def _draw_series(
     import numpy as np
 
     days = [_day(week) + shift for week in weeks]
-    estimates = [estimate(values, 1.0) for values in weeks.values()]
+    estimates = [mean_of(values, 1.0) for values in weeks.values()]
     means = [value.mean or 0.0 for value in estimates]
     for day, values in zip(days, weeks.values(), strict=True):
         half = 0.4 if len(values) > 1 else 0.0

@@ -23,6 +23,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.markdown import interval, plain, shorten, table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.stats import NO_ESTIMATE, MeanEstimate, mean_of
 from debrief.training.samples import judges_mean
 
 if TYPE_CHECKING:
@@ -42,23 +43,7 @@ _KEY = (
     *("prompt_fingerprint", "tool", "model"),
 )
 
-_CONFIDENCE = 0.95
 _OFFLINE = "offline"
-
-
-class MeanEstimate(Struct, frozen=True, kw_only=True):
-    """A mean with its 95 % interval (Student's t, over sessions)."""
-
-    count: int
-    """Sessions for which the measure is known."""
-    mean: float | None = None
-    """None when it is known for none."""
-    low: float | None = None
-    """None below two sessions: one says nothing about the spread."""
-    high: float | None = None
-
-
-NO_ESTIMATE = MeanEstimate(count=0)
 
 
 class JudgeEstimate(Struct, frozen=True, kw_only=True):
@@ -146,13 +131,13 @@ def _row(
             judges_mean(beside) if name == "judges" else getattr(row, name)
             for row, beside in sessions
         )
-        fields[name] = estimate([value for value in values if value is not None], upper)
+        fields[name] = mean_of([value for value in values if value is not None], upper)
     by_judge: dict[str, list[float]] = defaultdict(list)
     for one in chain.from_iterable(beside for _, beside in sessions):
         if one.status == "ok" and one.score is not None:
             by_judge[one.judge].append(one.score)
     judges = tuple(
-        JudgeEstimate(judge=judge, score=estimate(scored, 1.0))
+        JudgeEstimate(judge=judge, score=mean_of(scored, 1.0))
         for judge, scored in sorted(by_judge.items())
     )
     return LeaderboardRow(rank=0, sessions=len(sessions), by_judge=judges, **fields)
@@ -170,25 +155,6 @@ def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 
     groups = groups_of(sorted(rows, key=order))
     return [replace(row, rank=rank) for group in groups for rank, row in enumerate(group, 1)]
-
-
-def estimate(
-    values: Sequence[float], upper: float | None = None, lower: float = 0.0
-) -> MeanEstimate:
-    """Return mean and interval of ``values``, which are at least ``lower`` and, if given, at most
-    ``upper``; the interval is cut to that range."""
-    count = len(values)
-    if not count:
-        return NO_ESTIMATE
-    mean = sum(values) / count
-    if count == 1:
-        return MeanEstimate(count=1, mean=mean)
-    from scipy.special import stdtrit
-
-    spread = (sum((value - mean) ** 2 for value in values) / (count - 1) / count) ** 0.5
-    reach = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread
-    high = mean + reach if upper is None else min(upper, mean + reach)
-    return MeanEstimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
 
 
 def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str] = {}) -> str:

@@ -268,8 +268,9 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
-    passed another, and do not search again."""
+    """Digest of the last gate's table, which every line has passed: nothing searches them again."""
+    line_format: str = ""
+    """Of its lines."""
 
 
 class LineRow(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from debrief.models.templates import load_template
 from debrief.models.usage import ModelUsage, Price, total
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
-from debrief.training.leaderboard import NO_ESTIMATE, MeanEstimate, estimate
+from debrief.stats import NO_ESTIMATE, MeanEstimate, mean_of
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 from debrief.training.trials import (
@@ -164,9 +164,9 @@ def propose(
         trained_on=len(train),
         held_out=len(held_out),
         trials=trials.count,
-        before=estimate(before, 1.0),
-        after=estimate(after, 1.0),
-        difference=estimate(
+        before=mean_of(before, 1.0),
+        after=mean_of(after, 1.0),
+        difference=mean_of(
             [late - early for early, late in zip(before, after, strict=True)], 1.0, -1.0
         ),
         calls=used.calls,

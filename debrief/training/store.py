@@ -174,8 +174,17 @@ class StoredTrainingSet(Struct, frozen=True, kw_only=True):
 
 
 def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow | None:
-    """Return what is known of a pair's stored training set; None when there is none."""
-    return next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
+    """Return what is known of a pair's stored training set.
+
+    None when there is none, and when an earlier version made it: its lines have another form, or
+    have passed another last gate.
+    """
+    try:
+        row = next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
+    except msgspec.ValidationError:  # as rows of an earlier version may be
+        return None
+    is_ours = row is not None and (row.line_format, row.gate) == (LINE_FORMAT, gate_digest())
+    return row if is_ours else None
 
 
 def store_training_set(
@@ -253,6 +262,7 @@ def store_training_set(
         lines_digest=content.hexdigest(),
         card_digest=hashlib.sha256(card.encode()).hexdigest(),
         gate=gate_digest(),
+        line_format=LINE_FORMAT,
         sessions=len(stretches),
         samples=len(counts.rows),
         train=len(counts.train),

@@ -1,1 +1,1 @@
-"""Validity: whether scores say anything about success, on sessions of which it is known."""
+"""Validity: whether verdicts and the order agree with those who know how sessions ended."""

@@ -1,276 +1,447 @@
-"""Figures: every score against success, by family and their mean, and the report on them."""
+"""Figures: agreement with those who know, each with its interval, and the report on them.
+
+Where an interval holds what guessing gives, the report says that the figure cannot be told from
+chance. Families are never pooled where sessions are ordered: their base rates differ, and a score
+that only knows the family would look good.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from debrief.markdown import table
-from debrief.rubrics.measures import Coefficient
-from debrief.rubrics.offline_miner import Shuffles
-from debrief.rubrics.probes import ranks
-from debrief.scoring.dimensions import BY_NAME, OVERALL
-from debrief.validity import metrics
-from debrief.validity.measuring import BOTH, CALLS, ERRORS, ORDER, PROBABILITY, Measured
-from debrief.validity.perturbations import PERTURBATIONS, flips_table
+from debrief import stats
+from debrief.markdown import counted, interval, table
+from debrief.offline.order import LOOK_FIRST
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import DONE, VERDICT_NAMES
+from debrief.stats import Estimate
+from debrief.validity.measuring import Measured
 
 if TYPE_CHECKING:
-    from debrief.validity.metrics import Floats
+    from debrief.stats import Bools, Floats
 
 FEWEST = 5
-"""Successes, and failures, that a family needs to count in a mean and at a bar."""
-MEAN, CODING_MEAN = "mean over families", "mean over coding families"
-AUROC, HALF, KAPPA, BRIER, LEAD = "AUROC", "surest half", "kappa", "Brier excess", "lead"
-METRICS = (AUROC, HALF, KAPPA, BRIER, LEAD)
-"""``surest half``: AUROC of the half of the sessions that the score is surest of. ``lead``: AUROC
-minus that of fewer calls and errors."""
-_GOOD = 0.5
-_EPSILON = 1e-9
+"""Of each outcome, or tasks, that an interval is made of."""
+_SHARE = ".0%"
+Value = Callable[[Measured], float | None]
 
 
-class Figures(Struct, frozen=True, kw_only=True):
-    """One score in one family, or its mean over families."""
+class Statistic(Struct, frozen=True, kw_only=True):
+    """One figure."""
 
-    score: str
-    family: str
-    kind: str = ""
-    sessions: int
-    """Of which the score says anything; of a mean, families."""
-    successes: int = 0
-    coverage: float = 1.0
-    """Their share."""
-    estimates: dict[str, Coefficient]
-    """By name, those that are defined."""
-    bands: tuple[metrics.Band, ...] = ()
-    """Of a probability."""
+    name: str
+    count: int
+    """What it is of."""
+    noun: str = "session"
+    value: Estimate | None = None
+    """None where there is too little for an interval."""
+    chance: float | None = None
+    """What guessing gives; None where that says nothing."""
+    form: str = ".2f"
 
     @property
-    def counts(self) -> bool:
-        """Return whether there are enough successes and failures to hold the score to a bar."""
-        return min(self.successes, self.sessions - self.successes) >= FEWEST
+    def is_chance(self) -> bool:
+        """Return whether it cannot be told from what guessing gives."""
+        if self.chance is None:
+            return False
+        return self.value is None or self.value.low <= self.chance <= self.value.high
 
 
-class Moves(Struct, frozen=True, kw_only=True):
-    """What a change to sessions did to a score."""
+class MoveStatistic(Struct, frozen=True, kw_only=True):
+    """How often a verdict moved as it must after one change."""
 
     change: str
     must: str
-    score: str
-    sessions: int
-    fell: int
-    rose: int
-    silenced: int
-    """Sessions of which the score says nothing any more."""
-
-    @property
-    def share(self) -> float:
-        """Return the share of sessions in which the score moved as it must."""
-        return (self.fell if self.must == "fall" else self.sessions - self.rose) / self.sessions
-
-
-def figures_of(rows: Sequence[Measured]) -> list[Figures]:
-    """Return the figures of every score in every family, and then the means."""
-    weights = metrics.resampled([row.run.task for row in rows])
-    figures: list[Figures] = []
-    drawn: dict[tuple[str, str], dict[str, list[Floats]]] = {}
-    names = score_names(rows)
-    for family in dict.fromkeys(row.run.family for row in rows):
-        places = [place for place, row in enumerate(rows) if row.run.family == family]
-        for name in names:
-            one, draws = _one([rows[place] for place in places], name, weights[:, places])
-            figures.append(one)
-            means = (MEAN, CODING_MEAN) if one.kind == "coding" else (MEAN,)
-            for key in ((name, mean) for mean in means if one.counts):
-                for metric, values in draws.items():
-                    drawn.setdefault(key, {}).setdefault(metric, []).append(values)
-    for (name, mean), columns in drawn.items():
-        found = {metric: metrics.mean(values) for metric, values in columns.items()}
-        count = len(columns[AUROC])
-        estimates = _estimates(found)
-        figures.append(Figures(score=name, family=mean, sessions=count, estimates=estimates))
-    return figures
-
-
-def score_names(rows: Sequence[Measured]) -> list[str]:
-    """Return the scores that say anything of any session, in the order of the tables."""
-    found = {name for row in rows for name, value in row.values.items() if value is not None}
-    first = (PROBABILITY, ORDER, OVERALL, *BY_NAME)
-    others = sorted(found - {*first, CALLS, ERRORS})
-    return [name for name in (*first, *others, CALLS, ERRORS) if name in found] + [BOTH]
-
-
-def _one(
-    rows: Sequence[Measured], name: str, weights: Floats
-) -> tuple[Figures, Mapping[str, Floats]]:
-    import numpy as np
-
-    def column(score: str) -> Floats:
-        return np.array([row.values.get(score) for row in rows], dtype=np.float64)
-
-    both = ranks(column(CALLS)) + ranks(column(ERRORS))
-    every = both if name == BOTH else column(name)
-    known = np.isfinite(every)
-    values, rival, weights = every[known], both[known], weights[:, known]
-    success = np.array([row.run.success for row in rows])[known]
-    draws: dict[str, Floats] = {}
-    bands: tuple[metrics.Band, ...] = ()
-    if len(values):
-        half = metrics.outer_half(values)
-        draws[AUROC] = metrics.auroc(values, success, weights)
-        draws[HALF] = metrics.auroc(values[half], success[half], weights[:, half])
-    if len(values) and name not in (CALLS, ERRORS, BOTH):
-        said = values > 0 if "order" in name else values >= _GOOD
-        draws[KAPPA] = metrics.kappa(said, success, weights)
-        draws[LEAD] = draws[AUROC] - metrics.auroc(rival, success, weights)
-    if len(values) and "probability" in name:
-        draws[BRIER] = metrics.brier_excess(values, success, weights)
-        bands = metrics.calibration(values, success, weights)
-    figures = Figures(
-        score=name,
-        family=rows[0].run.family,
-        kind=rows[0].run.kind,
-        sessions=len(values),
-        successes=int(success.sum()),
-        coverage=len(values) / len(rows),
-        estimates=_estimates(draws),
-        bands=bands,
-    )
-    return figures, draws
-
-
-def _estimates(draws: Mapping[str, Floats]) -> dict[str, Coefficient]:
-    found = {metric: metrics.estimate(values) for metric, values in draws.items()}
-    return {metric: value for metric, value in found.items() if value is not None}
-
-
-def moves_of(rows: Sequence[Measured]) -> Iterator[Moves]:
-    """Yield what each change did to each score."""
-    for each in PERTURBATIONS:
-        for name in score_names(rows):
-            pairs = [
-                (before, row.changed[each.name][name])
-                for row in rows
-                if name in row.changed.get(each.name, ())
-                and (before := row.values.get(name)) is not None
-            ]
-            if pairs and name not in (CALLS, ERRORS):
-                yield Moves(
-                    change=each.name,
-                    must=each.must,
-                    score=name,
-                    sessions=len(pairs),
-                    fell=sum(after is not None and after < x - _EPSILON for x, after in pairs),
-                    rose=sum(after is not None and after > x + _EPSILON for x, after in pairs),
-                    silenced=sum(after is None for _, after in pairs),
-                )
-
-
-DIGITS = {BRIER: 3}
-"""Where a metric needs more than two."""
+    held: int
+    count: int
 
 
 class ValidityReport(Struct, frozen=True, kw_only=True):
     """All that was measured."""
 
-    evaluators: str
-    """``offline``, or a model's name."""
-    figures: tuple[Figures, ...]
-    moves: tuple[Moves, ...]
-    flips: dict[str, str]
-    """What cutting into chunks did, by scorer, as a table."""
-    shuffled: Shuffles | None
-    failures: dict[str, int]
-    """How often evaluators gave no scores, by the reason."""
+    labels: int
+    """Sessions with a reference that could be read."""
+    coverage: tuple[Statistic, ...]
+    agreement: tuple[Statistic, ...]
+    order: tuple[Statistic, ...]
+    reversed_families: tuple[str, ...]
+    """In which the order is significantly worse than chance."""
+    crossed: dict[str, dict[str, int]]
+    """Sessions by the verdict, and by the readers'."""
+    moves: tuple[MoveStatistic, ...]
+    model: str = ""
+    paired: tuple[Statistic, ...] = ()
+    """The model and the offline verdict on the same sessions."""
+    failures: dict[str, int] = {}
+    """How often the model gave no scores, by the reason."""
 
 
 def report_of(
-    rows: Sequence[Measured], evaluators: str, shuffled: Shuffles | None = None
+    rows: Sequence[Measured], model: str = "", scores: Mapping[str, SessionScores] | None = None
 ) -> ValidityReport:
-    """Return the report on measured sessions."""
-    scorers = sorted({scorer for row in rows for scorer in row.movements})
-    movements = {s: [m for row in rows for m in row.movements.get(s, ())] for s in scorers}
+    """Return the report on measured sessions, and on what a model says of them."""
+    families = _families(rows, _place)
+    crossed: dict[str, Counter[str]] = {name: Counter() for name in VERDICT_NAMES}
+    for row in rows:
+        if row.reference.verdict is not None:
+            crossed[_verdict(row)][row.reference.verdict] += 1
+    failed = Counter(row.failure for row in (scores or {}).values() if row.status == "failed")
     return ValidityReport(
-        evaluators=evaluators,
-        figures=tuple(figures_of(rows)),
-        moves=tuple(moves_of(rows)),
-        flips={scorer: flips_table(found) for scorer, found in movements.items() if found},
-        shuffled=shuffled,
-        failures=dict(Counter(failure for row in rows for failure in row.failures)),
+        labels=len(rows),
+        coverage=tuple(_coverage(rows)),
+        agreement=tuple(_agreement(rows)),
+        order=tuple(_order(rows)),
+        reversed_families=tuple(
+            family
+            for family, own in families.items()
+            if (found := stats.estimate_of(_auroc(own, _place, _weights(own)))) is not None
+            and found.high < _EVEN
+        ),
+        crossed={name: dict(found) for name, found in crossed.items() if found},
+        moves=tuple(_moves(rows)),
+        model=model,
+        paired=tuple(_paired(rows, scores)) if scores is not None else (),
+        failures=dict(failed),
     )
 
 
-def report_markdown(report: ValidityReport) -> Iterator[str]:
-    """Yield the report's paragraphs: families, their means, changes, cuts, shuffles, failures."""
-    for family in dict.fromkeys(each.family for each in report.figures):
-        own = [each for each in report.figures if each.family == family]
-        yield f"## {_title(own)}\n\n{_figures(own)}"
-        for each in own:
-            if each.bands:
-                bands = [(str(b.sessions), number(b.said), interval(b.came)) for b in each.bands]
-                yield f"{each.score}\n\n" + table(("sessions", "said", "came true"), bands)
-    if report.moves:
-        yield f"## Changes of which it is known what must follow\n\n{_moves(report.moves)}"
-    for scorer, flips in report.flips.items():
-        yield f"## Sessions cut into chunks against the same uncut, scorer {scorer}\n\n{flips}"
-    if found := report.shuffled:
-        true = ", ".join(f"{count} for {name}" for name, count in found.true.items())
-        yield (
-            f"## Rubrics in shuffled scores\n\n{found.sessions} sessions of people. With their own "
-            f"scores {true}; any in {found.share:.1%} of {len(found.shuffled)} shuffles."
+_EVEN = 0.5
+
+
+def _verdict(row: Measured) -> str:
+    return row.verdict.verdict if row.verdict else "cannot_tell"
+
+
+def _place(row: Measured) -> float | None:
+    return row.place
+
+
+def _shown(row: Measured) -> float:
+    return row.shown
+
+
+def _decided(rows: Sequence[Measured]) -> list[Measured]:
+    return [row for row in rows if _verdict(row) != "cannot_tell"]
+
+
+def _share(name: str, held: Sequence[bool], chance: float | None = None) -> Statistic:
+    value = stats.share_of(sum(held), len(held))
+    return Statistic(name=name, count=len(held), value=value, chance=chance, form=_SHARE)
+
+
+def _coverage(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    def has_verdict(some: Sequence[Measured]) -> list[bool]:
+        return [_verdict(row) != "cannot_tell" for row in some]
+
+    yield _share("a verdict, of all", has_verdict(rows))
+    yield _share(
+        "a verdict, of those that changed a file", has_verdict([row for row in rows if row.edited])
+    )
+    yield _share("a place in the order", [row.place is not None for row in rows])
+
+
+def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    """Yield the agreement with readers' verdicts, then with "done or not" of whoever says it."""
+    read = [row for row in _decided(rows) if row.reference.verdict not in (None, "cannot_tell")]
+    pairs = [(_verdict(row), str(row.reference.verdict)) for row in read]
+    if pairs:
+        yield _share(
+            "the readers' verdict exactly, where there is a verdict", [a == b for a, b in pairs]
         )
+        kappa = stats.nominal_kappa([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
+        yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0)
+        gross = [_is_gross(ours, theirs) for ours, theirs in pairs]
+        yield _share("gross errors: done for not done, or the reverse", gross)
+    twice = [row.reference.readings for row in rows if len(row.reference.readings) > 1]
+    if twice:
+        same = [len({reading.verdict for reading in own}) == 1 for own in twice]
+        yield _share("two readers among each other, exactly", same)
+    marked = [
+        (row.shown, quality) for row in rows if (quality := row.reference.quality) is not None
+    ]
+    if marked:
+        ours, theirs = zip(*marked, strict=True)
+        yield Statistic(
+            name="verdict, then place, with the readers' quality: Spearman",
+            count=len(marked),
+            value=stats.rank_correlation(ours, theirs),
+            chance=0.0,
+        )
+    known = [row for row in _decided(rows) if row.reference.done is not None]
+    if known:
+        said = [_verdict(row) in DONE for row in known]
+        truth = [*map(_done, known)]
+        same = [ours == theirs for ours, theirs in zip(said, truth, strict=True)]
+        yield _share("done or not, where there is a verdict", same)
+        draws = stats.kappa(_bools(said), _bools(truth), _weights(known))
+        value = stats.estimate_of(draws) if _enough(known) else None
+        yield Statistic(name="… as κ", count=len(known), value=value, chance=0.0)
+
+
+def _is_gross(ours: str, theirs: str) -> bool:
+    return (ours in DONE and theirs == "not_done") or (ours == "not_done" and theirs in DONE)
+
+
+def _task(row: Measured) -> str:
+    return row.reference.task
+
+
+def _done(row: Measured) -> bool:
+    return row.reference.done is True
+
+
+def _order(rows: Sequence[Measured]) -> Iterator[Statistic]:
+    """Yield how well sessions are ordered: in pairs of one task, in families, the worst fifth."""
+    known = [row for row in rows if row.reference.done is not None]
+    for name, value in (("place", _place), ("verdict, then place", _shown)):
+        yield _pairs(f"runs of one task, {name}: AUROC", known, value, _task)
+    if len({row.reference.family for row in known}) > 1:
+        yield _pairs(
+            "… runs of one task and family, place: AUROC",
+            known,
+            _place,
+            lambda row: (row.reference.task, row.reference.family),
+        )
+    for name, value in (("place", _place), ("verdict, then place", _shown)):
+        yield _mean(f"{name}: AUROC", known, value, _auroc, _EVEN)
+    yield _mean("failures in the worst fifth, times the usual share", known, _place, _lift, 1.0)
+
+
+def _pairs(
+    name: str, rows: Sequence[Measured], value: Value, key: Callable[[Measured], Hashable]
+) -> Statistic:
+    """Return how often the run that is done comes first, as a mean over tasks that have both."""
+    import numpy as np
+
+    tasks: dict[Hashable, list[Measured]] = defaultdict(list)
+    for row in rows:
+        if value(row) is not None:
+            tasks[key(row)].append(row)
+    both = {task: own for task, own in tasks.items() if len({*map(_done, own)}) == 2}
+    found = None
+    if len(both) >= FEWEST:
+        once = [_auroc(own, value, np.ones((1, len(own))))[0] for own in both.values()]
+        weights = stats.resampled([str(task) for task in both])
+        found = stats.estimate_of((weights @ np.array(once)) / weights.sum(axis=1))
+    return Statistic(name=name, count=len(both), noun="task", value=found, chance=_EVEN)
+
+
+Metric = Callable[[Sequence[Measured], Value, "Floats"], "Floats"]
+
+
+def _mean(
+    name: str, rows: Sequence[Measured], value: Value, metric: Metric, chance: float
+) -> Statistic:
+    """Return a metric as the mean over families with enough of both outcomes."""
+    families = _families(rows, value)
+    draws = _over_families(families, value, metric)
+    more = f", mean of {len(families)} families" if len(families) > 1 else ""
+    count = sum(map(len, families.values()))
+    found = None if draws is None else stats.estimate_of(draws)
+    return Statistic(name=name + more, count=count, value=found, chance=chance)
+
+
+def _families(rows: Sequence[Measured], value: Value) -> dict[str, list[Measured]]:
+    families: dict[str, list[Measured]] = defaultdict(list)
+    for row in rows:
+        if row.reference.done is not None and value(row) is not None:
+            families[row.reference.family].append(row)
+    return {family: own for family, own in families.items() if _enough(own)}
+
+
+def _enough(rows: Sequence[Measured]) -> bool:
+    done = sum(map(_done, rows))
+    return min(done, len(rows) - done) >= FEWEST
+
+
+def _over_families(
+    families: Mapping[str, Sequence[Measured]], value: Value, metric: Metric
+) -> Floats | None:
+    """Return the mean over families by resample; a task is drawn in all of them at once."""
+    rows = [row for own in families.values() for row in own]
+    if not rows:
+        return None
+    weights, start, found = _weights(rows), 0, []
+    for own in families.values():
+        found.append(metric(own, value, weights[:, start : start + len(own)]))
+        start += len(own)
+    return stats.mean_of_families(found)
+
+
+def _weights(rows: Sequence[Measured]) -> Floats:
+    return stats.resampled([row.reference.task for row in rows])
+
+
+def _bools(values: Iterable[bool]) -> Bools:
+    import numpy as np
+
+    return np.array(list(values), dtype=bool)
+
+
+def _auroc(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
+    import numpy as np
+
+    scores = np.array([value(row) for row in rows], dtype=float)
+    return stats.auroc(scores, _bools(map(_done, rows)), weights)
+
+
+def _lift(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
+    """Return the share of failures below ``LOOK_FIRST``, as a multiple of that of all."""
+    import numpy as np
+
+    first = np.array([value(row) for row in rows], dtype=float) < LOOK_FIRST
+    failed = ~_bools(map(_done, rows))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        there: Floats = (weights @ (failed & first)) / (weights @ first)
+        lift: Floats = there / (weights @ failed) * weights.sum(axis=1)
+    return lift
+
+
+def _moves(rows: Sequence[Measured]) -> Iterator[MoveStatistic]:
+    moves = [move for row in rows for move in row.moves]
+    for change, must in dict.fromkeys((move.change, move.must) for move in moves):
+        held = [move.holds for move in moves if move.change == change]
+        yield MoveStatistic(change=change, must=must, held=sum(held), count=len(held))
+
+
+def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Iterator[Statistic]:
+    """Yield what the model's quality says, what offline is shown, and the difference, of the same
+    sessions and resamples."""
+
+    def of_model(row: Measured) -> float | None:
+        found = scores.get(row.reference.session_id)
+        return None if found is None else found.overall_quality
+
+    yield _share("a quality by the model", [of_model(row) is not None for row in rows])
+    families = _families(rows, of_model)
+    names = ("the model", "offline: verdict, then place", "the model minus offline")
+    count = sum(map(len, families.values()))
+    both = [_over_families(families, value, _auroc) for value in (of_model, _shown)]
+    yield from _differences("done or not: AUROC", names, both, count, _EVEN)
+    marked = [
+        row for row in rows if row.reference.quality is not None and of_model(row) is not None
+    ]
+    both = [_spearman(marked, value) for value in (of_model, _shown)]
+    yield from _differences("readers' quality: Spearman", names, both, len(marked), 0.0)
+    read = [
+        (row, said.verdict)
+        for row in rows
+        if row.reference.verdict is not None
+        and (said := scores.get(row.reference.session_id)) is not None
+        and said.verdict is not None
+        and said.verdict.ground == "model"
+    ]
+    if read:
+        weights = _weights([row for row, _ in read])
+        exact = [
+            [said.verdict == row.reference.verdict for row, said in read],
+            [_verdict(row) == row.reference.verdict for row, _ in read],
+        ]
+        both = [weights @ _bools(one) / weights.sum(axis=1) for one in exact]
+        yield from _differences("readers' verdict exactly", names, both, len(read), None)
+
+
+def _differences(
+    what: str,
+    names: Sequence[str],
+    both: Sequence[Floats | None],
+    count: int,
+    chance: float | None,
+) -> Iterator[Statistic]:
+    ours, theirs = both
+    if ours is None or theirs is None:
+        return
+    columns = zip(names, (ours, theirs, ours - theirs), (chance, chance, 0.0), strict=True)
+    for name, draws, even in columns:
+        value = stats.estimate_of(draws)
+        yield Statistic(name=f"{what}, {name}", count=count, value=value, chance=even)
+
+
+def _spearman(rows: Sequence[Measured], value: Value) -> Floats | None:
+    """Return the rank correlation with the readers' quality, by resample."""
+    import numpy as np
+
+    if len(rows) < FEWEST:
+        return None
+    ours = np.array([value(row) for row in rows], dtype=float)
+    theirs = np.array([row.reference.quality for row in rows], dtype=float)
+    found = []
+    for drawn in _weights(rows).astype(int):
+        x, y = (stats.ranks(np.repeat(values, drawn)) for values in (ours, theirs))
+        varies = len({*x}) > 1 and len({*y}) > 1
+        found.append(float(np.corrcoef(x, y)[0, 1]) if varies else np.nan)
+    return np.array(found)
+
+
+def report_markdown(report: ValidityReport) -> Iterator[str]:
+    """Yield the report's paragraphs."""
+    yield f"{counted(report.labels, 'session')} with a label that could be read."
+    for title, statistics in (
+        ("What is covered", report.coverage),
+        ("Agreement with those who know", report.agreement),
+        ("The order", report.order),
+        (f"{report.model} against the offline verdict, on the same sessions", report.paired),
+    ):
+        if statistics:
+            yield f"## {title}\n\n{_table(statistics, report.labels)}"
+    if report.reversed_families:
+        names = ", ".join(report.reversed_families)
+        yield f"The order is significantly worse than chance in: {names}."
+    if report.crossed:
+        yield f"## The verdict, and the readers'\n\n{_crossed(report.crossed)}"
+    if report.moves:
+        yield f"## Changes after which a verdict must move\n\n{_moved(report.moves)}"
     if report.failures:
-        rows = [(reason, str(count)) for reason, count in report.failures.items()]
-        yield f"## Not scored by {report.evaluators}\n\n" + table(("reason", "times"), rows)
+        lines = [(reason, str(count)) for reason, count in report.failures.items()]
+        yield f"## Not scored by {report.model}\n\n" + table(("reason", "times"), lines)
 
 
-def _title(own: Sequence[Figures]) -> str:
-    first = max(own, key=lambda each: each.sessions)
-    if not first.successes:
-        return f"{first.family} ({first.sessions} with at least five of each outcome)"
-    share = f"{first.successes / first.sessions:.0%} succeeded"
-    few = "" if first.counts else "; too few of one outcome to count"
-    return f"{first.family}: {first.sessions} sessions, {share}{few}"
+def _table(statistics: Sequence[Statistic], labels: int) -> str:
+    def remark(each: Statistic) -> str:
+        if each.value is None and each.noun == "task":
+            return f"{FEWEST} tasks with both outcomes are needed"
+        if each.value is None:
+            return f"{FEWEST} of each outcome are needed" if each.count else "there is none"
+        unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
+        return unclear if each.is_chance else ""
 
-
-def _figures(own: Sequence[Figures]) -> str:
-    shown = [metric for metric in METRICS if any(metric in each.estimates for each in own)]
     rows = [
         (
-            each.score,
-            f"{each.sessions} ({each.coverage:.0%})",
-            *(interval(each.estimates.get(metric), DIGITS.get(metric, 2)) for metric in shown),
+            each.name,
+            counted(each.count, each.noun),
+            _interval(each.value, each.form),
+            "" if each.chance is None else f"{each.chance:{each.form}}",
+            remark(each),
         )
-        for each in own
+        for each in statistics
     ]
-    return table(("score", "covers", *shown), rows)
+    return table(("", "of", "value (95 %)", "by chance", ""), rows)
 
 
-def _moves(moves: Sequence[Moves]) -> str:
-    changes = {each.change: f"{each.change}: must {each.must}" for each in moves}
-    found = {(each.score, each.change): each for each in moves}
+def _interval(value: Estimate | None, form: str) -> str:
+    return "–" if value is None else interval(value.value, value.low, value.high, form)
+
+
+def _crossed(crossed: Mapping[str, Mapping[str, int]]) -> str:
     rows = [
-        (score, *(_share(found.get((score, change))) for change in changes))
-        for score in dict.fromkeys(each.score for each in moves)
+        (ours, *(str(found.get(name, 0)) for name in VERDICT_NAMES))
+        for ours, found in crossed.items()
     ]
-    return table(("did as it must", *changes.values()), rows)
+    return table(("Debrief, readers →", *VERDICT_NAMES), rows)
 
 
-def _share(moves: Moves | None) -> str:
-    return "" if moves is None else f"{moves.share:.0%} of {moves.sessions}"
-
-
-def number(value: float, digits: int = 2) -> str:
-    """Return a figure from −1 to 1 as it is usually written: ``.65``, ``−.02``."""
-    text = f"{round(value, digits) + 0.0:.{digits}f}"
-    return text.replace("0.", ".", 1).replace("-", "−")
-
-
-def interval(found: Coefficient | None, digits: int = 2) -> str:
-    """Return an estimate with its interval; empty when there is none."""
-    if found is None:
-        return ""
-    low, high = number(found.low, digits), number(found.high, digits)
-    return f"{number(found.value, digits)} ({low} to {high})"
+def _moved(moves: Sequence[MoveStatistic]) -> str:
+    rows = [
+        (
+            each.change,
+            f"must {each.must}",
+            counted(each.count, "session"),
+            _interval(stats.share_of(each.held, each.count), _SHARE),
+        )
+        for each in moves
+    ]
+    return table(("change", "the verdict", "of", "does (95 %)"), rows)

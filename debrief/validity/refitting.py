@@ -1,223 +1,220 @@
-"""Refitting the table of success to a lake's own labels, and what that gains in later weeks.
+"""Refitting the order to a lake's own labels, and what that gains on tasks it was not fitted on.
 
-What is gained is measured on sessions that no fit has seen: of the later half of the labelled
-sessions, each stretch of weeks is estimated with a table that was fitted on the weeks before it.
+Tasks are dealt into five folds. What a table says of a fold was fitted on the other four, so no
+figure is of sessions that a fit has seen.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.keys import digest_of, week_of
+from debrief import stats
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
-from debrief.offline.facts import Facts, facts_of
-from debrief.offline.success import LEAST, SuccessTable, TableKind, estimate, fit
-from debrief.outcomes.store import labelled_sessions, success_labels
-from debrief.rubrics.measures import Coefficient
-from debrief.sessions.model import Session
-from debrief.sessions.store import SESSIONS_TABLE
-from debrief.validity import metrics
+from debrief.offline.order import (
+    LEAST,
+    OrderedSession,
+    OrderTable,
+    TableKind,
+    fit,
+    places_of,
+)
+from debrief.outcomes.store import Success, success_labels
+from debrief.scoring.model import SessionKind
+from debrief.stats import Estimate
 
-if TYPE_CHECKING:
-    from debrief.validity.metrics import Floats
-
-_STRETCHES = 6
-"""Most fits for one measurement."""
-_ONE_SIDED = 0.52 / 1.96
-"""Of an interval of 95 %, what leaves 30 % on one side alone."""
-_LEAST_BEFORE = 10
-"""Labelled sessions that the weeks before must have."""
+_FOLDS = 5
+_LEAST_FITTED = 10
+"""Labelled sessions that the other folds need together."""
 
 
-class Row(NamedTuple):
-    """A labelled session."""
+class LabelledOrder(Struct, frozen=True):
+    """A person's sessions, and whether the work was done, where that is known."""
 
-    facts: Facts
-    success: bool
-    task: str
-    week: str
-    source: str
+    sessions: tuple[OrderedSession, ...]
+    """All of them: labelled ones are ranked among them."""
+    labels: Mapping[str, Success]
+    """By session."""
 
 
 class Gain(Struct, frozen=True, kw_only=True):
     """What refitting comes to for one kind of session."""
 
     kind: TableKind
-    sessions: int = 0
-    succeeded: int = 0
-    sources: tuple[tuple[str, int], ...] = ()
-    """Labelled sessions by who says whether they succeeded, the most first."""
-    held_out: str = "weeks"
-    """``tasks`` where all sessions are of one week."""
+    sessions: int
+    done: int
+    sources: dict[str, int]
+    """Labelled sessions by who says so, the most first."""
     tested: int = 0
-    """Sessions of held-out weeks."""
-    shipped: Coefficient | None = None
-    """AUROC of the table before; None where it is not defined."""
-    refitted: Coefficient | None = None
-    gained: Coefficient | None = None
-    """AUROC of the refitted table minus that of the one before."""
-    brier: Coefficient | None = None
-    """Brier score of P(success) minus that of the base rate, which is better below 0."""
+    """Held-out sessions."""
+    before: Estimate | None = None
+    """AUROC of the place by the table before; None where it is not defined."""
+    refitted: Estimate | None = None
+    """AUROC of the probability by tables that were fitted on other tasks."""
+    gained: Estimate | None = None
+    brier: Estimate | None = None
+    """Brier score of the probability minus that of the base rate: below 0 is better."""
 
     @property
     def missing(self) -> str:
         """Return what is missing for a fit; empty when nothing is."""
-        failed = self.sessions - self.succeeded
-        more = max(LEAST - self.sessions, int(not self.succeeded or not failed))
+        failed = self.sessions - self.done
+        more = max(LEAST - self.sessions, int(not self.done or not failed))
         if not more:
             return ""
-        none = "" if self.succeeded and failed else f", with a {_OTHER[bool(failed)]} among them"
+        other = "success" if failed else "failure"
+        none = "" if self.done and failed else f", with a {other} among them"
         return f"{more} more labelled sessions are needed{none}"
 
     @property
-    def shortfall(self) -> str:
-        """Return why the refitted numbers are not better than those before; empty if they are."""
-        if self.brier is None:
-            return f"too few held-out {self.held_out} to tell"
-        likely = self.brier.value + _ONE_SIDED * (self.brier.high - self.brier.value)
-        no_better = "P(success) is not clearly better than the base rate on held-out"
-        return f"{no_better} {self.held_out}" if likely >= 0 else ""
+    def is_better(self) -> bool:
+        """Return whether the probability beats the base rate on held-out tasks."""
+        return self.brier is not None and self.brier.value < 0
 
 
-_OTHER = {True: "success", False: "failure"}
+class Refit(Struct, frozen=True):
+    """A refitted table, and what it gains."""
+
+    table: OrderTable | None
+    """None when no kind gains."""
+    taken: tuple[TableKind, ...]
+    """Kinds whose weights are the refitted ones."""
+    gains: tuple[Gain, ...]
+
+
+def rows_of_lake(lake: Lake, sources: Collection[str]) -> LabelledOrder:
+    """Return a lake's sessions, and the labels of success that these sources give."""
+    sessions = lake.rows("session_scores", OrderedSession)
+    return LabelledOrder(tuple(sessions), success_labels(lake, sources))
+
+
+def refit(rows: LabelledOrder, prior: OrderTable, *, force: bool = False) -> Refit:
+    """Return the table that fits labelled sessions, as far as it beats the base rate elsewhere.
+
+    Args:
+        rows: all sessions, and the labels.
+        prior: the table that weights are held to.
+        force: take also what is no better, or could not be tested.
+    """
+    gains = tuple(_gains(rows, prior))
+    taken = tuple(each.kind for each in gains if not each.missing and (force or each.is_better))
+    if not taken:
+        return Refit(None, (), gains)
+    table = _fitted(rows, prior, rows.labels)
+    return Refit(replace(prior, **{kind: getattr(table, kind) for kind in taken}), taken, gains)
+
+
+def _fitted(
+    rows: LabelledOrder, prior: OrderTable, labels: Mapping[str, Success], least: int = LEAST
+) -> OrderTable:
+    said = Counter(label.source for label in labels.values()).most_common()
+    return fit(
+        rows.sessions,
+        {id_: label.success for id_, label in labels.items()},
+        {id_: label.task for id_, label in labels.items()},
+        prior,
+        fitted_on=f"labels of your own: {', '.join(f'{count} {name}' for name, count in said)}",
+        least=least,
+    )
+
+
+def _gains(rows: LabelledOrder, prior: OrderTable) -> Iterator[Gain]:
+    before = places_of(rows.sessions, prior)
+    kinds: dict[str, TableKind] = {
+        row.session_id: _table_kind(row.kind)
+        for row in rows.sessions
+        if row.session_id in before and row.session_id in rows.labels
+    }
+    held_out = dict(_held_out(rows, prior, [*kinds]))
+    for kind in get_args(TableKind):
+        own = [id_ for id_ in sorted(kinds) if kinds[id_] == kind]
+        labels = [rows.labels[id_] for id_ in own]
+        if not own:
+            continue
+        gain = Gain(
+            kind=kind,
+            sessions=len(own),
+            done=sum(label.success for label in labels),
+            sources=dict(Counter(str(label.source) for label in labels).most_common()),
+        )
+        tested = [id_ for id_ in own if id_ in held_out]
+        if gain.missing or not tested:
+            yield gain
+            continue
+        places = [before[id_].place for id_ in tested]
+        yield _tested(gain, rows.labels, tested, places, [held_out[id_] for id_ in tested])
+
+
+def _table_kind(kind: SessionKind) -> TableKind:
+    return "service" if kind == "service" else "coding"
+
+
+def _held_out(
+    rows: LabelledOrder, prior: OrderTable, ids: Sequence[str]
+) -> Iterator[tuple[str, float]]:
+    """Yield sessions with the probability by a table that was fitted on other tasks."""
+    folds = {id_: int(digest_of(rows.labels[id_].task), 16) % _FOLDS for id_ in ids}
+    for fold in range(_FOLDS):
+        others = {id_: rows.labels[id_] for id_ in ids if folds[id_] != fold}
+        places = places_of(rows.sessions, _fitted(rows, prior, others, _LEAST_FITTED))
+        for id_ in ids:
+            probability = places[id_].probability
+            if folds[id_] == fold and probability is not None:
+                yield id_, probability
+
+
+def _tested(
+    gain: Gain,
+    labels: Mapping[str, Success],
+    tested: Sequence[str],
+    places: Sequence[float],
+    probabilities: Sequence[float],
+) -> Gain:
+    import numpy as np
+
+    done = np.array([labels[id_].success for id_ in tested])
+    weights = stats.resampled([labels[id_].task for id_ in tested])
+    old = stats.auroc(np.array(places), done, weights)
+    new = stats.auroc(np.array(probabilities), done, weights)
+    brier = stats.brier_excess(np.array(probabilities), done, weights)
+    return replace(
+        gain,
+        tested=len(tested),
+        before=stats.estimate_of(old),
+        refitted=stats.estimate_of(new),
+        gained=stats.estimate_of(new - old),
+        brier=stats.estimate_of(brier),
+    )
 
 
 def gain_text(gain: Gain) -> str:
     """Return in words what refitting comes to for one kind of session."""
-    sources = ", ".join(f"{count} {source}" for source, count in gain.sources)
+    sources = ", ".join(f"{count} {source}" for source, count in gain.sources.items())
     head = (
-        f"{gain.kind}: {counted(gain.sessions, 'labelled session')} ({sources}), "
-        f"{gain.succeeded} succeeded"
+        f"{gain.kind}: {counted(gain.sessions, 'labelled session')} ({sources}), {gain.done} done"
     )
     if gain.missing:
         return f"{head}. {gain.missing}."
-    lines = [f"{head}; tested on {gain.tested} of held-out {gain.held_out}"]
+    lines = [f"{head}; tested on {gain.tested} of held-out tasks"]
     for name, value, form in (
-        ("AUROC, table before", gain.shipped, ".3f"),
+        ("AUROC, table before", gain.before, ".3f"),
         ("AUROC, refitted", gain.refitted, ".3f"),
         ("AUROC gained", gain.gained, "+.3f"),
         ("Brier score minus the base rate's", gain.brier, "+.3f"),
     ):
         if value is not None:
             lines.append(f"  {name:34} {interval(value.value, value.low, value.high, form)}")
-    if gain.shortfall:
-        lines.append(f"  not taken: {gain.shortfall}; --force takes it all the same")
+    if gain.brier is None:
+        lines.append("  Too few held-out tasks to say what it gains.")
+    elif not gain.is_better:
+        lines.append("  The probability is no better than the base rate on held-out tasks.")
+    elif gain.gained is not None and gain.gained.low <= 0 <= gain.gained.high:
+        labels = counted(gain.sessions, "label")
+        lines.append(f"  With your {labels} the order's gain cannot be told from chance.")
     return "\n".join(lines)
-
-
-class Refit(NamedTuple):
-    """A refitted table, and what it gains."""
-
-    table: SuccessTable | None
-    """With the numbers before for every kind that is not taken; None when none is."""
-    taken: tuple[TableKind, ...]
-    gains: tuple[Gain, ...]
-
-
-def rows_of_lake(lake: Lake, sources: Collection[str]) -> list[Row]:
-    """Return the labelled sessions of a lake with their facts, by start.
-
-    Args:
-        lake: with sessions and labels.
-        sources: that may say whether a session succeeded.
-    """
-    labels = success_labels(lake, sources)
-    starts = (one.started for one in labelled_sessions(lake) if one.id in labels)
-    found: list[tuple[datetime, str, Row]] = []
-    for week in sorted({week_of(started) for started in starts}):
-        for session in lake.read(SESSIONS_TABLE, week, Session, ("id", labels.keys())):
-            known = labels[session.id]
-            row = Row(facts_of(session), known.success, known.task, week, known.source)
-            found.append((session.started, session.id, row))
-    return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
-
-
-def refit(rows: Sequence[Row], prior: SuccessTable, *, force: bool = False) -> Refit:
-    """Return the table that fits labelled sessions, as far as it is better on later ones.
-
-    Args:
-        rows: by start.
-        prior: the table that weights are held to.
-        force: take also what is no better, or could not be tested.
-    """
-    gains = tuple(_gains(rows, prior))
-    taken = tuple(gain.kind for gain in gains if not gain.missing and (force or not gain.shortfall))
-    if not taken:
-        return Refit(None, (), gains)
-    table = _fitted(rows, prior)
-    return Refit(replace(prior, **{kind: getattr(table, kind) for kind in taken}), taken, gains)
-
-
-def _fitted(rows: Sequence[Row], prior: SuccessTable, least: int = LEAST) -> SuccessTable:
-    said = ", ".join(f"{count} {source}" for source, count in _sources(rows))
-    facts, labels, tasks, _, _ = zip(*rows, strict=True)
-    return fit(facts, labels, tasks, prior, f"labels of your own: {said}", least=least)
-
-
-def _gains(rows: Sequence[Row], prior: SuccessTable) -> Iterator[Gain]:
-    known = [row for row in rows if not estimate(row.facts, prior).cannot_tell]
-    for kind in get_args(TableKind):
-        if own := [row for row in known if row.facts.kind == kind]:
-            yield _gain(kind, own, prior)
-
-
-def _sources(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    return Counter(row.source for row in rows).most_common()
-
-
-def _gain(kind: TableKind, rows: Sequence[Row], prior: SuccessTable) -> Gain:
-    import numpy as np
-
-    weeks = len({row.week for row in rows}) > 1
-    known = Gain(
-        kind=kind,
-        sessions=len(rows),
-        succeeded=sum(row.success for row in rows),
-        sources=tuple(_sources(rows)),
-        held_out="weeks" if weeks else "tasks",
-    )
-    if known.missing:
-        return known
-    if not weeks:  # each task's sessions together, the tasks in an order that says nothing
-        rows = sorted(rows, key=lambda row: digest_of(row.task))
-    tested = list(_held_out(rows, prior, weeks))
-    if not tested:
-        return known
-    held, before, after = zip(*tested, strict=True)
-    success = np.array([row.success for row in held])
-    weights = metrics.resampled([row.task for row in held])
-    old = metrics.auroc(np.array(before), success, weights)
-    new = metrics.auroc(np.array(after), success, weights)
-    brier = metrics.brier_excess(np.array(after), success, weights)
-    names = ("shipped", "refitted", "gained", "brier")
-    values: Iterable[Floats] = (old, new, new - old, brier)
-    estimates = dict(zip(names, map(metrics.estimate, values), strict=True))
-    return replace(known, tested=len(held), **estimates)
-
-
-def _held_out(
-    rows: Sequence[Row], prior: SuccessTable, weeks: bool
-) -> Iterator[tuple[Row, float, float]]:
-    """Yield the sessions of held-out groups, the order of the table before, and P(success)."""
-    groups = [row.week if weeks else row.task for row in rows]
-    starts = [at for at in range(1, len(rows)) if groups[at] != groups[at - 1]]
-    starts = [at for at in starts if at >= max(_LEAST_BEFORE, len(rows) // 2)]
-    step = -(-len(starts) // _STRETCHES) or 1
-    cuts = [*starts[::step], len(rows)]
-    for start, end in pairwise(cuts):
-        earlier = rows[:start]
-        if len({row.success for row in earlier}) < 2:
-            continue
-        table, seen = _fitted(earlier, prior, least=_LEAST_BEFORE), {row.task for row in earlier}
-        for row in rows[start:end]:
-            new, old = estimate(row.facts, table), estimate(row.facts, prior)
-            if row.task not in seen and new.probability is not None and old.order is not None:
-                yield row, old.order, new.probability

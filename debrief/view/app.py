@@ -20,7 +20,7 @@ from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST
 from debrief.settings import Settings
 from debrief.summary import CountedVerdicts, content_of, counted_verdicts
 from debrief.training.decomposition import WeeklyMove
-from debrief.training.model import INDEX, TrainingSetRow
+from debrief.training.manifest import stored_sets
 from debrief.view import labels, prompts, session, training
 from debrief.view.index import Index
 from debrief.view.query import SCORES, SORTS, choices_of, query_of, search
@@ -110,7 +110,7 @@ def home(page: Page) -> Response:
     held.sort(key=lambda row: -(row.held_out_effect or 0.0))
     used = "SELECT task, fingerprint, max(started) FROM sessions GROUP BY 1, 2"
     last = {(task, prompts): started for task, prompts, started in page.index.select(used)}
-    sets = [row for row in page.lake.rows(INDEX, TrainingSetRow) if row.samples]
+    sets = [row for row in stored_sets(page.lake).sets if row.samples]
     sets.sort(
         key=lambda row: last.get((row.task, row.fingerprint.rpartition("-")[0]), ""), reverse=True
     )
@@ -148,9 +148,12 @@ def sessions(page: Page, request: Request) -> Response:
 def weeks(page: Page) -> Response:
     """List the weeks with sessions, the newest first."""
     rows = _weeks(page.index)
-    drawn = _columns(rows, _WIDE)
     return page.render(
-        "weeks.html", title="Weeks", weeks=rows, verdict_names=VERDICT_NAMES, **drawn
+        "weeks.html",
+        title="Weeks",
+        weeks=rows,
+        verdict_names=VERDICT_NAMES,
+        **_columns(rows, _WIDE),
     )
 
 

@@ -18,9 +18,9 @@ from debrief.markdown import shorten
 from debrief.models.usage import total_cost
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
+    DECIDING,
     PEOPLE,
     SUCCESS,
-    WITHOUT_CHECKS,
     YES,
     Label,
     Roll,
@@ -269,7 +269,7 @@ def labels_of(lake: Lake) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]
     ]
     outcomes: list[tuple[str, ...]] = [
         ("yes" if outcome.success else "no", outcome.source, session_id)
-        for session_id, outcome in success_labels(lake, WITHOUT_CHECKS - PEOPLE).items()
+        for session_id, outcome in success_labels(lake, set(DECIDING) - PEOPLE).items()
     ]
     return labels, outcomes
 

@@ -13,7 +13,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.offline.order import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
-from debrief.outcomes.store import SUCCESS, UNSURE, WITHOUT_CHECKS
+from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
@@ -160,7 +160,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
 @router.get("/labels/fit")
 def label_fit(page: Page) -> Response:
     """Show what ``debrief fit`` would gain from the labels that there are; nothing is stored."""
-    gains = refit(rows_of_lake(page.lake, WITHOUT_CHECKS), shipped_table()).gains
+    gains = refit(rows_of_lake(page.lake, DECIDING), shipped_table()).gains
     return page.render(
         "labels/fit.html", title="What a fit would gain", gains=map(gain_text, gains)
     )

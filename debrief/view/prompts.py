@@ -43,7 +43,8 @@ from debrief.snapshots.model import (
     name_prompt,
     prompts_in_use,
 )
-from debrief.training.leaderboard import LeaderboardRow, MeanEstimate, estimate
+from debrief.stats import MeanEstimate, mean_of
+from debrief.training.leaderboard import LeaderboardRow
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
@@ -117,7 +118,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            quality=estimate(known, 1.0),
+            quality=mean_of(known, 1.0),
             task=task,
             before=before.get(task, ""),
         )

@@ -7,7 +7,7 @@ reader's eye would obey, are shown as U+FFFD, in every page alike.
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import parse_qsl
 
@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from debrief.door.people import Person
 from debrief.errors import without_controls
 from debrief.lake import Lake
+from debrief.markdown import interval
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.verdict import SHOWN
 from debrief.settings import DAGSTER_PATH, Settings
@@ -114,8 +115,9 @@ def environment() -> Environment:
     made.globals["links"] = links
     made.globals["dimensions"] = BY_NAME
     verdicts = verdict_words, verdict_class
-    scores, moments = (score, estimate, score_class, signed), (time, day, week, seconds)
+    scores, moments = (score, score_class, signed), (time, day, week, seconds)
     texts = (tokens, short_id, words, markdown, marked, excerpt)
+    made.filters["estimate"] = partial(interval, none="–")
     made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
     return made
 
@@ -148,16 +150,6 @@ def verdict_class(name: str) -> str:
 def score(value: float | None) -> str:
     """Return a score from 0 to 1 as people read it; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
-
-
-def estimate(
-    value: float | None, low: float | None = None, high: float | None = None, form: str = ".2f"
-) -> str:
-    """Return a measured value with its 95 % interval, where it has one."""
-    if value is None:
-        return "–"
-    interval = "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"
-    return f"{value:{form}}{interval}"
 
 
 def score_class(value: float | None) -> str:

@@ -17,6 +17,7 @@ from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.conversations import TURN_ENDED
+from debrief.training.manifest import manifest_pairs
 from debrief.training.model import (
     INDEX,
     LINES,
@@ -74,12 +75,14 @@ def training_sets(page: Page) -> Response:
     """List the training sets, the largest first."""
     known: dict[str, tuple[tuple[str, str], TrainingSetRow, Counter[VerdictName]]]
     known = page.request.app.state.__dict__.setdefault("training_sets", {})
-    now, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
-    for key, version in now.items():
-        versions = version, lines.get(key, "")
+    files, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
+    now = {"/".join(pair): pair for pair in manifest_pairs(page.lake) or ()}
+    for key, pair in now.items():
+        versions = files.get(key, ""), lines.get(key, "")
         if key not in known or known[key][0] != versions:
-            row = next(page.lake.read(INDEX, key, TrainingSetRow), None)
-            if row is None:  # gone since the files were listed
+            row = training_set_of(page.lake, *pair)
+            if row is None:  # not made yet, or by an earlier version
+                known.pop(key, None)
                 continue
             verdicts = Counter(each.verdict for each in page.lake.read(LINES, key, _Verdict))
             known[key] = versions, row, verdicts
@@ -118,7 +121,8 @@ def training_set(
         raw: give out the line itself.
     """
     key = f"{task}/{pair}"
-    row = training_set_of(page.lake, task, pair) if key in page.lake.versions(INDEX) else None
+    is_current = (task, pair) in (manifest_pairs(page.lake) or ())
+    row = training_set_of(page.lake, task, pair) if is_current else None
     if row is None:
         raise InputError(key, "is no training set", "Choose one of the list.")
     lines = list(page.lake.read(LINES, key, LineRow))

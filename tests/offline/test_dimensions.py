@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
 from hypothesis import given, settings
 
 from debrief.judging.evaluation import context_from_session
@@ -14,9 +13,18 @@ from debrief.scoring.model import DimensionName, SessionScores, Verdict
 from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from tests.offline.scenario import Story, steps, story_of
-from tests.offline.test_success import work
 
 ORDER = list(get_args(DimensionName))
+
+
+def work(
+    calls: int = 12, ending: str = "The uploader waits and tries again, and a test says so."
+) -> Story:
+    story = Story().turn("Please fix the retry of the uploader. " * 8)
+    for number in range(calls):
+        story.say(f"I look at part {number} of the uploader.").run(f"cat part{number}.py", "x = 1")
+    story.edit("upload.py", "send()", "retry(send)").run("pytest", "5 passed in 0.1s")
+    return story.say(ending) if ending else story
 
 
 def row_of(session: Session) -> SessionScores:
@@ -45,9 +53,10 @@ def worth(verdict: Verdict) -> float:
 def test_a_good_session_beats_a_bad_one() -> None:
     high, low = scored(work().session()), scored(bad())
     assert list(high) == ORDER
-    for name in ORDER[:4]:
+    for name in ORDER[:3]:
         assert worth(high[name]) > worth(low[name]), name
-    assert low["task_completion"].category == "failed"
+    assert high["task_completion"].category == "complete"
+    assert low["task_completion"].category == "partial"
     assert low["user_satisfaction"].category == "poor"
     assert low["security_compliance"].category == "partial"
     assert (row_of(work().session()).overall_quality or 0) > (row_of(bad()).overall_quality or 1)
@@ -57,7 +66,18 @@ def test_a_dimension_without_evidence_says_so_and_takes_no_part() -> None:
     verdicts = scored(work().session())
     for name in ("security_compliance", "user_satisfaction"):
         assert verdicts[name].value is None
-        assert verdicts[name].rationale.startswith("Nothing to go by: ")
+        assert verdicts[name].rationale.endswith("Not scored.")
+
+
+def test_without_completion_and_execution_there_is_no_overall_quality() -> None:
+    asked = Story().turn("What does it do?")
+    for number in range(6):
+        asked.run(f"./look {number}", "error: no such file" if number % 2 else "x", "ok")
+    row = row_of(asked.say("It adds numbers.").session())
+    assert any(verdict.value is not None for verdict in row.verdicts)
+    assert row.overall_quality is None
+    assert row.verdict is not None
+    assert row.verdict.verdict == "cannot_tell"
 
 
 def test_harmlessness_and_length_are_no_excellence() -> None:
@@ -70,30 +90,6 @@ def test_courtesy_is_no_satisfaction_and_words_of_approval_are() -> None:
     assert scored(thanked)["user_satisfaction"].value is None
     accepted = work().turn("perfect, it works now").say("Good to hear that it does.").session()
     assert scored(accepted)["user_satisfaction"].category == "good"
-
-
-@pytest.mark.parametrize(
-    ("ending", "category"),
-    [
-        ("", "partial"),
-        ("I was unable to solve this.", "failed"),
-        ("It works. The tests pass.\n\nThe second part remains unsolved.", "failed"),
-        ("Now let me write the tests:", "partial"),
-    ],
-)
-def test_completion_is_decided_by_the_end(ending: str, category: str) -> None:
-    verdict = scored(work(ending=ending).session())["task_completion"]
-    assert verdict.category == category
-    assert verdict.evidence
-
-
-def test_nothing_changed_where_a_change_was_asked_for_is_a_failure() -> None:
-    story = Story().turn("Please add a retry to the uploader")
-    for number in range(9):
-        story.say("I look at the next part of it.").run(f"cat part{number}.py", "x = 1")
-    verdict = scored(story.say("The retry is in place and waits a second.").session())
-    assert verdict["task_completion"].category == "failed"
-    assert "Nothing was written or changed." in verdict["task_completion"].rationale
 
 
 def test_a_red_last_check_leaves_it_partial_and_a_red_one_before_the_fix_does_not() -> None:
@@ -110,7 +106,8 @@ def test_a_red_last_check_leaves_it_partial_and_a_red_one_before_the_fix_does_no
 def test_a_session_is_read_whole_whatever_its_length() -> None:
     row = row_of(work(calls=3_000).session())
     assert (row.status, len(row.chunks), row.chunk_agreement) == ("ok", 1, None)
-    assert row.success is not None
+    assert row.verdict is not None
+    assert row.facts
 
 
 def judged(name: str, session: Session) -> Judgement:
@@ -120,8 +117,8 @@ def judged(name: str, session: Session) -> Judgement:
 
 def test_a_plan_is_complied_with_by_what_came_to_its_end() -> None:
     good, failed = judged("plan-compliance", work().session()), judged("plan-compliance", bad())
-    assert good.score > 0.4 > 0.1 > failed.score
-    assert "something was not achieved" in failed.feedback
+    assert good.score > 0.4 > failed.score
+    assert "Partly done" in failed.feedback
     assert failed.evidence
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from debrief.offline.signs import hazards_of
 
 from debrief.judging.dspy_judge import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.offline.facts import facts_of
+from debrief.offline.hazards import hazards_of
 from debrief.offline.shell import code_in, commands_in, writes_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall

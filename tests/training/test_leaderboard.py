@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
+from debrief.stats import mean_of
 from debrief.training.decomposition import (
     Factor,
     WeeklyMove,
@@ -22,7 +23,6 @@ from debrief.training.decomposition import (
 )
 from debrief.training.leaderboard import (
     LeaderboardRow,
-    estimate,
     leaderboard,
     leaderboard_markdown,
     leaderboard_plot,
@@ -92,7 +92,7 @@ def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() ->
     assert first.judges.count == 1
     assert first.judges.mean == pytest.approx(0.75)
     found = {one.judge: one.score for one in first.by_judge}
-    assert found == {"plan": estimate([0.9], 1.0), "reuse": estimate([0.4, 0.6], 1.0)}
+    assert found == {"plan": mean_of([0.9], 1.0), "reuse": mean_of([0.4, 0.6], 1.0)}
     page = leaderboard_markdown(rows)
     assert "| # | prompts | tool | model | plan | reuse |" in page
     assert "| `bbbb` | claude-code | opus | – | 0.50 |" in page
@@ -117,16 +117,16 @@ def test_offline_judges_stand_beside_offline_scores_only() -> None:
 
 
 def test_the_interval_is_student_s_and_one_session_has_none() -> None:
-    found = estimate([0.4, 0.5, 0.6])
+    found = mean_of([0.4, 0.5, 0.6])
     reach = 4.302653 * 0.1 / 3**0.5
     assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5 - reach, 0.5 + reach))
-    alone = estimate([0.4])
+    alone = mean_of([0.4])
     assert (alone.mean, alone.low, alone.high) == (0.4, None, None)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_every_interval_holds_its_mean_and_stays_in_range(values: list[float]) -> None:
-    found = estimate(values, 1.0)
+    found = mean_of(values, 1.0)
     assert found.mean is not None
     assert found.low is not None
     assert found.high is not None

@@ -141,7 +141,9 @@ def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
 
 
 def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> None:
-    known, bare = (LINES[name].metadata for name in ("everything known", "as little known as can be"))
+    known, bare = (
+        LINES[name].metadata for name in ("everything known", "as little known as can be")
+    )
     assert (known.verdict, known.verdict_ground) == ("done_verified", "outcome")
     kinds = [(one.kind, one.name, one.value, one.category) for one in known.scores[:5]]
     assert kinds == [

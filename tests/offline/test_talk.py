@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from debrief.offline.signs import approval_in, correction_in, hazards_of, own_words
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.offline.hazards import hazards_of
+from debrief.offline.talk import approval_in, correction_in, own_words
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
 

@@ -1,1 +1,0 @@
-"""The gate for every change to scores, facts and prompts."""

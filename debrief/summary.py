@@ -291,24 +291,15 @@ def ranked_sessions(
         return places[id_].place if id_ in places else -1.0
 
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
-<<<<<<< HEAD
     said = {id_: told for id_ in newest if (told := rows[id_][1].verdict) is not None}
-=======
-    said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
->>>>>>> verdict
     first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
         first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
     done = (
         id_
-<<<<<<< HEAD
         for id_, verdict in said.items()
         if verdict.verdict == "done_verified" and id_ not in first
-=======
-        for id_ in newest
-        if (one := said.get(id_)) and one.verdict == "done_verified" and id_ not in first
->>>>>>> verdict
     )
     sides = first[:most], sorted(done, key=height, reverse=True)[:most]
     by_week: dict[str, set[str]] = defaultdict(set)

@@ -16,7 +16,16 @@ from debrief.outcomes.labels import labels_from_csv
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.settings import Settings
-from tests.view.shown import MONDAY, OWN, fill, scores_of, served, session_of, settings_of, verdict_of
+from tests.view.shown import (
+    MONDAY,
+    OWN,
+    fill,
+    scores_of,
+    served,
+    session_of,
+    settings_of,
+    verdict_of,
+)
 
 PART = {**OWN, "X-Part": "labels"}
 HOSTILE = "</textarea><script>alert(1)</script>\x1b[31m"

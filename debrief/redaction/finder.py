@@ -10,11 +10,9 @@ from time import thread_time
 from msgspec import Struct
 
 from debrief.redaction.plausibility import wordiness
-from debrief.redaction.plausibility import KEYWORDS
 from debrief.redaction.readers import judge_field
 from debrief.redaction.rules import CONTEXTS, FORMATS, Context, Format, Line
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
-from debrief.redaction.strings import strings_in
 from debrief.redaction.views import CODES, ORDER, VIEW_ANCHORS, View, decoded, stretches
 
 
@@ -24,8 +22,6 @@ class Broken(Struct, frozen=True):
     rule: Format
 
 
-DOCUMENT = "document"
-"""What JSON holds under a secret's name, where it is more than a string."""
 Rule = Format | Broken | Context | Line | str
 """A known format, whole or broken, a context, or the name of a view to look through."""
 
@@ -34,7 +30,6 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
     *((Broken(rule), rule.broken, True) for rule in FORMATS if rule.broken),
     *((rule, rule.anchor, rule.tracked) for rule in CONTEXTS),
     *((name, anchor, False) for name, anchor in VIEW_ANCHORS),
-    (DOCUMENT, rf'(?i)(?:{KEYWORDS})[\w.\-]{{0,32}}\\{{0,8}}"\s{{0,4}}:\s{{0,4}}[\[{{]', False),
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 
@@ -161,8 +156,6 @@ def find_at(text: str, hits: Sequence[Hit], field: str = "") -> list[SecretSpan]
         work.spend(len(spans) * Work.SECRET)
     except TooMuchWorkError:
         return [SecretSpan(0, len(text), WITHHELD, sure=False)]
-    if hits and text.lstrip()[:1] in _OPENING:
-        spans += _in_json(masked, budget)
     whole = masked.strip()
     verdict = judge_field(field, whole) if field and whole else None
     if verdict:
@@ -187,8 +180,6 @@ def _spans(
     places: dict[str, list[int]] = {}
     for hit in hits:
         rule, _, _ = RULES[hit.pattern]
-        if rule == DOCUMENT:
-            continue
         if isinstance(rule, str):
             places.setdefault(rule, []).append(hit.end)
         elif isinstance(rule, Broken):

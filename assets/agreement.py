@@ -7,6 +7,7 @@ from pydantic import Field
 
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
+from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown
 from assets.rubrics import rubric_evaluations
@@ -15,18 +16,14 @@ from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.lake import Lake
 from debrief.markdown import plain
-from debrief.outcomes.gathering import outcomes_beside
-from debrief.outcomes.store import put_labels, without_forgotten
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.agreement_report import (
     MINIMUM,
     agreement_markdown,
     agreement_shortfall,
-    read_labels,
     store_agreement,
 )
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
-from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.view import links
@@ -51,7 +48,7 @@ class Probing(dg.Config):
 @stage(
     group_name="reports",
     code_version=versions.AGREEMENT,
-    deps=[all_of(judge_evaluations), all_of(session_scores), all_of(rubric_evaluations)],
+    deps=[labels, *map(all_of, (judge_evaluations, session_scores, rubric_evaluations))],
 )
 def judge_agreement(
     context: dg.AssetExecutionContext, config: Probing
@@ -60,9 +57,7 @@ def judge_agreement(
     and the rate of good sessions corrected for the judge's mistakes.
 
     What labels make of scores, whether they go by length, order or the judge's own kind of model,
-    and where two models differ. Labels come from Langfuse annotations, `human_feedback.md` files
-    and CSV files (`DEBRIEF_LABELS`), and are kept beside what attributions and rewards by the
-    transcripts say of success. It fails when there are labels and none matches a session.
+    and where two models differ. It fails when there are labels and none matches a session.
     """
     run = StageRun(context)
     tables = run.lake
@@ -73,12 +68,8 @@ def judge_agreement(
         if isinstance(by.change_judge, DspyJudge) and not by.dry_run:
             probed = order_probes(sessions, by.judges, by.change_judge)
             tables.write(ORDER_PROBES, ALL, probed, OrderProbe)
-    repository = context.resources.evaluator.repository_folder()
-    labels = read_labels(load_settings(), run.langfuse.open(), repository)
-    labels = without_forgotten(labels, Forgotten.of(tables, run.redactor))
-    put_labels(tables, outcomes_beside(tables))
     try:
-        agreement = store_agreement(tables, labels)
+        agreement = store_agreement(tables)
     except InputError as error:
         tables.write_bytes(PAGE, f"Agreement could not be measured. {plain(str(error))}\n".encode())
         raise

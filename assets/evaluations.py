@@ -9,6 +9,7 @@ import dagster as dg
 from msgspec import Struct
 
 from assets import versions
+from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
@@ -40,7 +41,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week, verdict_version
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.sessions.model import Session, SessionHead
-from debrief.training.selection import observed_pairs
+from debrief.training.manifest import current_pairs, note_judges
 
 LANGFUSE_POOL = "langfuse"
 """Of what writes to the server: a limit on it holds over all runs of an instance."""
@@ -189,8 +190,10 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     A session that failed is a row with its reason and is tried again by the next run; what was
     judged is not judged again.
     """
-    add_pairs(run.context.instance, observed_pairs(run.lake, [week]))
     fingerprint = run.evaluators.eval_fingerprint
+    if not run.evaluators.dry_run:
+        run.once("judges", lambda: note_judges(run.lake, fingerprint))
+        add_pairs(run.context.instance, current_pairs(run.lake, [week]))
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)
     suspected = {row.session_id for row in current if row.injection_suspected}
@@ -243,7 +246,7 @@ def _outcomes_of_week(run: StageRun, week: str) -> object:
     of_week=_outcomes_of_week,
     group_name="scoring",
     code_version=versions.SCORING,
-    deps=[raw_sessions],
+    deps=[raw_sessions, labels],
 )
 def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
     """The verdict on each session with its ground; six dimensions and `overall_quality`, each with

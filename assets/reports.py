@@ -189,6 +189,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     scheduled = SCHEDULE_TAG in run.context.run.tags
     if week == run.once("last week", last_week) and (report.did_something or scheduled):
         run.webhook.send(run.context.log, f"Debrief: {headline(report)}.", run.context.run_id)
+    verdicts = report.now.verdicts
     figures = {
         "mean_overall_quality": report.now.quality,
         "judges_mean": report.now.judges_mean,
@@ -200,6 +201,8 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
         "shown_at": dg.MetadataValue.url(link),
         "path": dg.MetadataValue.path(written.path),
         "failures": len(report.now.failures),
+        "with_a_verdict": verdicts.told,
+        "cannot_tell": verdicts.untold,
         **{key: round(value, 6) for key, value in figures.items() if value is not None},
         "summary": headline(report) + ("" if written.changed else " (page unchanged)"),
     }

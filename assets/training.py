@@ -1,7 +1,9 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
+import logging
 from collections.abc import Iterable, Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, get_origin
 
 import dagster as dg
 from pydantic import Field, create_model
@@ -13,7 +15,7 @@ from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, StageRun, check, stage
+from assets.weekly import MODEL_POOL, PROGRESS, StageRun, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import success_labels
@@ -25,11 +27,11 @@ from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.kinship import read_kinship
+from debrief.training.manifest import FORMER, current_pairs, settle_sets
 from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
-from debrief.training.selection import observed_pairs
-from debrief.training.store import is_current, store_training_set, training_set_of
+from debrief.training.store import is_current, read_places, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
 
@@ -40,7 +42,7 @@ that is missing may hold it back."""
 
 def _launch_type(kind: Any) -> Any:
     """Return what the launchpad can give for an option of the library's; None leaves it open."""
-    if kind == tuple[str, ...]:
+    if get_origin(kind) is tuple:
         return list[str] | None
     return next((one | None for one in (bool, int, float) if kind in (one, one | None)), str | None)
 
@@ -53,8 +55,8 @@ _OPTIONS: dict[str, Any] = {
 
 class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # type: ignore[misc]
     """What is taken into a training set; what is left open here is as the settings say, and by
-    default every session that one can learn from and that is above the bar: neither broken off
-    nor failed, and something tells so."""
+    default every session that one can learn from and that does not fall short of done by its
+    verdict."""
 
 
 @stage(
@@ -82,15 +84,15 @@ def training_sets(
     shortfall = agreement_shortfall(lake, load_settings().min_agreement)
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
-    observed = observed_pairs(lake)
+    observed = current_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
-    kinship, outcomes = read_kinship(lake), success_labels(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
     pages = links.address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
         if members is None:
-            gone = {"in_short": "no session has this pair any more"}
+            gone = {"in_short": "former: no session has this pair under the current judges"}
             context.add_asset_metadata(gone, partition_key=key)
             continue
         stored = store_training_set(
@@ -101,11 +103,12 @@ def training_sets(
             options,
             kinship=kinship,
             outcomes=outcomes,
+            places=places,
             again=run.scope.force,
         )
         row = stored.row
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
-        summary += f", {row.below_bar} below the bar ({options.bar})" * bool(row.below_bar)
+        summary += f", {row.short} left out for their verdict" * bool(row.short)
         summary += "" if stored.changed else " (unchanged)"
         run.log_progress(f"{task} {fingerprint}: {summary}")
         context.add_asset_metadata(
@@ -124,27 +127,37 @@ def training_sets(
             },
             partition_key=key,
         )
+    settle(lake)
     return dg.MaterializeResult()
+
+
+def settle(lake: Lake) -> None:
+    """Name the current training sets in the manifest, and put away all others."""
+    today, keep_days = datetime.now(UTC).date(), load_settings().keep_former_sets_days
+    settled = settle_sets(lake, current_pairs(lake), today, keep_days)
+    if settled.moved:
+        moved = f"{counted(settled.moved, 'set')} moved to {lake.path(FORMER)}"
+        logging.getLogger(PROGRESS).info("training_sets no longer current: %s", moved)
 
 
 def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     """Return the keys of the pairs observed in some weeks whose sets are not as they would be."""
     settings = load_settings()
-    observed, taken = observed_pairs(lake), set(weeks)
+    observed, taken = current_pairs(lake), set(weeks)
     keys = {pair: pair_key(*pair) for pair, members in observed.items() if taken & members.keys()}
     if agreement_shortfall(lake, settings.min_agreement):
         return set(keys.values())
     options = options_chosen(settings, {})
-    kinship, outcomes = read_kinship(lake), success_labels(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
     return {
         key
         for pair, key in keys.items()
-        if not is_current(lake, *pair, observed[pair], options, kinship, outcomes)
+        if not is_current(lake, *pair, observed[pair], options, kinship, outcomes, places)
     }
 
 
 def _all_pairs(lake: Lake) -> list[str]:
-    return [pair_key(*pair) for pair in observed_pairs(lake)]
+    return [pair_key(*pair) for pair in current_pairs(lake)]
 
 
 @check(training_sets, _all_pairs)

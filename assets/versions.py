@@ -36,10 +36,11 @@ def _prompts(*patterns: str) -> list[tuple[str, str]]:
 
 
 SESSIONS = _version("sessions", NORMAL_FORM)
+LABELS = _version("labels", SESSIONS)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
 JUDGING = _version("judging", _texts(judges_folder(load_settings()), "*.md"), METADATA)
-SCORING = _version("scoring", _prompts("session_scorer.txt"), SESSIONS)
+SCORING = _version("scoring", _prompts("session_scorer.txt"), LABELS)
 LANGFUSE = _version("langfuse", SCORING)
 MINING = _version(
     "mining",

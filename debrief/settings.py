@@ -285,6 +285,8 @@ class Settings(BaseSettings):
     keep_runs_days: Amount = 90
     """days after which runs and their events go, every night"""
 
+    keep_former_sets_days: Amount = 30
+    """days that training sets of former configurations stay in `training/former/`"""
     keep_sessions_days: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """days after its end that a session is forgotten (`debrief forget --before`), every night with
     the old runs. Default: never"""

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 
 from msgspec import Struct
 
 from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
+from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.scoring.model import SuccessEstimate, Verdict
-from debrief.sessions.model import Problem, SessionHead, UnreadTranscript, sentence
+from debrief.offline.order import FactPlace, OrderedSession, Place, places_of
+from debrief.outcomes.store import own_table
+from debrief.scoring.verdict import (
+    GROUNDS_SHOWN,
+    SHORT_OF_DONE,
+    SHOWN,
+    WORST_FIRST,
+    Ground,
+    SessionVerdict,
+    VerdictName,
+    ground_told,
+)
+from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 
@@ -21,6 +34,76 @@ class Failure(Struct, frozen=True):
     stage: str
     culprit: str
     reason: str
+
+
+class CountedVerdicts(Struct, frozen=True, kw_only=True):
+    """How many sessions have which verdict, and why the others have none."""
+
+    sessions: int = 0
+    by_verdict: Mapping[str, int] = {}
+    by_ground: Mapping[str, int] = {}
+    """Of those that cannot be told, by what they lack."""
+
+    @property
+    def told(self) -> int:
+        """Return how many sessions have a verdict."""
+        return sum(self.by_verdict.values())
+
+    @property
+    def untold(self) -> int:
+        """Return of how many sessions nothing shows whether they did what was asked."""
+        return sum(self.by_ground.values())
+
+    @property
+    def shown(self) -> str:
+        """Return how many have a verdict, in a sentence without its stop."""
+        return f"{self.told:,} of {counted(self.sessions, 'session')} have a verdict"
+
+    @property
+    def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:
+        """Return each verdict that there is, its words and how many have it, the best first."""
+        told = (name for name in reversed(WORST_FIRST) if name in self.by_verdict)
+        return [(name, SHOWN[name], self.by_verdict[name]) for name in told]
+
+    @property
+    def grounds_shown(self) -> list[tuple[Ground, str, int]]:
+        """Return why others have none, in words, and how many they are, the most first."""
+        found = [(name, said, self.by_ground.get(name, 0)) for name, said in GROUNDS_SHOWN.items()]
+        return sorted((one for one in found if one[2]), key=lambda one: -one[2])
+
+    def sentences(self) -> str:
+        """Return all of it in words: ``238 of 300 sessions have a verdict: …``."""
+        told = ", ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
+        lines = [f"{self.shown}: {told}." if told else f"{self.shown}."]
+        if self.untold:
+            why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
+            lines.append(f"{self.untold:,}: nothing shows it: {why}.")
+        if rest := self.sessions - self.told - self.untold:
+            lines.append(f"{counted(rest, 'session')} not scored.")
+        return " ".join(lines)
+
+
+def counted_verdicts(sessions: int, verdicts: Iterable[tuple[str, str, int]]) -> CountedVerdicts:
+    """Count sessions by verdict, those that cannot be told by ground.
+
+    Args:
+        sessions: how many there are, scored or not.
+        verdicts: verdict, ground, and of how many sessions.
+    """
+    told, untold = Counter[str](), Counter[str]()
+    for verdict, ground, count in verdicts:
+        if verdict == "cannot_tell":
+            untold[ground] += count
+        else:
+            told[verdict] += count
+    return CountedVerdicts(sessions=sessions, by_verdict=told, by_ground=untold)
+
+
+class VerdictHead(Struct, frozen=True, kw_only=True):
+    """What a summary needs of a verdict."""
+
+    verdict: VerdictName
+    ground: Ground
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
@@ -37,6 +120,7 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     """Of the judge."""
     rubric_id: str = ""
     overall_quality: float | None = None
+    verdict: VerdictHead | None = None
     chunk_agreement: float | None = None
     """None for a single chunk."""
 
@@ -104,9 +188,21 @@ class Content(Struct, frozen=True, kw_only=True):
         return Counter(head.tool for head in self.heads).most_common()
 
     @property
+    def verdicts(self) -> CountedVerdicts:
+        """Return how many sessions have which verdict."""
+        said = {row.session_id: row.verdict for row in self.scored if row.verdict is not None}
+        each = ((one.verdict, one.ground, 1) for one in said.values())
+        return counted_verdicts(len(self.heads), each)
+
+    @property
+    def qualities(self) -> list[float]:
+        """Return ``overall_quality`` of the scores that have one."""
+        return [row.overall_quality for row in self.scored if row.overall_quality is not None]
+
+    @property
     def quality(self) -> float | None:
-        """Return the mean of ``overall_quality``."""
-        marks = [row.overall_quality for row in self.scored if row.overall_quality is not None]
+        """Return the mean of ``qualities``, which may be few of the sessions."""
+        marks = self.qualities
         return sum(marks) / len(marks) if marks else None
 
     @property
@@ -140,26 +236,21 @@ def _unread(row: UnreadTranscript | Problem) -> Failure:
     return Failure("reading", place, row.reason)
 
 
-_MIDDLE = 0.5
-"""Below this quality, what speaks against a session is its first reason."""
-
-
 class RankedSession(Struct, frozen=True, kw_only=True):
-    """One of the best or worst sessions."""
+    """One of the sessions to look at first, or of the best."""
 
     id: str
-    quality: float
+    verdict: SessionVerdict | None
     title: str
     """Its own, else its first prompt."""
     reason: str
-    """What moved its score most."""
+    """What the order, or else the verdict, rests on."""
 
 
 class _Scored(Struct, frozen=True, kw_only=True):
     session_id: str
-    overall_quality: float | None = None
-    verdicts: tuple[Verdict, ...] = ()
-    success: SuccessEstimate | None = None
+    started: datetime
+    verdict: SessionVerdict | None = None
 
 
 class _Titled(Struct, frozen=True, kw_only=True):
@@ -176,41 +267,63 @@ class _Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[_Prompt, ...] = ()
 
 
+def places_in(lake: Lake) -> dict[str, Place]:
+    """Return each session's place in the order, by its id, among all sessions of a lake."""
+    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
+
+
 def ranked_sessions(
     lake: Lake, weeks: Iterable[str], most: int
 ) -> tuple[list[RankedSession], list[RankedSession]]:
-    """Return the worst sessions of some weeks, the worst first, and the best, the best first.
+    """Return the sessions of some weeks to look at first, and the best, which are done and checked.
 
-    A session is in one of both at most.
+    A session is in one of both at most. Where none has a place in the order, those that are not
+    done, or partly, are looked at first.
     """
-    rows = [
-        (row.overall_quality, row.session_id, week, row)
+    places = places_in(lake)
+    rows = {
+        row.session_id: (week, row)
         for week in weeks
         for row in lake.read("session_scores", week, _Scored)
-        if row.overall_quality is not None
-    ]
-    rows.sort(key=lambda row: row[:2])
-    count = min(most, len(rows) // 2)
-    sides = rows[:count], rows[::-1][:count]
+    }
+
+    def height(id_: str) -> float:
+        return places[id_].place if id_ in places else -1.0
+
+    newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
+    said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
+    first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
+    if not places.keys() & rows.keys():
+        short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
+        first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
+    done = (
+        id_
+        for id_ in newest
+        if (one := said.get(id_)) and one.verdict == "done_verified" and id_ not in first
+    )
+    sides = first[:most], sorted(done, key=height, reverse=True)[:most]
     by_week: dict[str, set[str]] = defaultdict(set)
-    for _, session_id, week, _row in (*sides[0], *sides[1]):
-        by_week[week].add(session_id)
+    for id_ in (*sides[0], *sides[1]):
+        by_week[rows[id_][0]].add(id_)
     titles: dict[str, str] = {}
     for week, ids in by_week.items():
         titles |= titles_of(lake, week, ids)
-    worst, best = (
-        [
-            RankedSession(
-                id=session_id,
-                quality=quality,
-                title=titles.get(session_id, ""),
-                reason=first_reason(quality, row.success, row.verdicts)[0],
-            )
-            for quality, session_id, _, row in side
-        ]
-        for side in sides
+
+    def ranked(id_: str, *, is_first: bool) -> RankedSession:
+        verdict = rows[id_][1].verdict
+        why = look_first_reason(places[id_]) if is_first and id_ in places else ""
+        return RankedSession(
+            id=id_,
+            verdict=verdict,
+            title=titles.get(id_, ""),
+            reason=why or ("" if verdict is None else ground_told(verdict)),
+        )
+
+    look_first, best = (
+        [ranked(id_, is_first=is_first) for id_ in side]
+        for side, is_first in zip(sides, (True, False), strict=True)
     )
-    return worst, best
+    return look_first, best
 
 
 def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
@@ -223,24 +336,42 @@ def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
     return found
 
 
-def first_reason(
-    quality: float | None, success: SuccessEstimate | None, verdicts: Sequence[Verdict]
-) -> tuple[str, int | None]:
-    """Return what moved a session most towards the side that it is on, and the turn that shows it.
+_GRADED: Mapping[str, tuple[str, str]] = {
+    "errors": ("a larger share of its calls failed", "fewer of its calls failed"),
+    "streak": ("more calls in a row failed", "fewer calls in a row failed"),
+    "repeats": ("a larger share of its calls were repeats", "fewer of its calls were repeats"),
+    "timeouts": ("more calls ran out of time", "fewer calls ran out of time"),
+    "checks_passed": ("more checks passed", "fewer checks passed"),
+    "corrections": ("the person corrected more", "the person corrected less"),
+    "interruptions": ("the person stopped or refused more", "the person stopped or refused less"),
+    "closing": ("its last message is longer", "its last message is shorter"),
+    "asked": ("more was asked", "less was asked"),
+}
+"""Facts of the order of which a session has more, or less, than most like it."""
+_PLAIN: Mapping[str, tuple[str, str]] = {
+    "last_check_failed": ("its last check failed", "its last check did not fail"),
+    "last_check_passed": ("its last check passed", "no check passed at its end"),
+    "seen_failing": ("a check failed before it passed", "no check was seen to fail first"),
+    "broke_off": ("it breaks off", "it comes to an end"),
+    "unchanged": ("nothing was changed", "something was changed"),
+}
+"""Facts that a session has, or has not."""
+_REASONS = 2
+"""Facts that are named of a session."""
 
-    Args:
-        quality: overall.
-        success: its estimate, whose reasons come first.
-        verdicts: on its dimensions.
-    """
-    is_bad = quality is not None and quality < _MIDDLE
-    reasons = success.reasons if success is not None else ()
-    own = [(sentence(r.text, r.evidence), r.evidence) for r in reasons if (r.effect < 0) == is_bad]
-    marks = [(v.value, v) for v in verdicts if v.value is not None]
-    marks.sort(key=lambda mark: mark[0], reverse=not is_bad)
-    said = [(v.rationale, v.evidence) for value, v in marks if (value < _MIDDLE) == is_bad]
-    others = [(v.rationale, v.evidence) for _, v in marks]
-    # What can be looked up in the session tells more than a count.
-    shown = [each for each in (*own, *said) if each[1]]
-    text, evidence = next(iter([*shown, *own, *said, *others]), ("", ()))
-    return text, evidence[0].turn if evidence else None
+
+def look_first_reason(place: Place) -> str:
+    """Return the facts that moved a session most towards "look at these first", in words."""
+    against = [fact for fact in place.facts if fact.effect < 0][:_REASONS]
+    said = "; ".join(_said(fact, place.among) for fact in against)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+
+def _said(fact: FactPlace, among: int) -> str:
+    has_more = fact.rank >= 0.5
+    if fact.name in _PLAIN:
+        return _PLAIN[fact.name][not has_more]
+    name = fact.name.replace("_", " ")
+    words = _GRADED.get(fact.name, (f"more {name}", f"less {name}"))[not has_more]
+    share = fact.rank if has_more else 1 - fact.rank
+    return f"{words} than in {share:.0%} of {among:,} sessions like it"

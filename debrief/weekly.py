@@ -12,19 +12,21 @@ from msgspec import Struct
 
 from debrief.keys import is_week, week_after
 from debrief.lake import Lake
-from debrief.markdown import plain, table
+from debrief.markdown import counted, plain, table
 from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
 from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import compare_rubrics, shown_effect
 from debrief.scoring.model import SCORE_NAMES
+from debrief.scoring.verdict import SHOWN
 from debrief.snapshots.model import fingerprint_names
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "labels",
     "prompt_snapshots",
     "session_metadata",
     "judge_evaluations",
@@ -146,6 +148,7 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
     parts = [
         f"# The week of {f'[{report.week}]({link})' if link else report.week}",
         headline(report) + ".",
+        report.now.verdicts.sentences(),
         "## What was done",
         _done_table(report.done) if report.done else "Nothing but this page was made.",
         "## What it cost",
@@ -164,16 +167,18 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
 
 def headline(report: WeeklyReport) -> str:
     """Return the week in one line."""
-    now, before = report.now, report.before
-    quality = "nothing to score them by" if now.scored else "not scored"
-    if now.quality is not None:
-        quality = f"mean quality {now.quality:.2f}"
-        if before.quality is not None:
-            quality += f" ({now.quality - before.quality:+.2f})"
+    now, verdicts = report.now, report.now.verdicts
+    told = "not scored"
+    if verdicts.told:
+        each = ", ".join(f"{count} {said}" for _, said, count in verdicts.verdicts_shown)
+        told = f"{verdicts.told} with a verdict ({each})"
+    elif verdicts.untold:
+        told = "none with a verdict"
     whole = added_up("", report.done)
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
     failed = f"{len(now.failures)} failed" if now.failures else "nothing failed"
-    return f"Week of {report.week}: {len(now.heads)} sessions, {quality}, {failed}, {cost}"
+    sessions = counted(len(now.heads), "session")
+    return f"Week of {report.week}: {sessions}, {told}, {failed}, {cost}"
 
 
 def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
@@ -231,7 +236,8 @@ def _failures(failures: Sequence[Failure]) -> str:
 
 def _figures_table(report: WeeklyReport) -> str:
     names = (
-        *("sessions", "by tool", "mean quality", "judges' mean", "lines added and removed"),
+        *("sessions", "by tool", *SHOWN.values(), "mean of the dimensions"),
+        *("judges' mean", "lines added and removed"),
         *("tokens written", "failed", "cost of what stands, USD"),
     )
     rows = zip(names, _figures(report.now), _figures(report.before), strict=True)
@@ -242,11 +248,16 @@ def _figures(content: Content) -> tuple[str, ...]:
     def number(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
 
-    heads = content.heads
+    heads, verdicts, marks = content.heads, content.verdicts, len(content.qualities)
+    counts = {**verdicts.by_verdict, "cannot_tell": verdicts.untold}
+    mean = number(content.quality, ".3f")
+    if 0 < marks < len(heads):
+        mean += f" (of {counted(marks, 'session')})"
     return (
         f"{len(heads):,}",
         ", ".join(f"{plain(tool)} {count}" for tool, count in content.by_tool) or "–",
-        number(content.quality, ".3f"),
+        *(f"{counts.get(name, 0):,}" for name in SHOWN),
+        mean,
         number(content.judges_mean, ".3f"),
         f"{sum(head.lines_added + head.lines_removed for head in heads):,}",
         f"{sum(head.usage.output for head in heads):,}",

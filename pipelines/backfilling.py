@@ -21,7 +21,7 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
-from debrief.training.selection import observed_pairs
+from debrief.training.manifest import current_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
@@ -169,7 +169,7 @@ def _pairs(lake: Lake, request: Backfill, weeks: Sequence[str]) -> set[str]:
     ids = {week: scope.ids(lake, week) for week in weeks} if request.where else {}
     return {
         pair_key(task, fingerprint)
-        for (task, fingerprint), members in observed_pairs(lake, weeks).items()
+        for (task, fingerprint), members in current_pairs(lake, weeks).items()
         if request.fingerprint in ("", fingerprint)
         and request.where.of("task").takes({"task": [task]})
         and (not request.where or any(found & ids[week] for week, found in members.items()))
@@ -265,7 +265,7 @@ def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputEr
         reason = "fits no session: each has some, and none has all"
         return InputError(f"--where {where}", reason, "Leave one out.")
     if option := request.fingerprint:
-        there = Counter(pair[1] for pair in observed_pairs(lake, weeks))
+        there = Counter(pair[1] for pair in current_pairs(lake, weeks))
         return InputError(f"--fingerprint {option}", "is that of no training set", _listed(there))
     move = "debrief run makes what comes before it."
     return InputError(request.stage, "has no partition yet", move)

@@ -39,6 +39,7 @@ _BY_TAG = "user"
 """Dagster's tag of who launched a run; without it, its pages say "manually"."""
 
 _APART = {
+    "labels_labels_were_read",
     "judge_agreement",
     "raw_sessions_servers_were_read",
     "langfuse_scores_scores_are_written",
@@ -63,7 +64,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
     with shown_progress(settings) as log:
-        from assets.training import stale_pairs
+        from assets.training import settle, stale_pairs
         from debrief.lake import Lake
         from pipelines.instance import open_instance
         from pipelines.queueing import runs_over
@@ -83,6 +84,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
                 if stale := sorted(stale_pairs(lake, found)):
                     for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
                         carry_out(instance, "training_sets_job", pairs, config).check()
+                settle(lake)
         with log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
@@ -97,19 +99,25 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
 def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> bool:
     """Return whether the weekly stages have nothing to do, so that a run over one week is enough.
 
-    Dagster's events of a partition cost more than finding out that it is up to date. Labels and
-    scores on a server have no stamp: the run over the last week reads the labels, and where a
-    server is configured all weeks are taken.
+    Dagster's events of a partition cost more than finding out that it is up to date. Labels are
+    gathered first, since verdicts rest on them. What a server has of scores and annotations has no
+    stamp: where one is configured, all weeks are taken.
     """
     from assets.sessions import is_read
     from assets.weekly import all_up_to_date
+    from debrief.outcomes.gathering import gather_labels
+    from debrief.sessions.forgotten import Forgotten
     from pipelines.definitions import RESOURCES
 
     made = {name: type(RESOURCES[name])(**config) for name, config in resources.items()}
     made = {**RESOURCES, **made}
     if made["langfuse"].open() is not None:
         return False
-    return is_read(lake, made["sessions"], weeks) and all_up_to_date(made, weeks)
+    if not is_read(lake, made["sessions"], weeks):
+        return False
+    forgotten = Forgotten.of(lake, made["sessions"].redactor())
+    gather_labels(lake, load_settings(), None, made["evaluator"].repository_folder(), forgotten)
+    return all_up_to_date(made, weeks)
 
 
 def weeks_with_sessions(

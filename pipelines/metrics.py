@@ -20,6 +20,8 @@ from debrief.errors import ConfigurationError, DebriefError
 from debrief.lake import Lake
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import Settings
+from debrief.training.manifest import manifest_pairs
+from debrief.training.model import INDEX
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -78,7 +80,7 @@ _TABLES = (
     "langfuse_scores",
     "raw_sessions",
     "unread_transcripts",
-    "training_index",
+    INDEX,
 )
 
 Sample = tuple[tuple[str, ...], float]
@@ -248,10 +250,15 @@ class LakeMetrics:
             for kind in ("input", "output"):
                 totals["debrief_tokens", table, kind] = 0.0
         for table in _TABLES:
-            for key in self._lake.partitions(table):
+            for key in self._keys(table):
                 for labels, value in self._partition(table, key).items():
                     totals[labels] += value
         yield from totals.items()
+
+    def _keys(self, table: str) -> list[str]:
+        if table == INDEX:
+            return ["/".join(pair) for pair in manifest_pairs(self._lake) or ()]
+        return self._lake.partitions(table)
 
     def _partition(self, table: str, key: str) -> dict[tuple[str, ...], float]:
         stamp = self._lake.stamp(table, key)
@@ -265,7 +272,7 @@ class LakeMetrics:
 
     def _sums(self, table: str, key: str) -> dict[tuple[str, ...], float]:
         sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        if table == "training_index":
+        if table == INDEX:
             sums["debrief_training_sets",] = 1
         for row in self._lake.read(table, key, _Row):
             status = row.status or ""
@@ -274,7 +281,7 @@ class LakeMetrics:
             elif table == "unread_transcripts":
                 reason = "empty" if row.expected else "unreadable"
                 sums["debrief_unread_transcripts", reason] += 1
-            elif table == "training_index":
+            elif table == INDEX:
                 sums["debrief_training_samples",] += row.samples
             else:
                 sums["debrief_rows", table, status] += 1

@@ -24,6 +24,7 @@ from debrief.markdown import counted, shorten
 if TYPE_CHECKING:
     from debrief.recorder.exporting import PublishedRecords
     from debrief.recorder.storage.rows import SessionFilter, StoredRecord
+    from debrief.scoring.verdict import VerdictName
     from debrief.settings import Settings
     from debrief.training.model import Split, Status
     from debrief.training.publishing.folder import Published
@@ -70,8 +71,19 @@ def export(
             "conversations."
         ),
     ] = "",
+    verdicts: Annotated[
+        str,
+        typer.Option(
+            help="Only lines of these verdicts, with commas between: done_verified, "
+            "done_unverified, partly, not_done, cannot_tell."
+        ),
+    ] = "",
     min_quality: Annotated[
-        float, typer.Option(help="Only lines of at least this overall quality, 0 to 1.")
+        float,
+        typer.Option(
+            help="Only lines of at least this overall quality, 0 to 1; few have one that no model "
+            "scored."
+        ),
     ] = 0.0,
     status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any",
     single_calls: Annotated[
@@ -88,7 +100,7 @@ def export(
             min=0.0,
             max=0.5,
             help="Of kto: the share of sessions at each end of overall quality that get a label "
-            "where neither an outcome nor P(success) tells; a third if not given.",
+            "where the verdict gives none; none if not given.",
         ),
     ] = None,
     licence: Annotated[
@@ -144,12 +156,11 @@ def export(
     broken off goes on where it was.
     """
     from debrief.lake import Lake
-    from debrief.recorder.exporting import UNJUDGED, publish_as_records, publish_records
+    from debrief.recorder.exporting import publish_as_records, publish_records
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.options import training_options
     from debrief.training.publishing.exported import note_export
-    from debrief.training.publishing.outcome_forms import LABEL_SHARE
     from debrief.training.publishing.publish import (
         ATIF,
         ExportOptions,
@@ -171,18 +182,20 @@ def export(
         fingerprint=fingerprint,
         parquet=parquet,
         one_file=one_file,
+        verdicts=_verdicts(verdicts),
         min_overall_quality=min_quality,
         status=chosen("--status", status, _STATUSES),
         reasoning="reasoning" in included,
         subagents="subagents" in included,
         max_tokens=max_tokens,
         single_calls=single_calls,
-        label_share=LABEL_SHARE if label_share is None else label_share,
+        label_share=label_share or 0.0,
         licence=licence,
         refuse_undecided=bool(push),
     )
     of_sets = {"--fingerprint": bool(fingerprint), "--parquet": parquet}
     of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
+    of_sets |= {"--verdicts": bool(verdicts)}
     of_sets |= {"--max-tokens": bool(max_tokens), "--one-file": one_file, "--push": bool(push)}
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
     of_sets |= {"--label-share": label_share is not None}
@@ -211,8 +224,7 @@ def export(
     _refuse({"--lake": bool(lake), **of_sets}, "is of training sets alone", "Leave it out.")
     only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
     side = chosen("--split", split, _SPLITS)
-    share = {} if eval_share is None else {"eval_share": eval_share}
-    shares = training_options({**UNJUDGED, **share})
+    shares = training_options({} if eval_share is None else {"eval_share": eval_share})
 
     def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
         if form == "record":
@@ -223,6 +235,17 @@ def export(
         settings = settings.model_copy(update={"recorder_url": url})
     note_export(opened, to, form)
     _print_records(to, task, _published_records(settings, database, only, publish_them))
+
+
+def _verdicts(text: str) -> tuple[VerdictName, ...]:
+    from debrief.scoring.verdict import VERDICT_NAMES
+
+    named = [name.strip() for name in text.split(",") if name.strip()]
+    known = {name: name for name in VERDICT_NAMES}
+    if unknown := [name for name in named if name not in known]:
+        known_ones = f"There are: {', '.join(VERDICT_NAMES)}."
+        raise ConfigurationError(f"--verdicts {unknown[0]}", "is no verdict", known_ones)
+    return tuple(known[name] for name in named)
 
 
 def _check_push(to: str, licence: str) -> None:

@@ -67,13 +67,13 @@ def outcomes(
 ) -> None:
     """Look up what became of each session's work, and keep it as labels in the lake.
 
-    Read are commits, reverts and lines still there after 7 and 30 days in the repositories; pull
-    requests and CI as sessions saw them; attributions and a benchmark's rewards beside the
-    transcripts; CSV files and **human_feedback.md**. No network is used. What is read again
-    replaces what was known from there.
+    Read are, in the repositories, which of a session's own lines were kept, reverts, and own lines
+    still there after 7 and 30 days; pull requests and CI as sessions saw them; a benchmark's
+    rewards beside the transcripts; CSV files and **human_feedback.md**. No network is used. What
+    is read again replaces what was known from there.
     """
     from debrief.lake import Lake
-    from debrief.outcomes.gathering import outcomes_of
+    from debrief.outcomes.gathering import outcomes_of, read_labels
     from debrief.outcomes.store import (
         PEOPLE,
         Labels,
@@ -84,7 +84,6 @@ def outcomes(
         without_forgotten,
     )
     from debrief.redaction.redactor import Redactor, key_of
-    from debrief.rubrics.agreement_report import read_labels
     from debrief.sessions.forgotten import Forgotten
     from debrief.settings import load_settings
     from debrief.snapshots.capture import find_repository
@@ -152,7 +151,7 @@ def fit(
     """
     from debrief.lake import Lake
     from debrief.offline.order import shipped_table
-    from debrief.outcomes.store import ALL_SOURCES, WITHOUT_CHECKS, store_table
+    from debrief.outcomes.store import DECIDING, store_table
     from debrief.settings import load_settings
     from debrief.validity.refitting import gain_text, refit, rows_of_lake
 
@@ -161,7 +160,7 @@ def fit(
         store_table(opened, None)
         console().print("The table that comes with the program is in force again.")
         return
-    rows = rows_of_lake(opened, ALL_SOURCES if with_checks else WITHOUT_CHECKS)
+    rows = rows_of_lake(opened, (*DECIDING, "check") if with_checks else DECIDING)
     if not rows.labels:
         raise InputError(opened.url, "holds no label of success", "Run debrief outcomes first.")
     if not rows.sessions:

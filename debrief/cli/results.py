@@ -19,7 +19,10 @@ from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
-from debrief.sessions.model import Session, sentence
+from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
+from debrief.scoring.verdict import SessionVerdict, ground_told
+from debrief.sessions.model import Session
+from debrief.summary import counted_verdicts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from debrief.outcomes.store import Label
 
 _TURNS_SHOWN = 4
-_REASONS_SHOWN = 5
 _WARNINGS = {
     "uncertain": "Uncertain: the parts of the session disagree; look at their rationales.",
     "injection_suspected": LOOK_FIRST,
@@ -63,25 +65,28 @@ def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
 def print_scores(
     out: Console, session: Session, row: SessionScores, labels: Sequence[Label] = ()
 ) -> None:
-    """Print one session's scores, each with its rationale and the turns that show it, and what is
-    known of the session from outside."""
+    """Print the verdict on one session and its scores, each with its rationale and the turns that
+    show it, and what is known of the session from outside."""
     out.print(_plain(f"{session.id}  {session.tool}, {session.task}, {session.started:%Y-%m-%d}"))
     turns, parts = counted(session.prompt_count, "turn"), counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
     out.print(f"{turns}, {shown}", style="dim")
     out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
+    if row.verdict is not None:
+        out.print(verdict_line(row.verdict))
+        out.print(Padding(_plain(ground_told(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
+        out.print()
     for verdict in row.verdicts:
         weight = BY_NAME[verdict.dimension].weight
-        value = f"{verdict.category} ({verdict.value:.2f})" if verdict.category else verdict.shown
         out.print(
             Text.assemble(
                 (f"{verdict.dimension:20} ", "bold"),
-                (value, "bold cyan"),
+                (value_shown(verdict), "bold cyan"),
                 ("" if verdict.spread is None else f" ± {verdict.spread:.2f}", "cyan"),
                 (f"  weight {weight:.2f}", "dim"),
             )
         )
-        out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)), soft_wrap=False)
+        out.print(Padding(_plain(reason_shown(verdict)), (0, 0, 0, 4)), soft_wrap=False)
         evidence = evidence_of(session, verdict)
         for seen in evidence[:_TURNS_SHOWN]:
             line = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
@@ -92,13 +97,6 @@ def print_scores(
         if len(evidence) > _TURNS_SHOWN:
             more = f"and {counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
             out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)), soft_wrap=False)
-    if row.success is not None:
-        heading = Text.assemble(("success              ", "bold"), (row.success.shown, "bold cyan"))
-        out.print(heading)
-        for reason in row.success.reasons[:_REASONS_SHOWN]:
-            side = "for" if reason.effect > 0 else "against"
-            text = f"{side}: {sentence(reason.text, reason.evidence)}"
-            out.print(Padding(_plain(text), (0, 0, 0, 4)), soft_wrap=False)
     out.print()
     for name, value in _whole_session(row):
         out.print(Text.assemble((f"{name:20} ", "bold"), value))
@@ -110,17 +108,28 @@ def print_scores(
             out.print(warning, style="yellow")
 
 
+_STYLES = {"done_verified": "bold green", "not_done": "bold red", "partly": "bold yellow"}
+
+
+def verdict_line(verdict: SessionVerdict) -> Text:
+    """Return the verdict in a few words, for a line of its own."""
+    style = _STYLES.get(verdict.verdict, "bold")
+    return Text.assemble((f"{'verdict':20} ", "bold"), (verdict.shown, style))
+
+
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
     """Print one line a session, and what holds for all of them."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("session", no_wrap=True)
     table.add_column("task", no_wrap=True)
-    for name in ("overall", "parts", "tokens", "agreement"):
+    table.add_column("verdict", no_wrap=True)
+    for name in ("mean", "parts", "tokens", "agreement"):
         table.add_column(name, justify="right")
     table.add_column("", max_width=60)
     for row in rows:
         if row.status == "failed":
-            table.add_row(_plain(row.session_id), row.task, "", "", "", "", _plain(row.failure))
+            named = _plain(row.session_id), row.task, _said(row)
+            table.add_row(*named, "", "", "", "", _plain(row.failure))
             continue
         agreement = "" if row.chunk_agreement is None else f"{row.chunk_agreement:.2f}"
         notes = ["uncertain"] if row.uncertain else []
@@ -128,7 +137,8 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
         table.add_row(
             _plain(row.session_id),
             row.task,
-            "" if row.overall_quality is None else f"{row.overall_quality:.2f}",
+            _said(row),
+            DASH if row.overall_quality is None else f"{row.overall_quality:.2f}",
             str(len(row.chunks)),
             f"{row.tokens:,}",
             agreement,
@@ -145,12 +155,16 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
         f"{len(chunks)} parts, {over} of them over {target:,} tokens; {several} sessions in "
         f"several parts, {uncertain} uncertain"
     )
-    overall = [row.overall_quality for row in good if row.overall_quality is not None]
-    if overall:
-        mean = sum(overall) / len(overall)
+    heads = ((row.verdict.verdict, row.verdict.ground, 1) for row in rows if row.verdict)
+    out.print(counted_verdicts(len(rows), heads).sentences())
+    if good:
         largest = max(good, key=lambda row: row.tokens)
-        parts = f"{largest.tokens:,} tokens in {len(largest.chunks)} parts"
-        out.print(f"mean overall quality {mean:.2f}\nthe largest, {largest.session_id}: {parts}")
+        parts = f"{largest.tokens:,} tokens in {counted(len(largest.chunks), 'part')}"
+        out.print(f"the largest, {largest.session_id}: {parts}")
+
+
+def _said(row: SessionScores) -> str:
+    return DASH if row.verdict is None else row.verdict.shown
 
 
 def print_movements(out: Console, movements: Sequence[Movement], sessions: int) -> None:
@@ -194,21 +208,13 @@ def report_of(
 
 def _whole_session(row: SessionScores) -> list[tuple[str, str]]:
     figures = (
-        ("overall_quality", row.overall_quality, "{:.3f}" + _interval(row)),
-        ("overall_quality", None if row.overall_quality is not None else "nothing to go by", "{}"),
+        ("overall_quality", mean_shown(row), "{}"),
         ("chunk_agreement", row.chunk_agreement, "{:.2f}"),
         ("token_efficiency", row.token_efficiency, "{:.1f} lines per 1,000 tokens"),
         ("user_turn_efficiency", row.user_turn_efficiency, "{:.1f} lines per turn"),
         ("cost", row.cost_usd or None, "{:.4f} US dollars"),
     )
     return [(name, form.format(value)) for name, value, form in figures if value is not None]
-
-
-def _interval(row: SessionScores) -> str:
-    if row.overall_low is None or row.overall_high is None:
-        return ""
-    answers = len(row.chunks[0].answers)
-    return f" ({row.overall_low:.3f} to {row.overall_high:.3f} by {answers} answers)"
 
 
 def _plain(text: str) -> Text:

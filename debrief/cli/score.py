@@ -31,7 +31,6 @@ from debrief.errors import DebriefError, InputError
 if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.offline.success import SuccessTable
     from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.sessions.model import Session
@@ -76,7 +75,8 @@ def score(
     as_json: AsJson = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Score a session in six dimensions, each with a rationale and the turns that show it.
+    """Say whether a session did what was asked, and score it in six dimensions, each with the
+    turns that show it.
 
     A session of any length is cut into parts by tokens and put together again; how far the
     parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
@@ -85,7 +85,7 @@ def score(
     from debrief.cli.results import print_receipts, print_scores, report_of
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
-    from debrief.outcomes.store import labels_of, own_table
+    from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
@@ -105,10 +105,9 @@ def score(
             return HandScorer(Path(answers), model or AGENT)
         no_model = offline or (not model and settings.offline)
         given = settings.with_given(model=model, samples=samples or None)
-        return make_evaluators(given, offline=no_model, table=table).chunk_scorer
+        return make_evaluators(given, offline=no_model).chunk_scorer
 
     opened = Lake(existing_lake(lake) or settings.lake)
-    table = own_table(opened)
     if everything or (session and Path(session).is_dir()):
         if store or answers:
             raise InputError(
@@ -120,7 +119,7 @@ def score(
         if invariance:
             _print_invariance(whole, scorer(), as_json)
         else:
-            _score_many(whole, session or "the lake", scorer(), as_json, table)
+            _score_many(whole, session or "the lake", scorer(), as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
     if answers:
@@ -135,7 +134,7 @@ def score(
     if invariance:
         _print_invariance([one], chunk_scorer, as_json)
         return
-    row = score_session(one, chunk_scorer, table=table)
+    row = score_session(one, chunk_scorer)
     if row.status == "failed":
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
     receipts = _store(row, chunk_scorer, settings, opened, redactor) if store else []
@@ -154,13 +153,12 @@ def _score_many(
     source: str,
     scorer: ChunkScorer,
     as_json: bool,
-    table: SuccessTable | None,
 ) -> None:
     from debrief.cli.results import print_many
     from debrief.scoring.chunking import TARGET
     from debrief.scoring.scorer import score_session
 
-    rows = [score_session(session, scorer, table=table) for session in sessions]
+    rows = [score_session(session, scorer) for session in sessions]
     if not rows:
         raise InputError(source, "holds no session", "debrief run fills it.")
     if as_json:

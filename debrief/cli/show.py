@@ -34,7 +34,7 @@ def show(
     ] = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Show a session turn by turn, with its scores and where each reason is seen.
+    """Show a session turn by turn, with its verdict, its scores and where each reason is seen.
 
     Calls are shown with the beginning and the end of what they printed; **--turn** shows all of it.
     Nothing is kept, whatever **--offline** scores.
@@ -73,7 +73,7 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
 
     from debrief.evaluators import make_evaluators
     from debrief.keys import week_of
-    from debrief.outcomes.store import labels_of, own_table
+    from debrief.outcomes.store import labels_of
     from debrief.scoring.scorer import score_session
     from debrief.view.reasons import label_words, read_assessment
 
@@ -84,6 +84,5 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
     assessment = read_assessment(lake, week_of(session.started), session.id, labels)
     if assessment.scores or not offline:
         return assessment
-    table = own_table(lake)
-    scorer = make_evaluators(settings, offline=True, table=table).chunk_scorer
-    return replace(assessment, scores=(score_session(session, scorer, table=table),))
+    scorer = make_evaluators(settings, offline=True).chunk_scorer
+    return replace(assessment, scores=(score_session(session, scorer),))

@@ -71,18 +71,16 @@ class _Printer:
         if main is None:
             self.line("Nobody has scored it; --offline does.", style="dim")
             return
-        quality = "–" if main.overall_quality is None else f"{main.overall_quality:.2f}"
-        self.line(Text.assemble("overall quality ", (quality, "bold cyan"), f"  by {main.model}"))
         if main.status == "failed":
             self.line(f"could not be scored: {main.failure}", style="red")
-        if main.success is not None:
-            self.line(f"success: {main.success.shown}")
         for reason in transcript.reasons:
             self.reason(reason)
+        if main.status == "ok":
+            mean = transcript.assessment.mean_shown
+            self.line(f"mean of the dimensions {mean}, scored by {main.model}", style="dim")
 
     def reason(self, reason: ShownReason) -> None:
-        value = "" if reason.group == "success" else reason.shown
-        self.line(Text.assemble((f"{reason.name}  ", "bold"), (value, "bold cyan")))
+        self.line(Text.assemble((f"{reason.name}  ", "bold"), (reason.shown, "bold cyan")))
         for words, style in ((reason.failure, "red"), (reason.text, "")):
             if words:
                 self.line(words, 4, style)

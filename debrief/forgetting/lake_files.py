@@ -20,7 +20,14 @@ from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
-from debrief.outcomes.store import LABELS, Label, Roll, labelled_sessions
+from debrief.outcomes.store import (
+    LABELS,
+    PROBLEMS,
+    Label,
+    LabelProblem,
+    Roll,
+    labelled_sessions,
+)
 from debrief.recorder.source import LISTING_TABLE as RECORDER_LISTING
 from debrief.recorder.source import ListedRecord
 from debrief.rubrics import model as rubrics
@@ -39,6 +46,7 @@ from debrief.training.candidates import CandidateRow
 from debrief.training.decomposition import WeeklyMove
 from debrief.training.kinship import TRAITS_TABLE, SessionTraits
 from debrief.training.leaderboard import LeaderboardRow
+from debrief.training.manifest import MANIFEST, manifest_pairs, write_manifest
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow, training_path
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
@@ -73,6 +81,7 @@ TABLES: dict[str, LakeTable] = {
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
     LABELS: LakeTable(Label),
+    PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     TRAITS_TABLE: LakeTable(SessionTraits),
     # What is mined from several, and quotes them.
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),
@@ -210,20 +219,32 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
     The card of a set says what was in it until the next run writes another.
     """
     lake, signs = subject.lake, subject.signs
-    lines, changed = 0, set[str]()
+    lines, changed, removed = 0, set[str](), set[str]()
     for name in lake.names("training", ".jsonl"):
         gone = take_lines(lake, name, signs, act)
         if gone:
             lines += gone
             changed.add(name)
     for partition in lake.partitions(INDEX):
-        of_set = next(lake.read(INDEX, partition, TrainingSetRow))
-        rows = list(lake.read(LINES, partition, LineRow))
+        try:
+            of_set = next(lake.read(INDEX, partition, TrainingSetRow))
+            rows = list(lake.read(LINES, partition, LineRow))
+        except msgspec.ValidationError:  # of another version, whose sets nothing reads
+            tables = [f"{table}/{partition}.parquet" for table in (LINES, INDEX)]
+            if act and any(holds(lake, name, signs) for name in tables):
+                for name in tables:
+                    lake.remove(name)
+            continue
         left = [row for row in rows if pruned_row(row, signs, may_quote=False) is not None]
         new = pruned_row(of_set, signs, may_quote=False)
         path = training_path(of_set.task, of_set.fingerprint)
         if act and (path in changed or len(left) < len(rows) or new is not of_set):
             _restore_set(lake, partition, of_set, left, signs)
+            if lake.stamp(INDEX, partition) is None:
+                removed.add(partition)
+    named = manifest_pairs(lake)
+    if removed and named is not None:
+        write_manifest(lake, [pair for pair in named if "/".join(pair) not in removed])
     if lines:
         yield Swept("training", lines, "line")
 
@@ -325,7 +346,7 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
         is_swept = suffix == ".parquet" and top in TABLES
         if top.startswith(".") or suffix == ".png" or is_swept:
             continue
-        if suffix == ".jsonl" and top == "training":
+        if (suffix == ".jsonl" and top == "training") or name == MANIFEST:
             continue
         if suffix == ".md" and top in ("reports", "training"):
             page = (lake.read_bytes(name) or b"").decode("utf-8", "replace")

@@ -150,7 +150,7 @@ class Lake:
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    for item in batch.to_pylist() if only is None else _rows_with(batch, *only):
+                    for item in _all_rows(batch) if only is None else _rows_with(batch, *only):
                         for name in unset:
                             if item.get(name) is None:
                                 item.pop(name, None)
@@ -300,7 +300,11 @@ def _rows_with(batch: pa.RecordBatch, column: str, values: Collection[str]) -> I
     """Yield the rows with one of some values, decoded one at a time."""
     for number, value in enumerate(batch.column(column).to_pylist()):
         if value in values:
-            yield from batch.slice(number, 1).to_pylist()
+            yield from _all_rows(batch.slice(number, 1))
+
+
+def _all_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    return batch.to_pylist(maps_as_pydicts="strict")
 
 
 @contextmanager
@@ -346,6 +350,8 @@ def _paths(name: str, kind: pa.DataType) -> Iterator[str]:
     elif pa.types.is_struct(kind):
         for field in kind:
             yield from _paths(f"{name}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from (f"{name}.key_value.key", f"{name}.key_value.value")
     else:
         yield name
 
@@ -382,6 +388,10 @@ def _arrow_type(hint: Any) -> tuple[pa.DataType, bool]:
     if origin in (list, tuple):
         inner, nullable = _arrow_type(args[0])
         return pa.list_(pa.field("item", inner, nullable=nullable)), False
+    if origin is dict:
+        value, nullable = _arrow_type(args[1])
+        named = pa.field("value", value, nullable=nullable)
+        return pa.map_(_arrow_type(args[0])[0], named), False
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return pa.struct(list(_fields(hint))), False
     plain = {

@@ -1,5 +1,5 @@
-"""What is sent for a session: seven scores whose ids stay, with comments fit for a browser; and the
-receipt that is kept of each."""
+"""What is sent for a session: its verdict and seven scores whose ids stay, with comments fit for a
+browser; and the receipt that is kept of each."""
 
 from __future__ import annotations
 
@@ -20,16 +20,20 @@ from debrief.scoring.dimensions import (
     BY_NAME,
     DIMENSIONS,
     OVERALL,
-    calculate_overall_quality,
     verdict_on,
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.model_scorer import cited_turns
+from debrief.scoring.shown import known_shown, value_shown
+from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_told
 
 Redact = Callable[[str], str]
 
-NAMES: tuple[str, ...] = (*BY_NAME, OVERALL)
+VERDICT = "verdict"
+NAMES: tuple[str, ...] = (VERDICT, *BY_NAME, OVERALL)
 """The scores that a session gets."""
+_WITHOUT_ORDER = -1
+"""The number of ``cannot_tell`` among a server's categories: it is neither above nor below."""
 _YES_OR_NO = "success"
 _NAME = re.compile(r"[A-Za-z0-9_ .()-]{1,35}\Z")
 
@@ -44,7 +48,8 @@ _MARKUP = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", "`": "'"})
 def config_request(name: str) -> dict[str, Any]:
     """Return the request that makes the config of a score.
 
-    What is neither a dimension nor ``success`` is a label of a judge or a rubric: any number.
+    What is neither the verdict, a dimension nor ``success`` is a label of a judge or a rubric: any
+    number.
     """
     dimension = BY_NAME.get(name)
     kind: dict[str, Any] = {"dataType": "NUMERIC", "minValue": 0, "maxValue": 1}
@@ -54,9 +59,15 @@ def config_request(name: str) -> dict[str, Any]:
         if dimension.kind == "categorical":
             categories = [{"label": a.label, "value": a.value} for a in dimension.anchors]
             kind = {"dataType": "CATEGORICAL", "categories": categories}
+    elif name == VERDICT:
+        description = "Whether what was asked was done, and whether something shows it"
+        numbers = {verdict: number for number, verdict in enumerate(WORST_FIRST)}
+        numbers["cannot_tell"] = _WITHOUT_ORDER
+        categories = [{"label": verdict, "value": numbers[verdict]} for verdict in VERDICT_NAMES]
+        kind = {"dataType": "CATEGORICAL", "categories": categories}
     elif name == OVERALL:
         parts = ", ".join(f"{other.name} ({other.weight:g})" for other in DIMENSIONS)
-        description = f"Weighted mean of {parts}"
+        description = f"Weighted mean of those that have a value of {parts}"
     elif name == _YES_OR_NO:
         kind, description = {"dataType": "BOOLEAN"}, "Whether the session did what was asked for"
     else:
@@ -144,7 +155,8 @@ class Destination(Struct, frozen=True):
 
 
 def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[OutgoingScore]:
-    """Yield the scores of one session: its dimensions that have a value, then the overall quality.
+    """Yield the scores of one session: its verdict, its dimensions that have a value, and the
+    overall quality where there is one.
 
     Args:
         row: with status ``ok``.
@@ -155,6 +167,8 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
             take it and drop it in silence.
     """
     scores: list[tuple[str, str | float, str]] = []
+    if row.verdict is not None:
+        scores.append((VERDICT, row.verdict.verdict, ground_told(row.verdict)))
     for verdict in row.verdicts:
         if verdict.value is None:
             continue
@@ -162,10 +176,10 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         checked = verdict_on(verdict.dimension, given)
         value = checked.category or checked.value or 0.0
         scores.append((verdict.dimension, value, verdict.rationale))
-    overall = calculate_overall_quality(row.verdicts)
-    if overall is not None:
-        parts = (f"{verdict.dimension}: {verdict.shown}" for verdict in row.verdicts)
-        scores.append((OVERALL, min(1.0, max(0.0, overall)), "\n".join(parts)))
+    if row.overall_quality is not None:
+        of = [f"Mean {known}" for known in [known_shown(row)] if known]
+        parts = (f"{verdict.dimension}: {value_shown(verdict)}" for verdict in row.verdicts)
+        scores.append((OVERALL, min(1.0, max(0.0, row.overall_quality)), "\n".join([*of, *parts])))
     for name, value, why in scores:
         yield OutgoingScore(
             id=score_id(row.session_id, name),
@@ -192,7 +206,7 @@ def outdated_score(
         value: as the server shows it.
         redact: as for ``outgoing_scores``.
     """
-    is_category = name in BY_NAME and BY_NAME[name].kind == "categorical"
+    is_category = config_request(name)["dataType"] == "CATEGORICAL"
     why = next((v.rationale for v in row.verdicts if v.dimension == name), "")
     why = f"Outdated: the latest scoring gives no value. {why}".rstrip()
     return OutgoingScore(

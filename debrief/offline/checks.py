@@ -40,10 +40,32 @@ _CONFIG = frozenset(["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "lock
 
 
 _NO_CHECK = frozenset(
-    (
-        "cd ls cat head tail sed awk find grep rg wc echo which git gh mkdir rm cp mv touch chmod "
-        "sleep export source"
-    ).split()
+    [
+        "cd",
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "sed",
+        "awk",
+        "find",
+        "grep",
+        "rg",
+        "wc",
+        "echo",
+        "which",
+        "git",
+        "gh",
+        "mkdir",
+        "rm",
+        "cp",
+        "mv",
+        "touch",
+        "chmod",
+        "sleep",
+        "export",
+        "source",
+    ]
 )
 """Programs that look, move and publish: run again, they show nothing of the work."""
 

@@ -63,7 +63,7 @@ def execution_quality(facts: Facts) -> Verdict:
     """The last check that counts, and how often it failed since the first edit: guesses that did
     not hold."""
     last = facts.last_check
-    if last is None:
+    if last is None or not facts.edits:
         return nothing("execution_quality", "No check shows whether the work holds.")
     failures = [
         run.evidence

@@ -75,7 +75,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
     """The last one since the last edit, with a known outcome, that could have failed because of the
-    change."""
+    change; the last one of all where nothing was changed."""
     failed_before: CheckRun | None = None
     """The same check, seen failing before it passed."""
     corrections: tuple[Evidence, ...] = ()
@@ -285,11 +285,14 @@ class _Reading:
         )
 
     def _last_check(self) -> CheckRun | None:
-        """Return the check that counts for what was changed: for its code, if there is any."""
+        """Return the check that counts for what was changed: for its code, if there is any.
+
+        Where nothing was changed, it is the last one that ran.
+        """
         code = {path: at for path, at in self.edited.items() if language_of(path)}
         changed = code or self.edited
         if not changed:
-            return None
+            return next((run for run in reversed(self.checks) if run.passed is not None), None)
         return last_that_looks_at(changed, self.checks, max(changed.values()))
 
 

@@ -1,4 +1,4 @@
-"""The outcomes of a lake's sessions, from wherever this machine can tell them."""
+"""Labels and outcomes of a lake's sessions, from wherever this machine can tell them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,92 @@ import orjson
 from debrief.errors import InputError
 from debrief.git import scratch_of
 from debrief.lake import Lake
+from debrief.langfuse.client import LangfuseClient
 from debrief.offline.facts import facts_of
 from debrief.outcomes.history import History, shipped_in
-from debrief.outcomes.store import Label, Labels, Source, outcome
+from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
+from debrief.outcomes.store import (
+    PROBLEMS,
+    Label,
+    LabelProblem,
+    Labels,
+    Source,
+    joined,
+    outcome,
+    put_labels,
+    without_forgotten,
+)
+from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.values import mapping, moment, string
+from debrief.settings import Settings
 from debrief.snapshots.capture import find_repository
 from debrief.snapshots.captures import repository_of
 
-_BESIDE: tuple[Source, ...] = ("attribution", "benchmark")
-_IN_REPOSITORY: tuple[Source, ...] = ("commit", "revert", "survival", "pull-request", "ci")
-
-_IN_SESSION: tuple[Source, ...] = ("check",)
+_BESIDE: tuple[Source, ...] = ("benchmark",)
+_IN_REPOSITORY: tuple[Source, ...] = ("kept", "revert", "survival", "pull-request", "ci")
+_IN_SESSION: tuple[Source, ...] = ("check", "commit")
 _GROUPS = (_BESIDE, _IN_REPOSITORY, _IN_SESSION)
+
+
+def read_labels(
+    settings: Settings, client: LangfuseClient | None, repository: Path | None
+) -> Labels:
+    """Read people's labels from everywhere that is configured.
+
+    ``DEBRIEF_LABELS`` names CSV files, and ``DEBRIEF_FEEDBACK`` the ``.debrief`` folders whose
+    ``human_feedback.md`` files are read (both separated as PATH is); the latter is the
+    repository's own by default.
+
+    Args:
+        settings: of this machine.
+        client: of a Langfuse server; None when none is configured.
+        repository: its top folder; None without one.
+
+    Raises:
+        InputError: a CSV file cannot be used.
+    """
+    return joined([*map(labels_from_csv, settings.labels), _given(settings, client, repository)])
+
+
+def _given(settings: Settings, client: LangfuseClient | None, repository: Path | None) -> Labels:
+    folders = settings.feedback or ([repository / ".debrief"] if repository is not None else [])
+    parts = [labels_from_feedback(folders)]
+    if client is not None:
+        parts.append(labels_from_langfuse(client))
+    return joined(parts)
+
+
+def gather_labels(
+    lake: Lake,
+    settings: Settings,
+    client: LangfuseClient | None,
+    repository: Path | None,
+    forgotten: Forgotten,
+) -> list[LabelProblem]:
+    """Keep in the lake what people say of its sessions, and what lies beside the transcripts.
+
+    Args:
+        lake: with the sessions.
+        settings: of this machine, as for ``read_labels``.
+        client: as there.
+        repository: as there.
+        forgotten: whose labels are not taken in.
+
+    Returns:
+        What could not be read, which is kept too. A file that cannot be used costs no other.
+    """
+    parts, problems = [outcomes_beside(lake), _given(settings, client, repository)], []
+    for path in settings.labels:
+        try:
+            parts.append(labels_from_csv(path))
+        except InputError as error:
+            problems.append(LabelProblem(text=str(error), whole=True))
+    found = joined(parts)
+    problems += [LabelProblem(text=problem) for problem in found.problems]
+    put_labels(lake, without_forgotten(found, forgotten))
+    lake.write(PROBLEMS, "all", problems, LabelProblem)
+    return problems
 
 
 def outcomes_beside(lake: Lake) -> Labels:
@@ -99,7 +172,6 @@ def _root_of(session: Session, named: Sequence[Path]) -> Path | None:
 
 _MOST_PARENTS = 6
 """Folders above a transcript that may be its trial's: agents keep transcripts deep in theirs."""
-_HALF = 50.0
 
 
 def local_transcripts(session: Session | SessionHead) -> list[Path]:
@@ -118,21 +190,10 @@ def beside(session: Session | SessionHead) -> Iterator[Label]:
     """Yield the outcomes that files beside a session's transcripts tell, the last of each kind."""
     found: dict[str, Label] = {}
     for path in local_transcripts(session):
-        for label in (*_attribution(session.id, path), *_reward(session.id, path)):
+        for label in _reward(session.id, path):
             other = found.get(label.source, label)
             found[label.source] = max(other, label, key=attrgetter("seen"))
     yield from found.values()
-
-
-def _attribution(session_id: str, path: Path) -> Iterator[Label]:
-    """Yield how much of the commit that a session ended in is the agent's, as Entire wrote it."""
-    for place in (path.with_suffix(".entire-metadata.json"), path.with_name("metadata.json")):
-        entry = mapping(_json(place).get("initial_attribution"))
-        lines, share = entry.get("total_committed"), entry.get("agent_percentage")
-        if isinstance(lines, int) and isinstance(share, int | float) and lines:
-            detail = f"{share:.0f} % of the {lines:,} lines committed are the agent's"
-            at = moment(entry.get("calculated_at"))
-            yield outcome(session_id, "attribution", share >= _HALF, detail, str(place), at)
 
 
 def _reward(session_id: str, path: Path) -> Iterator[Label]:

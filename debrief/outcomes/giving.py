@@ -18,7 +18,8 @@ from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
 from debrief.outcomes.store import LABELS, ORDER, Label, all_labels
-from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SessionVerdict, ground_shown
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
 COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
@@ -107,10 +108,10 @@ def labels_csv(labels: Iterable[Label]) -> str:
     return text.getvalue()
 
 
-_NOTHING_TELLS = 0.5
-"""Less than the middle of success: ``debrief fit`` learns nothing from such a session."""
-_MIDDLE, _APART = 0.5, 0.25
-"""From where on the middle of success, and a difference between scores, are worth a word."""
+_NOTHING_TELLS, _UNCHECKED = 0.5, 0.25
+"""What a label is worth where nothing decides, and where nothing checked the work."""
+_APART = 0.25
+"""From where on a difference between scores is worth a word."""
 
 
 class Worth(Struct, frozen=True):
@@ -137,8 +138,8 @@ def _parts(
 ) -> Iterator[tuple[float, str]]:
     if not scores:
         return
-    if scores[0].success is not None:
-        yield _of_success(scores[0].success)
+    if scores[0].verdict is not None:
+        yield _of_verdict(scores[0].verdict)
     yield _differ("Judges", {f"{row.judge} ({row.model})": row.score for row in judgements})
     yield _differ("Scorers", {row.model: row.overall_quality for row in scores})
     for row in scores:
@@ -147,15 +148,12 @@ def _parts(
             yield 1.0, f"Its parts were scored differently (agreement {agreement})."
 
 
-def _of_success(success: SuccessEstimate) -> tuple[float, str]:
-    if success.cannot_tell:
-        return _NOTHING_TELLS, f"Nothing tells whether it succeeded: {success.cannot_tell}."
-    place = success.rank if success.probability is None else success.probability
-    if place is None:
-        return 0.0, ""
-    middle = 1 - abs(2 * place - 1)
-    shown = f"Its success is hard to call ({success.shown})."
-    return middle, shown if middle >= _MIDDLE else ""
+def _of_verdict(verdict: SessionVerdict) -> tuple[float, str]:
+    if not verdict.told:
+        return _NOTHING_TELLS, f"Nothing tells whether it was done. {ground_shown(verdict)}"
+    if verdict.verdict == "done_unverified":
+        return _UNCHECKED, f"It looks done, and nothing shows it. {ground_shown(verdict)}"
+    return 0.0, ""
 
 
 def _differ(who: str, marks: dict[str, float | None]) -> tuple[float, str]:

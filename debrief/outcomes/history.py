@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -104,20 +105,37 @@ def _see_ci(found: Shipped, result: str) -> None:
 HORIZONS = (7, 30)
 """Days after which is looked whether lines are still there."""
 _WAIT = timedelta(days=HORIZONS[0])
-"""Time in which work is committed or is not any more."""
+"""Time in which work is committed."""
 _SHORTEST = 4
 """Characters of a line that tells whose it is."""
-_SHARE = 0.5
+_FEWEST = 3
+"""Lines of a session's own of which a share says something."""
+_KEPT = 0.8
+"""Share of a session's own lines that shows it kept."""
+_SURVIVES = 0.5
+_ITS_OWN = 0.5
+"""Share of what a commit adds to one file that makes the session the one who wrote it there."""
+_TREES = 4
+"""Revisions whose lists of files are kept."""
 _MARK = f"\x01{secrets.token_hex(16)} "
 """Begins an entry of a log; nobody who writes a commit can know it."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,40})")
 _NOTED = re.compile(
     r"\b(?:ci|status|build|checks?)\b\W{1,3}(success|passed|failure|failed)\b", re.IGNORECASE
 )
-_BLAMED = re.compile(r"^([0-9a-f]{40}) \d+ \d+", re.MULTILINE)
+_BLAMED = re.compile(r"([0-9a-f]{40}) \d+ \d+")
 
 
-_Outcome = Callable[[Source, bool, str, datetime], Label]
+_PLACES = (
+    *("--exclude=entire/*", "--branches", "--exclude=*/entire/*", "--remotes", "--tags"),
+    "--glob=refs/checked-out/*",
+)
+"""Where work is kept: in stashes and in the checkpoints that a tool takes by itself it is not."""
+
+
+_Outcome = Callable[[Source, bool | str, str, datetime], Label]
+Lines = dict[str, set[str]]
+"""Lines that tell whose they are, without indentation, by file."""
 
 
 class Commit(Struct, frozen=True):
@@ -126,11 +144,6 @@ class Commit(Struct, frozen=True):
     id: str
     at: datetime
     added: dict[str, list[str]]
-
-    @property
-    def lines(self) -> set[str]:
-        """Return the lines that tell whose they are, without indentation."""
-        return {line for lines in self.added.values() for line in _distinctive(lines)}
 
 
 def _distinctive(lines: Iterable[str]) -> Iterator[str]:
@@ -149,6 +162,7 @@ class History:
     def __init__(self, scratch: Scratch, root: Path, now: datetime) -> None:
         self._scratch, self.root, self._now = scratch, root, now
         scratch.take_names()
+        self._paths_at = lru_cache(_TREES)(self._list)
         self._reverts: list[tuple[str, str]] = []
         """What a revert names the undone commit with, and its own id: those that stand."""
         form = ("--topo-order", "--grep=This reverts commit", f"--format={_MARK}%H%n%b")
@@ -166,43 +180,110 @@ class History:
             return ""  # an empty repository, or a revision that it does not have
 
     def outcomes(self, session: Session, shipped: Shipped) -> Iterator[Label]:
-        """Yield what became of a session's work."""
-        commits = sorted(self._commits(session, shipped), key=lambda commit: commit.at)
+        """Yield what became of a session's work.
+
+        Only its own lines count: what else is in the same commits changes nothing.
+        """
+        written = own_lines(session)
+        near = self._near(session, written)
+        commits = sorted(self._own(shipped, near, written), key=lambda commit: commit.at)
         ids = [commit.id for commit in commits]
 
-        def label(source: Source, value: bool, detail: str, at: datetime) -> Label:
+        def label(source: Source, value: bool | str, detail: str, at: datetime) -> Label:
             return outcome(session.id, source, value, detail, str(self.root), at)
 
-        if not commits:
-            lines, due = _lines_of(session), session.ended + _WAIT
-            moved_on = self._git("rev-list", "-1", "--all", f"--since={_seconds(due)}")
-            if lines and due < self._now and moved_on:
-                yield label("commit", False, f"no commit in {_WAIT.days} days holds its lines", due)
-        else:
-            named = ", ".join(id_[:8] for id_ in ids[-MOST_NAMED:])
-            yield label("commit", True, f"{len(ids)} commits: {named}", commits[-1].at)
+        own = self._new(session, written, commits)
+        yield from self._kept(label, session, own, near)
+        if commits:
             yield from self._reverted(label, session, ids)
             yield from self._noted(label, commits[-1])
-            yield from self._surviving(label, commits)
+            yield from self._surviving(label, commits, own)
         yield from self._merged(label, shipped)
 
-    def _commits(self, session: Session, shipped: Shipped) -> Iterator[Commit]:
-        """Yield the commits that the session made, and those that consist of its lines."""
-        own = {id_ for name in shipped.commits if (id_ := find_commit(self.root, name))}
-        if own:
-            yield from self._read("--no-walk=unsorted", *sorted(own))
-        files = _lines_of(session)
-        names = sorted({PurePosixPath(path.replace("\\", "/")).name for path in files})
-        lines = {line for added in files.values() for line in added}
-        if not lines:
-            return
+    def _near(self, session: Session, written: Lines) -> list[Commit]:
+        """Return the commits of a session's time, and a week after, to files of its files' names.
+
+        Other files of these commits are left out.
+        """
+        names = sorted({_name(path) for path in written})
+        if not names:
+            return []
         since = f"--since={_seconds(session.started)}"
         until = f"--until={_seconds(session.ended + _WAIT)}"
         paths = [":(glob)**/" + re.sub(r"([*?[])", r"[\1]", name) for name in names]
-        for commit in self._read("--all", "--no-merges", since, until, "--", *paths):
-            same = len(commit.lines & lines)
-            if commit.id not in own and same and same >= _SHARE * len(commit.lines):
+        return list(self._read(*_PLACES, "--no-merges", since, until, "--", *paths))
+
+    def _own(self, shipped: Shipped, near: Sequence[Commit], written: Lines) -> Iterator[Commit]:
+        """Yield the commits that the session made, and those that hold its work in some file."""
+        own = {id_ for name in shipped.commits if (id_ := find_commit(self.root, name))}
+        if own:
+            yield from self._read("--no-walk=unsorted", *sorted(own))
+        lines = _by_name(written)
+        for commit in near:
+            added = (
+                (lines[_name(path)], set(_distinctive(new))) for path, new in commit.added.items()
+            )
+            if commit.id not in own and any(_wrote(*each) for each in added):
                 yield commit
+
+    def _new(self, session: Session, written: Lines, commits: Sequence[Commit]) -> Lines:
+        """Return a session's own lines without those that its files held before it."""
+        before = f"--before={_seconds(session.started)}"
+        bases = [self._git("rev-list", "-1", before, "HEAD").strip()]
+        bases += [f"{commit.id}^" for commit in commits[:1]]
+        found = {
+            path: lines.difference(*(self._lines_at(base, path) for base in bases if base))
+            for path, lines in written.items()
+        }
+        return {path: lines for path, lines in found.items() if lines}
+
+    def _lines_at(self, revision: str, written: str) -> set[str]:
+        """Return the lines that a revision has in the file that a session calls ``written``."""
+        path = written.replace("\\", "/").removeprefix("./")
+        inside = path.removeprefix(f"{self.root.as_posix()}/")
+        paths = [inside]
+        if inside == path:  # another machine's, or in another working tree
+            known = self._paths_at(revision)
+            ends = [each for each in known if f"/{path}".endswith(f"/{each}")]
+            begins = [each for each in known if f"/{each}".endswith(f"/{path}")]
+            paths = [max(ends, key=len)] if ends else begins
+        texts = (self._git("cat-file", "blob", f"{revision}:{each}") for each in paths)
+        return {line for text in texts for line in _distinctive(text.split("\n"))}
+
+    def _list(self, revision: str) -> list[str]:
+        listed = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
+        return listed.split("\0")[:-1]
+
+    def _kept(
+        self, label: _Outcome, session: Session, own: Lines, near: Sequence[Commit]
+    ) -> Iterator[Label]:
+        """Yield what share of a session's own lines was committed, or is in the tree of today.
+
+        A high share shows that the work was kept; a low one shows nothing.
+        """
+        total = sum(map(len, own.values()))
+        if not total:
+            return
+        committed: Lines = defaultdict(set)
+        holding: dict[str, datetime] = {}
+        lines = _by_name(own)
+        for commit in near:
+            for path, added in commit.added.items():
+                if found := lines[_name(path)].intersection(_distinctive(added)):
+                    committed[_name(path)] |= found
+                    holding[commit.id] = commit.at
+        head = self._git("log", "-1", "--format=%ct", f"--since={_seconds(session.ended)}", "HEAD")
+        kept = 0
+        for path, new in own.items():
+            there = new & committed[_name(path)]
+            if head and len(there) < len(new):
+                there |= new & self._lines_at("HEAD", path)
+            kept += len(there)
+        at = max(holding.values(), default=session.ended)
+        named = f" in {', '.join(id_[:8] for id_ in list(holding)[:MOST_NAMED])}" if holding else ""
+        is_kept = total >= _FEWEST and kept >= _KEPT * total
+        said = f"{kept} of {total} own lines were kept{named}"
+        yield label("kept", is_kept or "open", said, at)
 
     def _read(self, *which: str) -> Iterator[Commit]:
         form = f"--format={_MARK}%H %ct"
@@ -235,9 +316,9 @@ class History:
             passed = all(word.lower() in ("success", "passed") for word in said)
             yield label("ci", passed, f"a note on {last.id[:8]}", last.at)
 
-    def _surviving(self, label: _Outcome, commits: list[Commit]) -> Iterator[Label]:
-        """Yield what share of the lines is still there after the longest time that has passed."""
-        began, ended = commits[0].at, commits[-1].at
+    def _surviving(self, label: _Outcome, commits: Sequence[Commit], own: Lines) -> Iterator[Label]:
+        """Yield what share of its own lines is still there after the longest time that passed."""
+        began, ended, lines = commits[0].at, commits[-1].at, _by_name(own)
         for days in sorted(HORIZONS, reverse=True):
             due = ended + timedelta(days=days)
             revision = self._git("rev-list", "-1", f"--before={_seconds(due)}", "HEAD").strip()
@@ -248,27 +329,31 @@ class History:
             merged = [commit for commit in commits if commit.id in later]
             if not merged and not later:
                 continue  # nothing has happened there since: this copy may be an old one
-            total = sum(len(lines) for commit in merged for lines in commit.added.values())
-            there = self._there(revision, merged)
-            if merged and not total:
-                return  # they only remove lines
-            share = there / total if total else 0.0
-            said = f"{there} of {total} lines are still there after {days} days"
+            total = sum(len(new) for c in merged or commits for _, new in _of(c, lines))
+            if total < _FEWEST:
+                return  # hardly anything of what the session wrote itself is in them
+            there = self._there(revision, merged, lines)
+            said = f"{there} of {total} own lines are still there after {days} days"
             said = said if merged else f"not on the branch after {days} days"
-            yield label("survival", share >= _SHARE, said, due)
+            yield label("survival", there / total >= _SURVIVES, said, due)
             return
 
-    def _there(self, revision: str, merged: list[Commit]) -> int:
-        """Return how many lines of a revision are by some commits, in renamed files too."""
+    def _there(self, revision: str, merged: Sequence[Commit], lines: Lines) -> int:
+        """Return how many own lines of a revision are by some commits, in renamed files too."""
         if not merged:
             return 0
-        ids, paths = {commit.id for commit in merged}, {p for c in merged for p in c.added}
+        ids = {commit.id for commit in merged}
         shape = ("--name-status", "--diff-filter=R", "-M", "-z")
         moves = self._git("diff", *shape, merged[-1].id, revision).split("\0")
         renamed = dict(zip(moves[1::3], moves[2::3], strict=False))
         form = ("--porcelain", "-w", revision, "--")
-        blames = (self._git("blame", *form, renamed.get(path, path)) for path in sorted(paths))
-        return sum(id_ in ids for blame in blames for id_ in _BLAMED.findall(blame))
+        there = 0
+        for path in sorted({path for commit in merged for path, _ in _of(commit, lines)}):
+            by, here = "", lines[_name(path)]
+            for line in self._git("blame", *form, renamed.get(path, path)).split("\n"):
+                by = begun[1] if (begun := _BLAMED.match(line)) else by
+                there += line.startswith("\t") and by in ids and line.strip() in here
+        return there
 
     def _merged(self, label: _Outcome, shipped: Shipped) -> Iterator[Label]:
         for number, address in shipped.pulls.items():
@@ -283,11 +368,47 @@ def _seconds(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-def _lines_of(session: Session) -> dict[str, set[str]]:
-    """Return the lines that a session's edits add, by file, as far as they tell whose they are."""
-    lines: dict[str, set[str]] = defaultdict(set)
+def _name(path: str) -> str:
+    """Return a file's name, whichever system its path is of."""
+    return PurePosixPath(path.replace("\\", "/")).name
+
+
+def _wrote(lines: set[str], added: set[str]) -> bool:
+    """Return whether who wrote ``lines`` of a file wrote what a commit adds to it."""
+    same = len(lines & added)
+    return same >= max(1, min(_FEWEST, len(lines))) and same >= _ITS_OWN * len(added)
+
+
+def _by_name(lines: Lines) -> Lines:
+    found: Lines = defaultdict(set)
+    for path, some in lines.items():
+        found[_name(path)] |= some
+    return found
+
+
+def _of(commit: Commit, lines: Lines) -> Iterator[tuple[str, list[str]]]:
+    """Yield the files of a commit with the added lines that are among ``lines`` by file name."""
+    for path, added in commit.added.items():
+        if found := [line for line in _distinctive(added) if line in lines[_name(path)]]:
+            yield path, found
+
+
+def own_lines(session: Session) -> Lines:
+    """Return the lines that a session's edits leave in files, as far as they tell whose they are.
+
+    What one edit adds and a later one takes away is not among them, nor what an edit only moves.
+    """
+    lines: Lines = defaultdict(set)
     for call in calls_of(session):
         for edit in edits_of_call(call):
-            added = (line[1:] for line in edit.patch.split("\n") if line.startswith("+"))
-            lines[edit.path] |= set(_distinctive(added))
+            sides = {
+                mark: set(
+                    _distinctive(
+                        line[1:] for line in edit.patch.split("\n") if line.startswith(mark)
+                    )
+                )
+                for mark in "+-"
+            }
+            lines[edit.path] -= sides["-"]
+            lines[edit.path] |= sides["+"] - sides["-"]
     return {path: found for path, found in lines.items() if found}

@@ -36,14 +36,22 @@ Source = Literal[
     "revert",
     "pull-request",
     "survival",
-    "attribution",
+    "kept",
     "commit",
     "check",
+    "attribution",
 ]
-"""The first one that says something decides whether a session succeeded; people's are one.
-``person``: a ``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``check``: the
-session's own last check."""
+"""``person``: a ``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``survival``
+and ``kept``: of the session's own lines. ``commit``: what the session says that it committed.
+``check``: its own last check. ``attribution``: of lakes of before alone, and taken out of them: the
+agent's share of a commit says nothing."""
 ALL_SOURCES: tuple[Source, ...] = get_args(Source)
+DECIDING: tuple[Source, ...] = tuple(
+    source for source in ALL_SOURCES if source not in ("commit", "check", "attribution")
+)
+"""The sources that decide whether a session succeeded: the first one that says something does, and
+people's are one. That something was committed says nothing of it, and a session's own last check
+is part of what it is judged by."""
 PEOPLE: frozenset[Source] = frozenset(["person", "view", "csv", "langfuse"])
 SUCCESS = "success"
 UNSURE = "unsure"
@@ -171,16 +179,25 @@ def success_of(label: Label) -> bool | None:
     return number >= _SUCCEEDED if 0 <= number <= 1 else None
 
 
+class LabelProblem(Struct, frozen=True, kw_only=True):
+    """What could not be read of people's labels."""
+
+    text: str
+    """The place and the reason."""
+    whole: bool = False
+    """Nothing was read from there: a file that cannot be used."""
+
+
 LABELS = "labels"
+PROBLEMS = "label_problems"
+"""A single partition, ``all``, anew whenever labels are gathered."""
 ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "detail")
 """The last word of several comes last."""
-WITHOUT_CHECKS = frozenset(ALL_SOURCES) - {"check"}
-"""A session's own last check is a fact that its scores are made from: no label to hold them
-against."""
 
 
 def put_labels(lake: Lake, found: Labels) -> None:
     """Keep labels beside those of before, except what was read again and does not say so now."""
+    lake.remove(f"{LABELS}/attribution.parquet")
     for source in ALL_SOURCES:
         read = found.read.get(source, frozenset())
         new = [label for label in found.labels if label.source == source]
@@ -233,7 +250,7 @@ class Success(NamedTuple):
     """The benchmark's or the plan's; the session's id where it is on a task of its own."""
 
 
-def success_labels(lake: Lake, sources: Collection[str] = WITHOUT_CHECKS) -> dict[str, Success]:
+def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str, Success]:
     """Return whether sessions succeeded, by their ids, where a label says so.
 
     The first of all sources that says yes or no decides. Of several people's labels the middle

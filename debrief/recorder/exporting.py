@@ -29,6 +29,7 @@ from debrief.redaction import contains_secret
 from debrief.redaction.gate import refuse_secrets
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import user_turn_efficiency
+from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures
@@ -36,7 +37,7 @@ from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import Kinship, traits_of
-from debrief.training.model import ScoreEntry, Split
+from debrief.training.model import Split
 from debrief.training.options import EVAL_SHARE, TrainingOptions, training_options
 from debrief.training.publishing.folder import Published, PublishedFolder
 from debrief.training.publishing.form import encoded
@@ -45,9 +46,7 @@ from debrief.training.samples import SECRET_FOUND, checked_line, sample_of
 from debrief.training.selection import Candidate, candidate_of, reason_against, select, side_of
 
 EXPORT_FORMS = ("record", *RECORD_FORMS)
-UNJUDGED = {"allow_unknown": True, "allow_broken_off": True}
-"""Nobody scored a record: its owner's status says what to take."""
-_OPTIONS = training_options({**UNJUDGED, "allow_unsure_redactions": True})
+_OPTIONS = training_options({"allow_unsure_redactions": True})
 """Every record that a line can be made of is exported."""
 _NO_CAPTURES = Captures(())
 
@@ -164,7 +163,7 @@ def record_line(record: StoredRecord, *, searched: bool = False) -> bytes:
 
 
 def _session_of(record: StoredRecord) -> Session:
-    return session_of(record.text, stored_path(record.id), record.status)
+    return with_actions(session_of(record.text, stored_path(record.id), record.status))
 
 
 def _side_of(session: Session, eval_share: float = EVAL_SHARE) -> Split:
@@ -207,8 +206,6 @@ def training_line(
         split=_side_of(session, eval_share),
         status=candidate.status,
     )
-    entries = tuple(entry for entry in sample.metadata.scores if entry.kind == "efficiency")
-    sample = replace(sample, metadata=replace(sample.metadata, scores=entries or (_NO_GROWTH,)))
     line = checked_line(sample, searched=searched)
     if not searched:
         refuse_secrets(f"session {session.id}", line)
@@ -218,9 +215,6 @@ def training_line(
         is_verified=bool(session.recorded and session.recorded.verified),
         line=line,
     )
-
-
-_NO_GROWTH = ScoreEntry(kind="efficiency", name="user_turn_efficiency", value=0.0, maximum=0.0)
 
 
 def _unscored(session: Session) -> SessionScores:
@@ -235,7 +229,6 @@ def _unscored(session: Session) -> SessionScores:
         model="",
         scoring_fingerprint="",
         status="ok",
-        overall_quality=0.0,
         user_turn_efficiency=user_turn_efficiency(session),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -11,18 +10,16 @@ from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.langfuse.client import LangfuseClient
 from debrief.markdown import interval, plain, table
-from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
 from debrief.outcomes.store import (
     LABELS,
     PEOPLE,
+    PROBLEMS,
+    LabelProblem,
     Labels,
     Roll,
     all_labels,
-    joined,
     labelled_sessions,
-    put_labels,
     success_labels,
 )
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
@@ -40,44 +37,18 @@ from debrief.rubrics.probes import (
 )
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import SessionHead
-from debrief.settings import Settings
 
 
-def read_labels(
-    settings: Settings, client: LangfuseClient | None, repository: Path | None
-) -> Labels:
-    """Read people's labels from everywhere that is configured.
-
-    ``DEBRIEF_LABELS`` names CSV files, and ``DEBRIEF_FEEDBACK`` the ``.debrief`` folders whose
-    ``human_feedback.md`` files are read (both separated as PATH is); the latter is the
-    repository's own by default.
-
-    Args:
-        settings: of this machine.
-        client: of a Langfuse server; None when none is configured.
-        repository: its top folder; None without one.
-
-    Raises:
-        InputError: a CSV file cannot be used.
-    """
-    folders = settings.feedback or ([repository / ".debrief"] if repository is not None else [])
-    parts = [labels_from_csv(path) for path in settings.labels]
-    parts.append(labels_from_feedback(folders))
-    if client is not None:
-        parts.append(labels_from_langfuse(client))
-    return joined(parts)
-
-
-def store_agreement(lake: Lake, labels: Labels) -> Agreement:
-    """Keep labels, compare all that people gave with what the lake holds, and write the rows.
+def store_agreement(lake: Lake) -> Agreement:
+    """Compare the labels of people that the lake holds with its scores, and write the rows.
 
     Raises:
         InputError: no label matches; the rows of an earlier time are taken away, so that nothing
             relies on them.
     """
-    put_labels(lake, labels)
-    labels = replace(labels, labels=tuple(all_labels(lake, PEOPLE)))
-    agreement = Agreement(rows=(), labels=0, matched=0, unmatched=(), problems=labels.problems)
+    problems = tuple(row.text for row in lake.read(PROBLEMS, ALL, LabelProblem))
+    labels = Labels(labels=tuple(all_labels(lake, PEOPLE)), problems=problems)
+    agreement = Agreement(rows=(), labels=0, matched=0, unmatched=(), problems=problems)
     measures = measures_of(
         lake.rows("judge_evaluations", JudgeEvaluation),
         lake.rows("session_scores", SessionScores),

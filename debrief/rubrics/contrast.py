@@ -1,4 +1,4 @@
-"""Contrast: which sessions are best and worst, and how far a habit tells them apart."""
+"""Contrast: which sessions are good and bad, and how far a habit tells them apart."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from msgspec import Struct
 
 from debrief.keys import digest_of
 from debrief.scoring.model import ScoreName, SessionScores
+from debrief.scoring.verdict import SHORT_OF_DONE
 from debrief.stats import cliffs_delta, rank_test
 
 
 class Sides(Struct, frozen=True):
-    """The two ends of a ranking, session ids with the best and with the worst first."""
+    """Good sessions and bad ones by their ids; where they are ranked, the best and the worst
+    first."""
 
     best: tuple[str, ...]
     worst: tuple[str, ...]
@@ -21,13 +23,17 @@ class Sides(Struct, frozen=True):
 def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
     """Return what a score name means for one session; None when it has no such score.
 
+    Excellence is the verdict: 1 for what is done and checked, 0 for what is partly or not done. All
+    else is neither good nor bad, and has none.
+
     The two efficiencies count lines: a session that changed none, a question answered, is
     neither efficient nor wasteful, and has none.
     """
     if scores.status != "ok":
         return None
     if score_name == "excellence":
-        return scores.overall_quality
+        verdict = scores.verdict.verdict if scores.verdict is not None else "cannot_tell"
+        return 1.0 if verdict == "done_verified" else 0.0 if verdict in SHORT_OF_DONE else None
     value: float | None = getattr(scores, score_name)
     return value or None
 
@@ -36,6 +42,22 @@ def values_of(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[st
     """Return what a score name means for each session that has such a score, by session id."""
     found = ((row.session_id, score_of(row, score_name)) for row in scores)
     return {id_: value for id_, value in found if value is not None}
+
+
+def sides_of(
+    values: Mapping[str, float], score_name: ScoreName, *, share: float, minimum: int
+) -> Sides | None:
+    """Return the good and the bad sessions by a score name, at least ``minimum`` on each side.
+
+    By verdict all are, in an order that says nothing of them, so that the first of a side stand for
+    all of it; by an efficiency, ``share`` of them at each end. None when there are too few, or when
+    the ends are not apart.
+    """
+    if score_name != "excellence":
+        return ends_of(values, share=share, minimum=minimum)
+    mixed = sorted(values, key=lambda id_: digest_of("mixed", id_))
+    good, bad = (tuple(id_ for id_ in mixed if (values[id_] > 0) == side) for side in (True, False))
+    return None if min(len(good), len(bad)) < minimum else Sides(good, bad)
 
 
 def ends_of(values: Mapping[str, float], *, share: float, minimum: int) -> Sides | None:

@@ -58,12 +58,12 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     habit: str = ""
     """The observable habit behind it, for a rubric that was mined offline."""
     effect_size: float | None = None
-    """Cliff's delta between the best and the worst sessions that it was mined from, −1 to 1. It
+    """Cliff's delta between the good and the bad sessions that it was mined from, −1 to 1. It
     chooses what is tried and is too good to be shown; None when not measured."""
     best_count: int = 0
     worst_count: int = 0
     sessions: tuple[str, ...] = ()
-    """Ids of the sessions that it was mined from, the best first, then the worst."""
+    """Ids of the sessions that it was mined from, the good ones first, then the bad ones."""
 
 
 class Rubric(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Rubric(Struct, frozen=True, kw_only=True):
     """Ids of the sessions that it was mined from."""
     notes: str = ""
     held_out_effect: float | None = None
-    """Cliff's delta between the best and the worst of the sessions that were set aside for
+    """Cliff's delta between the good and the bad ones of the sessions that were set aside for
     trials; None of a candidate."""
     held_out_low: float | None = None
     """Of its 95 % confidence interval."""

@@ -24,7 +24,7 @@ from debrief.rubrics.asking import (
     show,
     show_rubrics,
 )
-from debrief.rubrics.contrast import Sides, ends_of, score_of, unmarked
+from debrief.rubrics.contrast import Sides, score_of, sides_of, unmarked
 from debrief.rubrics.linting import alike, lint, text_of
 from debrief.rubrics.model import (
     FEWEST,
@@ -46,7 +46,7 @@ _WORDS = (SUMMARIZER, "rubric_sources", "rubric_evidence", "rubric_data_notice")
 
 
 _SHARE = 0.25
-"""Of the scored sessions, on each side."""
+"""Of the sessions with a value, on each side."""
 _FEWEST_OF_PAIR, _MOST_OF_PAIR = 3, 7
 _SAME_RUBRIC = 0.5
 _SOME_KINSHIP = 0.2
@@ -56,8 +56,8 @@ _SOME_KINSHIP = 0.2
 class ModelMiner:
     """Finds candidates by asking a model what two sessions differ in.
 
-    Each pair is one of the best and one of the worst, in an order that does not tell which is
-    which, and the model is not told either: it proposes criteria, and trials decide.
+    Each pair is a good one and a bad one, in an order that does not tell which is which, and the
+    model is not told either: it proposes criteria, and trials decide.
 
     Args:
         name: the model's name, as rows tell it.
@@ -83,17 +83,19 @@ class ModelMiner:
 
         The same rubric, by its name, found in several pairs is one row with the evidence of all.
         A rubric whose quotation stands in neither session is dropped. A pair that fails is
-        reported and costs nothing else. A week whose best sessions are not apart from its worst
-        has nothing to contrast.
+        reported and costs nothing else. A week without a good session, or without a bad one, has
+        nothing to contrast.
         """
         values = {
             session.id: value
             for session, scores in read_week(week)
             if session.prompt_count and (value := score_of(scores, score_name)) is not None
         }
-        sides = ends_of(values, share=_SHARE, minimum=1)
+        sides = sides_of(values, score_name, share=_SHARE, minimum=1)
         if sides is None:
             return Mined()
+        most = min(len(sides.best), len(sides.worst), max(1, round(_SHARE * len(values))))
+        sides = Sides(sides.best[:most], sides.worst[:most])
         ids = {*sides.best, *sides.worst}
         read = {session.id: session for session, _ in read_week(week) if session.id in ids}
         pairs = [Sides((good,), (bad,)) for good, bad in zip(sides.best, sides.worst, strict=True)]

@@ -1,8 +1,9 @@
-"""Mining without a model: which habits of the user set the best sessions apart.
+"""Mining without a model: which habits of the user set good sessions apart from bad ones.
 
-The best and the worst sessions by a score name are compared, habit by habit. A habit that the
-best sessions show clearly more is a candidate, no more: whether it holds for other sessions is
-for the trial to say. Whether the search finds rubrics where there are none is seen by dealing the
+Good are the sessions that are done and checked, bad those that are partly or not done; by an
+efficiency, they are the two ends. They are compared habit by habit. A habit that the good ones
+show clearly more is a candidate, no more: whether it holds for other sessions is for the trial to
+say. Whether the search finds rubrics where there are none is seen by dealing the verdicts and
 scores out anew, again and again.
 """
 
@@ -18,7 +19,7 @@ from msgspec import Struct, structs
 
 from debrief.keys import week_after, week_of
 from debrief.rubrics.asking import stands
-from debrief.rubrics.contrast import ends_of, score_of
+from debrief.rubrics.contrast import score_of, sides_of
 from debrief.rubrics.habits.catalogue import HABITS, VERSION, Habit, detect_habits
 from debrief.rubrics.habits.detectors import Detection
 from debrief.rubrics.judging import OfflineRubricJudge
@@ -43,11 +44,11 @@ EARLIER_WEEKS = 3
 
 
 _SHARE = 0.25
-"""Of the sessions, on each side."""
+"""Of the sessions, at each end of an efficiency."""
 _MINIMUM = 4
 """Sessions on each side."""
 _ENOUGH = 20
-"""Sessions of a week that stand alone; a smaller one takes earlier sessions in."""
+"""Sessions of a week, with a value, that stand alone; a smaller one takes earlier ones in."""
 _LEAST_EFFECT = 0.33
 """Cliff's delta of a medium effect."""
 _MOST_EVIDENCE = 3
@@ -93,11 +94,11 @@ class OfflineMiner:
     _weeks: dict[str, list[_Seen]] = field(default_factory=dict)
 
     def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
-        """Return the habits that set the week's best sessions apart, and those that do not.
+        """Return the habits that set the week's good sessions apart, and those that do not.
 
-        A week with fewer than 20 scored sessions is too small to have a best and a worst quarter
-        of its own. It is ranked together with the sessions of the three weeks before; when none of
-        the week's own sessions reach either end, the week has nothing new to say of a habit.
+        A week with fewer than 20 sessions that are good or bad by the score name is too small to
+        be compared alone. The sessions of the three weeks before are taken in; when none of the
+        week's own sessions is on either side, the week has nothing new to say of a habit.
 
         Args:
             week: the ISO date of its Monday.
@@ -109,7 +110,8 @@ class OfflineMiner:
             Candidates, the strongest effect first; and each habit that is none, with the reason.
         """
         seen = {each.id: each for each in self._see(week, read_week)}
-        if len(seen) < _ENOUGH:
+        known = (score_of(each.scores, score_name) is not None for each in seen.values())
+        if sum(known) < _ENOUGH:
             for back in range(EARLIER_WEEKS, 0, -1):
                 for one in self._see(week_after(week, -back), read_week):
                     seen.setdefault(one.id, one)
@@ -181,7 +183,7 @@ def _contrast(
         if habit.key in one.look.detections
         and (value := score_of(one.scores, score_name)) is not None
     }
-    sides = ends_of(values, share=_SHARE, minimum=_MINIMUM)
+    sides = sides_of(values, score_name, share=_SHARE, minimum=_MINIMUM)
     if sides is None or all(seen[id_].week != week for id_ in (*sides.best, *sides.worst)):
         return None
     best, worst = ([seen[id_] for id_ in ids] for ids in (sides.best, sides.worst))
@@ -195,7 +197,7 @@ def _contrast(
             extractor=EXTRACTOR,
             name=habit.name,
             effect=None if shared else round(delta, 4),
-            reason=SHARED if shared else "the best sessions do not show it clearly more",
+            reason=SHARED if shared else "good sessions do not show it clearly more",
         )
     return ExtractedRubric(
         id=f"{week}.{score_name}.{habit.key}",
@@ -225,7 +227,7 @@ Scored = Sequence[tuple[Session, SessionScores]]
 
 
 class Shuffles(Struct, frozen=True, kw_only=True):
-    """What was found in true scores and in shuffled ones."""
+    """What was found in true verdicts and scores, and in shuffled ones."""
 
     sessions: int
     true: dict[str, int]
@@ -245,7 +247,7 @@ def false_discoveries(
     seed: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Shuffles:
-    """Search for rubrics with true scores, and with scores shuffled among the sessions.
+    """Search for rubrics with true verdicts and scores, and with these shuffled among the sessions.
 
     Shuffled, nothing distinguishes anything. The whole search is run each time: mining,
     consolidation, trial and correction; what sessions show of each habit is looked at once.

@@ -96,8 +96,8 @@ def _table(rubrics: Sequence[Rubric]) -> list[str]:
     ]
     return [
         table(("Rubric", "Weight", "Effect on unseen sessions", "p", "Sessions"), rows),
-        "Effects are Cliff's delta, with 95 % intervals: how much more often a best session is "
-        "above a worst one than below. Unseen are sessions that nothing was mined from. p is "
+        "Effects are Cliff's delta, with 95 % intervals: how much more often a good session is "
+        "above a bad one than below. Unseen are sessions that nothing was mined from. p is "
         "corrected for all candidates that were looked at.",
     ]
 

@@ -1,14 +1,15 @@
 """Trials: candidates are judged on sessions that nothing was mined from.
 
 What is mined from sessions describes them, whether or not it says anything of others. So some
-weeks are mined and the others are set aside; a candidate becomes a rubric when it tells the best
-from the worst of those, after correction for all candidates that were looked at.
+weeks are mined and the others are set aside; a candidate becomes a rubric when it tells the good
+ones of those from the bad ones, after correction for all candidates that were looked at.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -18,7 +19,7 @@ from debrief.keys import digest_of, week_of
 from debrief.rubrics.contrast import (
     Sides,
     effect_of,
-    ends_of,
+    sides_of,
     values_of,
 )
 from debrief.rubrics.habits.catalogue import habit_of, nearest_habit
@@ -42,7 +43,7 @@ MOST_OFFLINE = 2_000
 """Of the offline judge, likewise."""
 SHARED = "the score is made of the same signals"
 MEANINGS = {
-    "excellence": "overall quality, the weighted mean of the dimensions",
+    "excellence": "the verdict: done and checked, against partly or not done",
     "token_efficiency": "lasting lines per 1,000 tokens: how much was written, not how good it is",
     "user_turn_efficiency": "lasting lines per prompt: how much was written, not how good it is",
 }
@@ -51,7 +52,8 @@ MEANINGS = {
 _ENOUGH = 40
 """Scored sessions on each side from which on whole weeks are mined or set aside."""
 _SHARE, _MINIMUM = 0.25, 8
-"""Of the sessions that were set aside, those on each side; fewer can prove nothing."""
+"""Of the sessions that were set aside, those at each end of an efficiency, and on each side at
+least; fewer can prove nothing."""
 _WORTH = 48
 """Sessions on each side that a limited number of judgements is spent on, candidate by candidate:
 enough for a large effect to show."""
@@ -134,7 +136,7 @@ def try_rubrics(
             reasons[rubric.key] = "not tried: the limit of judgements is reached"
         else:
             sides[rubric.key] = Sides(ends.best[:each], ends.worst[:each])
-            left -= 2 * len(sides[rubric.key].best)
+            left -= len(sides[rubric.key].best) + len(sides[rubric.key].worst)
     pairs = {(id_, key) for key, ends in sides.items() for id_ in (*ends.best, *ends.worst)}
     levels: dict[tuple[str, str], int] = {}
     failed: Counter[str] = Counter()
@@ -180,8 +182,21 @@ def _ends(rubric: Rubric, rows: Sequence[SessionScores]) -> Sides | str:
         return SHARED
     values = values_of(rows, rubric.score_name)
     others = {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
-    sides = ends_of(others, share=_SHARE, minimum=_MINIMUM)
+    sides = sides_of(others, rubric.score_name, share=_SHARE, minimum=_MINIMUM)
+    if sides is None and rubric.score_name == "excellence":
+        return f"not tried: of those set aside, {_told(_missing(others, _MINIMUM))} are missing"
     return sides or "not tried: too few sessions are set aside, or they score alike"
+
+
+def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
+    """Return how many good sessions, and how many bad ones, are missing until there are enough."""
+    good = sum(value > 0 for value in values.values())
+    return max(0, enough - good), max(0, enough - (len(values) - good))
+
+
+def _told(missing: tuple[int, int], more: str = "") -> str:
+    good, bad = missing
+    return f"{good}{more} that are done and checked and {bad}{more} that are partly or not done"
 
 
 def looked_at(
@@ -250,30 +265,56 @@ def searches_of(
     for name in SCORE_NAMES:
         scored = values_of(rows, name)
         mined = sum(row.session_id in scored and split.mines(row) for row in rows)
+        aside = {
+            row.session_id: scored[row.session_id]
+            for row in rows
+            if row.session_id in scored and not split.mines(row)
+        }
         judged = [t.best_count + t.worst_count for t in kept if t.score_name == name]
-        found.append(_search(name, mined, len(scored) - mined, looked_at, judged))
+        found.append(_search(name, mined, aside, looked_at, judged))
     return found
 
 
 def _search(
-    score_name: ScoreName, mined: int, tried: int, looked_at: int, judged: Sequence[int]
+    score_name: ScoreName,
+    mined: int,
+    aside: Mapping[str, float],
+    looked_at: int,
+    judged: Sequence[int],
 ) -> RubricSearch:
-    """Return what it came to; ``judged`` has the sessions that each kept rubric was judged on."""
-    chance = _MOST_CHANCE / max(looked_at, _USUAL)
-    more = {size: _more(sessions_needed(delta, chance), tried) for size, delta in _EFFECTS.items()}
-    size, needed = next((pair for pair in more.items() if pair[1]), ("medium", 0))
+    """Return what it came to.
+
+    Args:
+        score_name: what good means.
+        mined: sessions with a value that candidates were mined from.
+        aside: values of the sessions that were set aside.
+        looked_at: candidates of all score names.
+        judged: the sessions that each kept rubric was judged on.
+    """
+    chance, tried = _MOST_CHANCE / max(looked_at, _USUAL), len(aside)
+    by_verdict = score_name == "excellence"
+    more = {
+        size: _more_of_sides(sessions_needed(delta, chance), aside)
+        if by_verdict
+        else (_more(sessions_needed(delta, chance), tried), 0)
+        for size, delta in _EFFECTS.items()
+    }
+    size, missing = next((pair for pair in more.items() if any(pair[1])), ("medium", (0, 0)))
+    needed = sum(missing)
     if judged:
         of = " to ".join(str(count) for count in sorted({min(judged), max(judged)}))
+        ends = "" if by_verdict else "the best and the worst of "
         said = (
-            f"Mined from {mined} sessions and confirmed on {of} of the best and the worst of "
-            f"{tried} others, corrected for all {looked_at} candidates that were looked at."
+            f"Mined from {mined} sessions and confirmed on {of} of {ends}{tried} others, "
+            f"corrected for all {looked_at} candidates that were looked at."
         )
     else:
-        enough = f"yet: {needed} more are needed" if needed else "so far, though there are enough"
+        lacks = _told(missing, " more") if by_verdict else f"{needed} more"
+        enough = f"yet: {lacks} are needed" if needed else "so far, though there are enough"
+        ends = "those" if by_verdict else "the best and the worst quarter of those"
         said = (
             f"Nothing distinguishes good sessions {enough} for a {size} effect to show 4 times in "
-            f"5, if the best and the worst quarter of those set aside are all judged ({mined} "
-            f"were mined, {tried} set aside)."
+            f"5, if {ends} set aside are all judged ({mined} were mined, {tried} set aside)."
         )
     return RubricSearch(
         score_name=score_name,
@@ -284,6 +325,13 @@ def _search(
         needed=needed,
         said=said,
     )
+
+
+def _more_of_sides(judged: int, aside: Mapping[str, float]) -> tuple[int, int]:
+    """Return how many more good and bad sessions give sides of half so many each, half of them
+    being mined."""
+    good, bad = _missing(aside, math.ceil(max(judged, 2 * _MINIMUM) / 2))
+    return 2 * good, 2 * bad
 
 
 def _more(ends: int, tried: int) -> int:

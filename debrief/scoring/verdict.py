@@ -94,3 +94,35 @@ def ground_shown(row: SessionVerdict) -> str:
     }[row.ground]
     more = " The last request has no answer." if row.unanswered else ""
     return sentence + more
+
+
+GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
+    "outcome": "what became of the work",
+    "person": "the person's words",
+    "check": "the last check",
+    "check_not_covering": "no check looks at what was changed",
+    "no_check": "no check ran",
+    "open_end": "it breaks off",
+    "stopped": "it was stopped",
+    "no_change": "nothing was changed",
+    "no_work": "hardly anything was done",
+    "named_check_not_run": "a check that a prompt names never ran",
+    "model": "a model read it",
+}
+"""Each ground in a few words, where sessions are counted by it."""
+WORST_FIRST: Final[tuple[VerdictName, ...]] = (
+    *("not_done", "partly", "done_unverified", "done_verified"),
+    "cannot_tell",
+)
+"""Verdicts in the order of a list; that nothing is told comes last."""
+
+
+def ground_told(row: SessionVerdict) -> str:
+    """Return what a verdict rests on, with the turns that show it and the words of the first."""
+    turns = list(dict.fromkeys(place.turn for place in row.evidence))
+    if not turns:
+        return ground_shown(row)
+    more = f" and {len(turns) - 3} more" if len(turns) > 3 else ""
+    where = f"turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, turns[:3]))}{more}"
+    quote = f": “{row.evidence[0].quote}”" if row.evidence[0].quote else ""
+    return f"{ground_shown(row).removesuffix('.')} ({where}{quote})."

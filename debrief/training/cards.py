@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
+from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
 from debrief.training.model import LineRow, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
-from debrief.training.selection import below_bar
+from debrief.training.selection import by_verdict
 
 _Key = TypeVar("_Key")
 
@@ -142,16 +143,23 @@ def _summary(
         f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
         f"{train} train, {samples - train} eval; "
         f"{sum(row.count for row in left_out)} sessions were left out, "
-        f"{sum(row.count for row in below_bar(left_out))} of them by the bar.",
+        f"{sum(row.count for row in by_verdict(left_out))} of them for their verdict.",
     ]
     if samples:
-        qualities, days = [row.quality for row in counts.rows], counts.by["day"]
+        qualities = [row.quality for row in counts.rows if row.quality is not None]
+        known = (
+            f"overall quality {min(qualities):.2f} to {max(qualities):.2f}, mean "
+            f"{fmean(qualities):.2f}, of the {len(qualities)} samples that have one"
+            if qualities
+            else "no sample has an overall quality, as nothing shows one"
+        )
+        days, verdicts = counts.by["day"], Counter(row.verdict for row in counts.rows)
+        said = ", ".join(f"{verdicts[n]} {SHOWN[n]}" for n in VERDICT_NAMES if verdicts[n])
         ready = sum(row.status == "ready" for row in counts.rows)
         parts.append(
-            f"Sessions of {min(days)} to {max(days)}; overall quality "
-            f"{min(qualities):.2f} to {max(qualities):.2f}, mean "
-            f"{fmean(qualities):.2f}; {ready} samples are `ready` (something was "
-            "changed, a validation command ran, no redaction needs a look)."
+            f"Sessions of {min(days)} to {max(days)}; by verdict: {said}; {known}; {ready} "
+            "samples are `ready` (something was changed, a validation command ran, no redaction "
+            "needs a look)."
         )
     if samples and train in (0, samples):
         side = "eval" if train else "train"
@@ -195,10 +203,10 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _filters(options: TrainingOptions) -> str:
     chosen = {
-        "left out by the bar": options.bar,
+        "verdicts": ", ".join(SHOWN[name] for name in options.verdicts) or "any",
         "outcome": options.outcome,
-        "minimum P(success)": f"{options.min_success_probability:g}",
-        "minimum order of success": str(options.min_success_order or "no limit"),
+        "minimum probability that it was done": f"{options.min_probability:g}",
+        "minimum place in the order": f"{options.min_place:g}",
         "status": options.status,
         "minimum overall quality": f"{options.min_overall_quality:g}",
         "a change was made": f"{_NOT[options.needs_change]}required",
@@ -232,8 +240,8 @@ def _judges(counts: SetCounts, agreement: str) -> str:
     )
     weights = ", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS)
     return (
-        f"## Who judged\n\n{judges}\n\nOverall quality is the weighted mean of the six "
-        f"dimensions ({weights}), scored by {scored or 'nobody'}.\n\n"
+        f"## Who judged\n\n{judges}\n\nOverall quality, where there is one, is the weighted mean "
+        f"of the six dimensions ({weights}), scored by {scored or 'nobody'}.\n\n"
         f"Agreement with people: {agreement.rstrip('.') or 'no human labels yet'}."
     )
 

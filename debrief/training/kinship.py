@@ -29,7 +29,6 @@ from msgspec.structs import replace
 
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.facts import facts_of
 from debrief.offline.shell import check_of, simple_commands
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import edits_of_call
@@ -243,8 +242,6 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     """Of something that the model did, it is known what the person had asked for."""
     validated: bool
     """A test, lint or type run or a build ran, whatever it said."""
-    broke_off: bool = False
-    """The agent's work ends without a last word, was interrupted, or was stopped by a limit."""
     unsure_redactions: int
     languages: tuple[LanguageLines, ...] = ()
     signature: bytes = b""
@@ -271,7 +268,6 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         asked=is_trained_on(messages),
         growth=session.growth,
         validated=was_validated(session),
-        broke_off=broke_off(session),
         unsure_redactions=session.unsure_redactions,
         languages=tuple(
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
@@ -279,16 +275,6 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         signature=signature_of(session) if answered and compared else b"",
         message_marks=message_marks(session) if answered and compared else b"",
     )
-
-
-def broke_off(session: Session) -> bool:
-    """Return whether the agent's work ends without a last word, was interrupted, or was stopped.
-
-    What the person said last, and the agent did not begin on, is no work that broke off.
-    """
-    begun = [number for number, turn in enumerate(session.turns, 1) if turn.messages]
-    turns = session.turns[: begun[-1]] if begun else ()
-    return facts_of(replace(session, turns=turns)).broke_off
 
 
 def was_validated(session: Session) -> bool:

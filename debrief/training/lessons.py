@@ -36,8 +36,8 @@ from debrief.snapshots.captures import TRANSCRIPTS, read_capture
 from debrief.snapshots.model import PromptSnapshot
 from debrief.training.conversations import NO_PROMPT
 from debrief.training.given import without_reminder
+from debrief.training.manifest import stored_sets
 from debrief.training.model import (
-    INDEX,
     LINES,
     JudgeResult,
     LineRow,
@@ -83,10 +83,9 @@ def lessons_of(lake: Lake, chosen: LessonFilter) -> Iterator[TrainingSample]:
 
     Of a session in windows the first is taken, where the request stands.
     """
-    for partition in lake.partitions(INDEX):
-        for row in lake.read(INDEX, partition, TrainingSetRow):
-            if chosen.takes_set(row):
-                yield from filter(chosen.takes, _samples(lake, row, partition))
+    for row in stored_sets(lake).sets:
+        if chosen.takes_set(row):
+            yield from filter(chosen.takes, _samples(lake, row))
 
 
 def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]:
@@ -124,9 +123,9 @@ def findings_of(sample: TrainingSample) -> str:
     return "\n".join(lines)
 
 
-def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[TrainingSample]:
+def _samples(lake: Lake, row: TrainingSetRow) -> Iterator[TrainingSample]:
     with lake.open_bytes(training_path(row.task, row.fingerprint)) as file:
-        for line in lake.read(LINES, partition, LineRow):
+        for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow):
             if file is not None and line.window == 1 and not line.parent_session:
                 file.seek(line.offset)
                 yield _sample(_LINES.decode(file.read(line.size)))

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
+from debrief.scoring.verdict import VerdictName
 from debrief.snapshots.model import PromptSnapshot
 
 Split = Literal["train", "eval"]
@@ -19,7 +20,7 @@ Status = Literal["draft", "ready"]
 """``ready``: something was changed, a validation command ran, and no redaction needs a look."""
 Role = Literal["system", "user", "assistant", "tool"]
 ScoreKind = Literal[
-    "overall", "dimension", "judge", "judges", "rubric", "efficiency", "success", "outcome"
+    "verdict", "outcome", "overall", "order", "dimension", "efficiency", "judges", "judge", "rubric"
 ]
 Schema: TypeAlias = dict[str, object]
 """A JSON schema."""
@@ -79,9 +80,10 @@ class ToolSchema(Struct, frozen=True, kw_only=True):
 class ScoreEntry(Struct, frozen=True, kw_only=True):
     """One score of the session, from whomever.
 
-    Judges, dimensions and P(success) run from 0 to 1, rubrics from 1 to 5, efficiencies from 0
-    without an end (``maximum`` is 0), the order of success without either; an outcome is 0 or 1.
-    ``kind`` says which it is, and they are never mixed in one number.
+    Judges, dimensions, the place in the order and the probability that it was done run from 0 to
+    1, rubrics from 1 to 5, efficiencies from 0 without an end (``maximum`` is 0); an outcome is 0
+    or 1. A verdict is a category and no number: its ``value`` and ``maximum`` are 0. ``kind`` says
+    which it is, and they are never mixed in one number.
     """
 
     kind: ScoreKind
@@ -92,7 +94,7 @@ class ScoreEntry(Struct, frozen=True, kw_only=True):
     weight: float = 0.0
     """Within its kind; 0 where the kind has no weights."""
     category: str = ""
-    """Of a categorical dimension; of an outcome, its source; else empty."""
+    """The verdict's name; a categorical dimension's; of an outcome, its source; else empty."""
     model: str = ""
     """Who gave the score; empty for what was computed."""
     comment: str = ""
@@ -147,11 +149,14 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     eval_digest: str
     scoring_fingerprint: str
     scoring_model: str
-    overall_quality: float
+    verdict: VerdictName
+    """``cannot_tell`` where nobody looked, too."""
+    verdict_ground: str
+    """What it rests on; empty where nobody looked."""
     sample_weight: float
-    """How much the line is to count in training; 1 unless weights by success were asked for."""
+    """How much the line is to count in training; 1 unless weights by verdict were asked for."""
     scores: tuple[ScoreEntry, ...]
-    """``overall_quality`` first, so never empty."""
+    """The verdict first, so never empty; ``overall_quality`` where there is one."""
     status: Status
     split: Split
     window: int
@@ -174,6 +179,11 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     redactions: int
     injection_suspected: bool = False
     """The session, or what was shown of it, holds words that look made for a judge."""
+
+    @property
+    def quality(self) -> float | None:
+        """The overall quality, 0 to 1; None where there is none."""
+        return next((entry.value for entry in self.scores if entry.kind == "overall"), None)
 
 
 class SampleLine(Struct, frozen=True, kw_only=True):
@@ -250,16 +260,17 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     eval: int
     tokens: int
     left_out: tuple[SkippedSessions, ...] = ()
-    bar: str = ""
-    """What the bar left out, in words."""
-    below_bar: int = 0
-    """Sessions that it left out."""
+    verdicts: tuple[VerdictName, ...] = ()
+    """Those that were asked for; empty for any."""
+    short: int = 0
+    """Sessions that were left out for their verdict."""
     lines_digest: str
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
-    passed another, and do not search again."""
+    """Digest of the last gate's table, which every line has passed: nothing searches them again."""
+    line_format: str = ""
+    """Of its lines."""
 
 
 class LineRow(Struct, frozen=True, kw_only=True):
@@ -269,7 +280,9 @@ class LineRow(Struct, frozen=True, kw_only=True):
     window: int
     split: Split
     status: Status = "draft"
-    quality: float
+    verdict: VerdictName = "cannot_tell"
+    quality: float | None = None
+    """Overall quality; None where there is none."""
     offset: int
     """Bytes from the beginning of the file."""
     size: int

@@ -1,20 +1,21 @@
-"""Which sessions are asked for: options at launch, by settings, and the default bar."""
+"""Which sessions are asked for: options at launch, by settings, and the default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debrief.errors import ConfigurationError
+from debrief.scoring.verdict import VerdictName
 from debrief.settings import Settings
 from debrief.training.given import SystemPrompt
 
-BROKE_OFF = "it broke off"
-UNKNOWN_SUCCESS = "cannot tell whether it succeeded"
 EVAL_SHARE = 0.2
+TAKEN: Final[tuple[VerdictName, ...]] = ("done_verified", "done_unverified", "cannot_tell")
+"""The verdicts that are asked for by default: what is not known to fall short of done."""
 
 
 def _names(value: object) -> object:
@@ -28,31 +29,31 @@ def _or_none(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Verdicts = Annotated[tuple[VerdictName, ...], BeforeValidator(_names)]
 Day = Annotated[date | None, BeforeValidator(_or_none)]
 Limit = Annotated[int | None, BeforeValidator(_or_none)]
 
 
 class TrainingOptions(BaseModel):
     """What is chosen at launch or by settings. The default takes every session that can be learned
-    from and is above the bar: sessions that broke off or failed, and those that show nothing,
-    are asked for. The launchpad shows the descriptions."""
+    from and does not fall short of done by its verdict. The launchpad shows the descriptions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    allow_broken_off: bool = False
-    """Also sessions that break off: without a last word, interrupted, or stopped by a limit."""
-    allow_failed: bool = False
-    """Also sessions that failed: by an outcome or a person, else by their task_completion."""
-    allow_unknown: bool = False
-    """Also sessions that show nothing of whether they succeeded."""
+    verdicts: Verdicts = TAKEN
+    """Sessions of these verdicts: `done_verified`, `done_unverified`, `partly`, `not_done`,
+    `cannot_tell`. Else all but `partly` and `not_done`. Empty: any. What a recorder's owner
+    released is taken where the verdict is `cannot_tell`, whatever stands here."""
     outcome: Literal["any", "succeeded"] = "any"
     """`succeeded`: only sessions of which a label other than their own checks says so."""
-    min_success_probability: float = Field(default=0.0, ge=0, le=1)
-    """From 0 to 1; there are probabilities once `debrief fit` has stored a table. Else 0."""
-    min_success_order: float | None = None
-    """Such as 0: at least as likely to have succeeded as is usual for the kind. Else no limit."""
+    min_probability: float = Field(default=0.0, ge=0, le=1)
+    """Of having been done, 0 to 1; there are probabilities once `debrief fit` has stored a table.
+    Else 0."""
+    min_place: float = Field(default=0.0, ge=0, le=1)
+    """In the order of the person's own sessions, 0 to 1, such as 0.2 to leave out the fifth that
+    is to be looked at first. With it, sessions without a place are left out. Else 0."""
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
-    """From 0 to 1. Else 0."""
+    """From 0 to 1. With it, sessions without an overall quality are left out. Else 0."""
     status: Literal["any", "ready"] = "any"
     """`ready`: only sessions that changed something, in which a validation command ran, and none of
     whose redactions needs a look; of one that was recorded, its recorder's status counts instead of
@@ -79,7 +80,8 @@ class TrainingOptions(BaseModel):
     until: Day = None
     """The last day, included."""
     max_per_repository: Limit = Field(default=None, ge=1)
-    """0: no limit. The best by overall quality are kept."""
+    """0: no limit. Kept are first those that are done and checked, then those that are done, then
+    those that nothing tells of; within these, the best by overall quality where it is known."""
     near_duplicates: Literal["drop", "keep"] = "drop"
     """`drop` all but the earliest of copies, or `keep` them."""
     system_prompt: SystemPrompt = "recorded"
@@ -88,24 +90,11 @@ class TrainingOptions(BaseModel):
     max_tokens: Limit = Field(default=None, ge=256)
     """Sessions with more, their tools and what chat templates write counted in, are split into
     windows, each a line of its own. 0: never."""
-    sample_weight: Literal["equal", "success"] = "equal"
-    """What a line weighs: `equal`, 1 each; or `success`, 1 or 0 by its session's outcome,
-    else its P(success), else 1."""
+    sample_weight: Literal["equal", "verdict"] = "equal"
+    """What a line weighs: `equal`, 1 each; or `verdict`, 1 where the session is done and checked,
+    0 where it is partly or not done, else the probability that it was done, else 1."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
     """Held out for evaluation, 0 to 1. Else 0.2."""
-
-    def allows(self, shortcoming: str) -> bool:
-        """Return whether sessions with a shortcoming, below the default bar, are asked for."""
-        if shortcoming in (BROKE_OFF, UNKNOWN_SUCCESS):
-            return self.allow_broken_off if shortcoming == BROKE_OFF else self.allow_unknown
-        return self.allow_failed
-
-    @property
-    def bar(self) -> str:
-        """Return in words which sessions the bar leaves out."""
-        below = {"broken off": self.allow_broken_off, "failed": self.allow_failed}
-        below["cannot tell"] = self.allow_unknown
-        return ", ".join(name for name, allowed in below.items() if not allowed) or "none"
 
     @property
     def needs_change(self) -> bool:

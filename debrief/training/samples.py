@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
+from debrief.offline.order import Place
 from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, ground_shown
 from debrief.sessions.model import Session, Subagent, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.conversations import (
@@ -43,6 +45,7 @@ from debrief.training.model import (
     Split,
     Status,
 )
+from debrief.training.selection import NOT_SCORED, verdict_by
 from debrief.training.windows import samples_of
 
 SECRET_FOUND = "the last gate still found a secret"
@@ -59,6 +62,7 @@ def sample_of(
     snapshot: PromptSnapshotRow | None = None,
     given: Given | None = None,
     outcome: Success | None = None,
+    place: Place | None = None,
     split: Split = "train",
     status: Status = "draft",
     eval_fingerprint: str | None = None,
@@ -71,12 +75,13 @@ def sample_of(
     Args:
         session: normalised and redacted.
         metadata: its circumstances and fingerprints.
-        scores: its dimensions; the session must have been scored.
+        scores: its verdict and dimensions; the session must have been scored.
         judgements: its rows by judge; failed ones are passed over.
         rubric_evaluations: its rows by rubric; failed ones are passed over.
         snapshot: the person's own prompts.
         given: what the model was given before the first prompt; worked out when None.
         outcome: whether it succeeded, where a label says so.
+        place: in the order of the person's own sessions, where it has one.
         split: the side of the train/eval split that it is on.
         status: whether anything has to be looked at before it trains a model.
         eval_fingerprint: of the judges; that of ``metadata`` when None.
@@ -86,8 +91,9 @@ def sample_of(
     Raises:
         InputError: the model said nothing in it, nobody knows on what, or it was not scored.
     """
-    if scores.overall_quality is None:
-        raise InputError(f"session {session.id}", "not scored", "Score its week first.")
+    if scores.status != "ok":
+        raise InputError(f"session {session.id}", NOT_SCORED, "Score its week first.")
+    verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
     conversation = conversation_of(session, given.system, given.reminder)
     messages = conversation.close()
@@ -138,9 +144,10 @@ def sample_of(
             eval_digest=digest if digest.startswith(fingerprint) else "",
             scoring_fingerprint=scores.scoring_fingerprint,
             scoring_model=label(scores.model),
-            overall_quality=float(scores.overall_quality),
+            verdict=verdict.verdict if verdict else "cannot_tell",
+            verdict_ground=verdict.ground if verdict else "",
             sample_weight=sample_weight,
-            scores=tuple(score_entries(scores, judgements, on_rubrics, outcome)),
+            scores=tuple(score_entries(scores, judgements, on_rubrics, outcome, place)),
             status=status,
             split=split,
             window=1,
@@ -160,11 +167,14 @@ def sample_of(
     )
 
 
-def weight_by_success(scores: SessionScores, outcome: Success | None) -> float:
-    """Return 1 or 0 by a session's outcome, else its P(success); 1 where neither is known."""
-    if outcome is not None:
-        return float(outcome.success)
-    known = scores.success.probability if scores.success is not None else None
+def weight_by_verdict(verdict: SessionVerdict | None, place: Place | None) -> float:
+    """Return 1 for a session that is done and checked, 0 for one that is partly or not done, else
+    the probability that it was done; 1 where that is not known."""
+    if verdict is not None and verdict.verdict == "done_verified":
+        return 1.0
+    if verdict is not None and verdict.verdict in SHORT_OF_DONE:
+        return 0.0
+    known = place.probability if place is not None else None
     return 1.0 if known is None else known
 
 
@@ -211,22 +221,35 @@ def score_entries(
     judgements: Iterable[JudgeEvaluation],
     rubric_evaluations: Iterable[RubricEvaluation],
     outcome: Success | None = None,
+    place: Place | None = None,
 ) -> Iterator[ScoreEntry]:
-    """Yield overall quality, success, dimensions, efficiencies, judges and rubrics, in this order.
+    """Yield the verdict, the outcome, overall quality, the order, dimensions, efficiencies, judges
+    and rubrics, in this order.
 
     One list rather than one a kind: a list without entries has no type that a loader could read
-    off, while this one always holds the overall quality. Failed judgements and rubric evaluations
-    give no entry; a missing number is never a 0.
+    off, while this one always holds the verdict. Failed judgements and rubric evaluations give no
+    entry, nor does an overall quality that nothing shows; a missing number is never a 0.
     """
-    quality = float(scores.overall_quality or 0.0)
-    yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
+    verdict = verdict_by(scores, outcome)
+    yield ScoreEntry(
+        kind="verdict",
+        name="verdict",
+        value=0.0,
+        maximum=0.0,
+        category=verdict.verdict if verdict else "cannot_tell",
+        model=verdict.source if verdict and verdict.ground == "model" else "",
+        comment=ground_shown(verdict) if verdict else "",
+    )
     if outcome is not None:
         said = float(outcome.success)
         yield ScoreEntry(kind="outcome", name="success", value=said, category=outcome.source)
-    if scores.success is not None and scores.success.order is not None:
-        yield ScoreEntry(kind="success", name="order", value=scores.success.order, maximum=0.0)
-    if scores.success is not None and scores.success.probability is not None:
-        yield ScoreEntry(kind="success", name="probability", value=scores.success.probability)
+    if scores.overall_quality is not None:
+        quality = float(scores.overall_quality)
+        yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
+    if place is not None:
+        yield ScoreEntry(kind="order", name="place", value=place.place)
+    if place is not None and place.probability is not None:
+        yield ScoreEntry(kind="order", name="probability", value=place.probability)
     for verdict in scores.verdicts:
         if verdict.value is None:
             continue

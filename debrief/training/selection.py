@@ -18,14 +18,16 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
+from debrief.offline.order import Place
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
-from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import SkippedSessions, Split, Status
-from debrief.training.options import BROKE_OFF, EVAL_SHARE, UNKNOWN_SUCCESS, TrainingOptions
+from debrief.training.options import EVAL_SHARE, TrainingOptions
 
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"
@@ -36,8 +38,8 @@ NO_CHANGE = "nothing was changed"
 NO_VALIDATION = "no validation command ran"
 UNSURE = "holds redactions that a person should look at first"
 DRAFT = "the recorder holds it as a draft"
-FAILED = "it failed, by its task_completion"
-_FAILED_BY_OUTCOME = "it failed, by its outcome"
+BY_VERDICT = {name: f"its verdict: {shown}" for name, shown in SHOWN.items()}
+"""The reason against a session of a verdict that is not asked for."""
 NOT_SUCCEEDED = "no outcome says that it succeeded"
 OTHER_TOOL = "another tool"
 OTHER_MODEL = "another model"
@@ -93,12 +95,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
     repository: str
     """The repository it is filed under; empty when none is known."""
     has_metadata: bool
-    quality: float | None
-    """Overall quality; None when it was not scored."""
-    completion: str = ""
-    """The category of task_completion; empty when nothing speaks for one."""
-    success: SuccessEstimate | None = None
-    """As its facts show it; None when it was not scored."""
+    has_scores: bool
+    """It was scored, and that did not fail."""
+    quality: float | None = None
+    """Overall quality; None where nothing shows one."""
+    verdict: VerdictName = "cannot_tell"
+    """By an outcome, else as the session shows it."""
+    place: Place | None = None
+    """In the order of the person's own sessions; None where it cannot be compared."""
     outcome: Success | None = None
     """As a label says it; None when none does."""
     suspected: bool
@@ -113,24 +117,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     def session_id(self) -> str:
         """Return the session's id."""
         return self.traits.session_id
-
-    @property
-    def shortcoming(self) -> str:
-        """Return what keeps the session below the default bar; empty when nothing does.
-
-        What a recorder's owner released counts as accepted where nothing tells.
-        """
-        if self.outcome is not None and not self.outcome.success:
-            return f"{_FAILED_BY_OUTCOME} ({self.outcome.source})"
-        released = self.held_as == "ready"
-        if self.traits.broke_off and not released:
-            return BROKE_OFF
-        if self.outcome is not None:
-            return ""
-        if self.completion == "failed":
-            return FAILED
-        known = self.completion and self.success is not None and not self.success.cannot_tell
-        return "" if known or released else UNKNOWN_SUCCESS
 
     @property
     def status(self) -> Status:
@@ -156,8 +142,10 @@ def candidate_of(
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     outcome: Success | None = None,
     judgements: Iterable[JudgeEvaluation] = (),
+    place: Place | None = None,
 ) -> Candidate:
     """Return what a session is chosen by."""
+    verdict = verdict_by(scores, outcome)
     said = (*((scores,) if scores else ()), *rubric_evaluations, *judgements)
     return Candidate(
         traits=traits,
@@ -165,9 +153,10 @@ def candidate_of(
         model=(metadata.model if metadata else None) or traits.model,
         repository=(metadata.repository if metadata else "") or traits.repository,
         has_metadata=metadata is not None,
-        quality=scores.overall_quality if scores and scores.status == "ok" else None,
-        completion=completion_of(scores),
-        success=scores.success if scores else None,
+        has_scores=scores is not None and scores.status == "ok",
+        quality=scores.overall_quality if scores else None,
+        verdict=verdict.verdict if verdict else "cannot_tell",
+        place=place,
         outcome=outcome,
         suspected=any(row.injection_suspected for row in said),
         held_as=metadata.status if metadata else "",
@@ -175,10 +164,16 @@ def candidate_of(
     )
 
 
-def completion_of(scores: SessionScores | None) -> str:
-    """Return the category of a session's task_completion; empty without one."""
-    verdicts = scores.verdicts if scores is not None else ()
-    return next((v.category or "" for v in verdicts if v.dimension == "task_completion"), "")
+def verdict_by(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
+    """Return the verdict that an outcome gives, which may be known only since the session was
+    scored; else that of its scores, None where there is none."""
+    known = scores.verdict if scores is not None else None
+    if outcome is None:
+        return known
+    verdict: VerdictName = "done_verified" if outcome.success else "not_done"
+    if known is not None and (known.verdict, known.ground) == (verdict, "outcome"):
+        return known
+    return SessionVerdict(verdict=verdict, ground="outcome", source=outcome.source)
 
 
 def select(
@@ -207,19 +202,22 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
     traits = candidate.traits
     day = traits.started.astimezone(UTC).date()
-    quality, least = candidate.quality, options.min_overall_quality
+    quality, place = candidate.quality or 0.0, candidate.place
+    probability = (place.probability if place else None) or 0.0
     released = candidate.held_as == "ready"
     needs_change = options.require_change if released else options.needs_change
     needs_validation = options.require_validation if released else options.needs_validation
-    success, short = candidate.success, candidate.shortcoming
-    probability = (success.probability if success else None) or 0.0
-    likely, lowest = options.min_success_probability, options.min_success_order
-    order = success.order if success else None
-    is_lower = lowest is not None and (order is None or order < lowest)
+    likely, lowest, least = (
+        options.min_probability,
+        options.min_place,
+        options.min_overall_quality,
+    )
     is_success = candidate.outcome is not None and candidate.outcome.success
+    verdict = candidate.verdict
+    asked = verdict in (options.verdicts or SHOWN) or (released and verdict == "cannot_tell")
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
-        (quality is None, NOT_SCORED),
+        (not candidate.has_scores, NOT_SCORED),
         (candidate.withheld, candidate.withheld),
         (not traits.answered, NO_ANSWER),
         (not traits.asked, NO_REQUEST),
@@ -228,22 +226,21 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         (options.models and candidate.model not in options.models, OTHER_MODEL),
         (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
         (options.outcome == "succeeded" and not is_success, NOT_SUCCEEDED),
-        (probability < likely, f"P(success) below {likely:g}, or not known"),
-        (is_lower, f"order of success below {lowest or 0:g}, or not known"),
-        ((quality or 0.0) < least, f"overall quality below {least:g}"),
+        (probability < likely, f"probability below {likely:g}, or not known"),
+        ((place.place if place else 0.0) < lowest, f"place below {lowest:g}, or none"),
+        (quality < least, f"overall quality below {least:g}, or none"),
         (options.status == "ready" and candidate.held_as == "draft", DRAFT),
         (needs_change and not traits.growth, NO_CHANGE),
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
-        (short and not options.allows(short), short),
+        (not asked, BY_VERDICT[verdict]),
     )
     return next((reason for applies, reason in reasons if applies), None)
 
 
-def below_bar(left_out: Iterable[SkippedSessions]) -> list[SkippedSessions]:
-    """Return what the bar left out."""
-    reasons = (BROKE_OFF, FAILED, UNKNOWN_SUCCESS, _FAILED_BY_OUTCOME)
-    return [row for row in left_out if row.reason.startswith(reasons)]
+def by_verdict(left_out: Iterable[SkippedSessions]) -> list[SkippedSessions]:
+    """Return what was left out for its verdict."""
+    return [row for row in left_out if row.reason in BY_VERDICT.values()]
 
 
 def counted(left_out: dict[str, str]) -> tuple[SkippedSessions, ...]:
@@ -295,11 +292,20 @@ def _capped(
     if cap is None:
         return candidates
     taken: Counter[str] = Counter()
-    for candidate in sorted(candidates, key=lambda item: -(item.quality or 0.0)):
+    for candidate in sorted(candidates, key=_preferred):
         taken[candidate.repository] += 1
         if taken[candidate.repository] > cap:
             left_out[candidate.session_id] = f"over the cap of {cap} for its repository"
     return [candidate for candidate in candidates if candidate.session_id not in left_out]
+
+
+_BEST_FIRST: tuple[VerdictName, ...] = (
+    *("done_verified", "done_unverified", "cannot_tell", "partly", "not_done"),
+)
+
+
+def _preferred(candidate: Candidate) -> tuple[int, float]:
+    return _BEST_FIRST.index(candidate.verdict), -(candidate.quality or 0.0)
 
 
 def side_of(repository: str, started: datetime, eval_share: float = EVAL_SHARE) -> Split:

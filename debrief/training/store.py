@@ -20,7 +20,8 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.outcomes.store import Success, success_labels
+from debrief.offline.order import OrderedSession, Place, places_of, shipped_table
+from debrief.outcomes.store import Success, own_table, success_labels
 from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
@@ -33,14 +34,15 @@ from debrief.training.given import given_to
 from debrief.training.kinship import Kinship, read_kinship
 from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
 from debrief.training.options import TrainingOptions
-from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_success
+from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_verdict
 from debrief.training.selection import (
     Members,
     SelectionResult,
-    below_bar,
+    by_verdict,
     candidate_of,
     counted,
     select,
+    verdict_by,
 )
 from debrief.training.windows import line_row, samples_of
 
@@ -66,6 +68,7 @@ class Material(Struct, frozen=True, kw_only=True):
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
     outcome: Success | None = None
+    place: Place | None = None
 
 
 class Materials(Struct, frozen=True, kw_only=True):
@@ -78,8 +81,19 @@ class Materials(Struct, frozen=True, kw_only=True):
     by_session: dict[str, Material]
 
 
+def read_places(lake: Lake) -> dict[str, Place]:
+    """Return where the sessions of a lake stand in the order, by the lake's own table if one was
+    fitted; those that cannot be compared are left out."""
+    rows = lake.rows("session_scores", OrderedSession)
+    return places_of(rows, own_table(lake) or shipped_table())
+
+
 def read_materials(
-    lake: Lake, fingerprint: str, members: Members, outcomes: Mapping[str, Success]
+    lake: Lake,
+    fingerprint: str,
+    members: Members,
+    outcomes: Mapping[str, Success],
+    places: Mapping[str, Place],
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
@@ -91,6 +105,7 @@ def read_materials(
         fingerprint: the pair's fingerprints.
         members: its session ids by week.
         outcomes: which sessions succeeded, where a label says so.
+        places: in the order, of the sessions that have one.
     """
     eval_fingerprint = fingerprint.rpartition("-")[2]
     judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
@@ -114,12 +129,18 @@ def read_materials(
         eval_digest=digest,
         judged_by={row.model for row in (*judgements, *scores)},
         by_session={
-            name: _material(digest, filed, outcomes.get(name)) for name, filed in rows.items()
+            name: _material(digest, filed, outcomes.get(name), places.get(name))
+            for name, filed in rows.items()
         },
     )
 
 
-def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success | None) -> Material:
+def _material(
+    eval_digest: str,
+    tables: dict[str, list[Any]],
+    outcome: Success | None,
+    place: Place | None,
+) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
     scores = sorted(
         filed["session_scores"], key=lambda row: (row.status == "ok", row.scoring_fingerprint)
@@ -127,17 +148,18 @@ def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success |
     judgements = {row.judge: row for row in filed["judge_evaluations"]}
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
-        digest=digest_of(eval_digest, filed, outcome),
+        digest=digest_of(eval_digest, filed, outcome, place and (place.place, place.probability)),
         metadata=next(reversed(filed["session_metadata"]), None),
         scores=next(reversed(scores), None),
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),
         outcome=outcome,
+        place=place,
     )
 
 
-LINE_FORMAT = "14"
+LINE_FORMAT = "15"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -152,8 +174,17 @@ class StoredTrainingSet(Struct, frozen=True, kw_only=True):
 
 
 def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow | None:
-    """Return what is known of a pair's stored training set; None when there is none."""
-    return next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
+    """Return what is known of a pair's stored training set.
+
+    None when there is none, and when an earlier version made it: its lines have another form, or
+    have passed another last gate.
+    """
+    try:
+        row = next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
+    except msgspec.ValidationError:  # as rows of an earlier version may be
+        return None
+    is_ours = row is not None and (row.line_format, row.gate) == (LINE_FORMAT, gate_digest())
+    return row if is_ours else None
 
 
 def store_training_set(
@@ -165,6 +196,7 @@ def store_training_set(
     *,
     kinship: Kinship | None = None,
     outcomes: Mapping[str, Success] | None = None,
+    places: Mapping[str, Place] | None = None,
     again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
@@ -177,12 +209,14 @@ def store_training_set(
         options: what was chosen at launch.
         kinship: of the lake, where several sets are stored in a row; read when None.
         outcomes: of the lake, likewise.
+        places: of the lake, likewise.
         again: make every line again, though nothing that it depends on has changed.
     """
     kinship = kinship or read_kinship(lake)
     traits = kinship.traits
     outcomes = success_labels(lake) if outcomes is None else outcomes
-    materials = read_materials(lake, fingerprint, members, outcomes)
+    places = read_places(lake) if places is None else places
+    materials = read_materials(lake, fingerprint, members, outcomes, places)
     agreement = agreement_text(lake, materials.judged_by)
     inputs = _inputs(materials, agreement, options, kinship)
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
@@ -191,7 +225,7 @@ def store_training_set(
     candidates = [
         candidate_of(
             *(traits[name], made.metadata, made.scores),
-            *(made.rubric_evaluations, made.outcome, made.judgements),
+            *(made.rubric_evaluations, made.outcome, made.judgements, made.place),
         )
         for name, made in materials.by_session.items()
         if name in traits
@@ -223,11 +257,12 @@ def store_training_set(
         fingerprint=fingerprint,
         considered=considered,
         left_out=left_out,
-        bar=options.bar,
-        below_bar=sum(row.count for row in below_bar(left_out)),
+        verdicts=options.verdicts,
+        short=sum(row.count for row in by_verdict(left_out)),
         lines_digest=content.hexdigest(),
         card_digest=hashlib.sha256(card.encode()).hexdigest(),
         gate=gate_digest(),
+        line_format=LINE_FORMAT,
         sessions=len(stretches),
         samples=len(counts.rows),
         train=len(counts.train),
@@ -246,11 +281,12 @@ def is_current(
     options: TrainingOptions,
     kinship: Kinship,
     outcomes: Mapping[str, Success],
+    places: Mapping[str, Place],
 ) -> bool:
     """Return whether ``store_training_set`` would leave a pair's files alone."""
     if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:
         return False
-    materials = read_materials(lake, fingerprint, members, outcomes)
+    materials = read_materials(lake, fingerprint, members, outcomes, places)
     inputs = _inputs(materials, agreement_text(lake, materials.judged_by), options, kinship)
     return _stored_set(lake, task, fingerprint, inputs) is not None
 
@@ -304,12 +340,15 @@ def _make_lines(
                     snapshot=material.snapshot,
                     given=given,
                     outcome=material.outcome,
+                    place=material.place,
                     split=candidate.split,
                     status=candidate.status,
                     eval_fingerprint=materials.eval_fingerprint,
                     eval_digest=materials.eval_digest,
-                    sample_weight=weight_by_success(material.scores, material.outcome)
-                    if options.sample_weight == "success"
+                    sample_weight=weight_by_verdict(
+                        verdict_by(material.scores, material.outcome), material.place
+                    )
+                    if options.sample_weight == "verdict"
                     else 1.0,
                 )
                 samples = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from debrief.errors import DebriefError, InputError
-from debrief.keys import is_week
+from debrief.keys import is_week, week_of
 from debrief.lake import Lake
+from debrief.offline.order import LOOK_FIRST
 from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.page import advice_markdown, advice_of
+from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST
 from debrief.settings import Settings
-from debrief.summary import content_of
+from debrief.summary import CountedVerdicts, content_of, counted_verdicts
 from debrief.training.decomposition import WeeklyMove
-from debrief.training.model import INDEX, TrainingSetRow
+from debrief.training.manifest import stored_sets
 from debrief.view import labels, prompts, session, training
 from debrief.view.index import Index
 from debrief.view.query import SCORES, SORTS, choices_of, query_of, search
@@ -44,9 +47,11 @@ _HEADERS = {
 _SHOWN, _MOST = 5, 6
 """How many sessions a page shows of each kind, and how many of anything else."""
 _DRAWN = 26
-"""Weeks of a line."""
-_NARROW, _WIDE, _HEIGHT, _MARGIN = 560, 1_180, 96, 5
-"""Pixels of the line's box, and those that stay free at each side of it."""
+"""Weeks of a drawing."""
+_NARROW, _WIDE, _HEIGHT, _WIDEST = 560, 1_180, 96, 40
+"""Pixels of the drawing's box, and of a column at most."""
+_DAYS, _FEWEST = 30, 5
+"""How far the first page looks back, and the verdicts without which it looks further."""
 
 router = APIRouter()
 
@@ -91,27 +96,21 @@ async def _with_headers(request: Request, call_next: RequestResponseEndpoint) ->
 
 @router.get("/")
 def home(page: Page) -> Response:
-    """Show this week against the last, because of what, and where to look."""
+    """Show what was done of late, what to look at first, and the best."""
     weeks = _weeks(page.index)
     if not weeks:
         return page.render("empty.html", title="Home")
-    newest, scored = weeks[0]["week"], weeks[0]["scored"]
-    half = -(-scored // 2)
-    worst, best = (
-        page.index.sessions(
-            "week = ? AND quality IS NOT NULL", (newest,), f"{order}, started DESC", count
-        )
-        for order, count in (
-            ("quality", min(_SHOWN, half)),
-            ("quality DESC", min(_SHOWN, scored - half)),
-        )
-    )
-    failures = tuple(dict.fromkeys(content_of(page.lake, [newest]).failures))
+    since = _since(page.index, datetime.now(UTC).date())
+    first_week = week_of(datetime.combine(since, time(), UTC))
+    shown = [row for row in weeks if row["week"] >= first_week]
+    late = ("started >= ?", (since.isoformat(),))
+    verdicts = _verdicts(page.index, *late)
+    failures = tuple(dict.fromkeys(content_of(page.lake, [row["week"] for row in shown]).failures))
     held = [row for row in page.lake.rows(RUBRICS, Rubric) if (row.held_out_low or 0.0) > 0.0]
     held.sort(key=lambda row: -(row.held_out_effect or 0.0))
     used = "SELECT task, fingerprint, max(started) FROM sessions GROUP BY 1, 2"
     last = {(task, prompts): started for task, prompts, started in page.index.select(used)}
-    sets = [row for row in page.lake.rows(INDEX, TrainingSetRow) if row.samples]
+    sets = [row for row in stored_sets(page.lake).sets if row.samples]
     sets.sort(
         key=lambda row: last.get((row.task, row.fingerprint.rpartition("-")[0]), ""), reverse=True
     )
@@ -119,20 +118,22 @@ def home(page: Page) -> Response:
         "home.html",
         title="Home",
         weeks=weeks,
-        move=_move(page.lake, newest),
-        worst=worst,
-        best=best,
+        since=since,
+        verdicts=verdicts,
+        figures=page.index.select(f"{_FIGURES} FROM sessions WHERE {late[0]}", late[1])[0],
+        move=next((move for row in shown if (move := _move(page.lake, row["week"]))), None),
+        **_sides(page.index, *late),
         failures=failures[:_MOST],
         failed=len(failures),
         rubrics=held[:_MOST],
         sets=sets[:_MOST],
-        **_line(weeks, _NARROW),
+        **_columns(weeks, _NARROW),
     )
 
 
 @router.get("/sessions")
 def sessions(page: Page, request: Request) -> Response:
-    """Show the sessions of all weeks that the address asks for, the worst first."""
+    """Show the sessions of all weeks that the address asks for, those not done first."""
     return page.render(
         "list.html",
         title="Sessions",
@@ -147,7 +148,13 @@ def sessions(page: Page, request: Request) -> Response:
 def weeks(page: Page) -> Response:
     """List the weeks with sessions, the newest first."""
     rows = _weeks(page.index)
-    return page.render("weeks.html", title="Weeks", weeks=rows, **_line(rows, _WIDE))
+    return page.render(
+        "weeks.html",
+        title="Weeks",
+        weeks=rows,
+        verdict_names=VERDICT_NAMES,
+        **_columns(rows, _WIDE),
+    )
 
 
 @router.get("/weeks/{week}")
@@ -169,9 +176,9 @@ def week(page: Page, week: str) -> Response:
         after=rows[place - 1] if place else None,
         move=_move(page.lake, week),
         report=text.partition("\n")[2],
-        worst=page.index.sessions(
-            "week = ? AND quality IS NOT NULL", (week,), "quality, started DESC", _SHOWN
-        ),
+        verdicts=_verdicts(page.index, "week = ?", (week,)),
+        figures=rows[place],
+        **_sides(page.index, "week = ?", (week,)),
     )
 
 
@@ -183,20 +190,55 @@ def advice(page: Page) -> Response:
     return page.render("advice.html", title="Advice", advised=advised, text=text)
 
 
+_FIGURES = (
+    "SELECT count(*) AS sessions, sum(failed != '') AS failed, avg(quality) AS quality, "
+    "count(quality) AS qualities, avg(judges) AS judges, sum(tokens) AS tokens, "
+    "sum(lines_added + lines_removed) AS lines, "
+    + ", ".join(f"sum(verdict = '{name}') AS {name}" for name in VERDICT_NAMES)
+)
+
+
 def _weeks(index: Index) -> list[dict[str, Any]]:
-    """Return the weeks with sessions, the newest first, each with how its mean moved."""
-    found: list[dict[str, Any]] = []
-    before: float | None = None
-    for row in index.select(
-        "SELECT week, count(*) AS sessions, count(quality) AS scored, sum(failed != '') AS failed, "
-        "avg(quality) AS quality, avg(judges) AS judges, sum(tokens) AS tokens, "
-        "sum(lines_added + lines_removed) AS lines FROM sessions GROUP BY week ORDER BY week"
-    ):
-        quality = row["quality"]
-        moved = None if quality is None or before is None else quality - before
-        found.append({**dict(row), "moved": moved})
-        before = before if quality is None else quality
-    return found[::-1]
+    """Return the weeks with sessions, the newest first, each with its figures."""
+    found = index.select(f"{_FIGURES}, week FROM sessions GROUP BY week ORDER BY week DESC")
+    return [dict(row) for row in found]
+
+
+def _since(index: Index, today: date) -> date:
+    """Return from which day on the first page looks: the last 30 days, or the newest weeks that
+    hold a few verdicts."""
+    told = "SELECT {} FROM sessions WHERE verdict NOT IN ('', 'cannot_tell') {}"
+    late = today - timedelta(days=_DAYS)
+    count = told.format("count(*)", "AND started >= ?")
+    if index.select(count, (late.isoformat(),))[0][0] >= _FEWEST:
+        return late
+    few = told.format("week", f"ORDER BY week DESC LIMIT 1 OFFSET {_FEWEST - 1}")
+    found = index.select(few) or index.select("SELECT min(week) FROM sessions")
+    return date.fromisoformat(found[0][0])
+
+
+def _verdicts(index: Index, where: str, values: tuple[str, ...]) -> CountedVerdicts:
+    """Count the verdicts of the sessions for which an SQL expression is true."""
+    rows = index.select(
+        f"SELECT verdict, ground, count(*) FROM sessions WHERE {where} GROUP BY verdict, ground",
+        values,
+    )
+    sessions = sum(row[2] for row in rows)
+    return counted_verdicts(sessions, [tuple(row) for row in rows if row[0]])
+
+
+def _sides(index: Index, where: str, values: tuple[str, ...]) -> dict[str, Any]:
+    """Return the sessions to look at first and the best, of those that an expression is true for.
+
+    Where none has a place in the order, those that are not done, or partly, take the first side.
+    """
+    ordered = bool(index.select(f"SELECT 1 FROM sessions WHERE {where} AND place >= 0", values))
+    short = "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"
+    chosen, order = (f"place < {LOOK_FIRST}", "place, started DESC") if ordered else short
+    first = index.sessions(f"{where} AND {chosen}", values, order, _SHOWN)
+    good = f"{where} AND verdict = 'done_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
+    best = index.sessions(good, values, "place IS NULL, place DESC, started DESC", _SHOWN)
+    return {"is_ordered": ordered, "first": first, "best": best}
 
 
 def _move(lake: Lake, week: str) -> WeeklyMove | None:
@@ -204,19 +246,17 @@ def _move(lake: Lake, week: str) -> WeeklyMove | None:
     return next((move for move in lake.read(MOVES, "all", WeeklyMove) if move.week == week), None)
 
 
-def _line(weeks: list[dict[str, Any]], width: int) -> dict[str, Any]:
-    """Return where the last weeks' quality is drawn as a line, for the macro ``trend``."""
+def _columns(weeks: list[dict[str, Any]], width: int) -> dict[str, Any]:
+    """Return where the last weeks' verdicts are drawn as columns, for the macro ``columns``."""
     shown = weeks[:_DRAWN][::-1]
-    step = (width - 2 * _MARGIN) / max(1, len(shown) - 1)
-    places = [
-        (
-            round(_MARGIN + step * number, 1),
-            round(_MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - row["quality"]), 1),
-            row["quality"],
-        )
-        for number, row in enumerate(shown)
-        if row["quality"] is not None
-    ]
-    points = " ".join(f"{left},{top}" for left, top, _ in places)
-    line = {"width": width, "height": _HEIGHT, "points": points, "places": places}
-    return {"line": line, "line_weeks": shown}
+    step = min(_WIDEST, width / len(shown)) if shown else _WIDEST
+    most = max((row["sessions"] for row in shown), default=1)
+    pieces = []
+    for number, row in enumerate(shown):
+        top = float(_HEIGHT)
+        for name in (*reversed(WORST_FIRST[:-1]), WORST_FIRST[-1]):
+            height = round(_HEIGHT * (row[name] or 0) / most, 1)
+            top = round(top - height, 1)
+            if height:
+                pieces.append((name, round(number * step, 1), top, round(step - 2, 1), height))
+    return {"drawn": {"width": width, "height": _HEIGHT, "pieces": pieces}, "drawn_weeks": shown}

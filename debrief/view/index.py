@@ -23,10 +23,18 @@ from debrief.errors import DebriefError, InputError, LakeError
 from debrief.files import locked
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.outcomes.store import LABELS
-from debrief.view.indexed import MADE_LATER, SessionRow, labels_of, texts_of_week, week_rows
+from debrief.outcomes.store import LABELS, own_table
+from debrief.view.indexed import (
+    MADE_LATER,
+    PLACED,
+    SessionRow,
+    labels_of,
+    placed,
+    texts_of_week,
+    week_rows,
+)
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
@@ -34,6 +42,7 @@ WAIT = 0.4
 """Seconds that a page waits for an index that is behind; then it shows what there is."""
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes the file."""
+_TABLE = "table of the order"
 TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
@@ -181,6 +190,8 @@ class Index:
 
     def _refresh(self) -> None:
         now = {name: self._lake.versions(name) for name in (TEXTS, *ROWS, LABELS)}
+        table = own_table(self._lake)
+        now[_TABLE] = {} if table is None else {"": digest_of(table)}
         known: dict[str, dict[str, str]] = {name: {} for name in now}
         for name, week, version in self.select("SELECT table_name, week, version FROM versions"):
             known[name][week] = version
@@ -205,6 +216,13 @@ class Index:
                     self._read_labels(database)
                     for source in {*now[LABELS], *known[LABELS]}:
                         _note(database, source, {LABELS: now[LABELS].get(source)})
+            except DebriefError as error:
+                problems.append(str(error))
+        if stale or now[_TABLE] != known[_TABLE]:
+            try:
+                with self._writing() as database:
+                    self._read_places(database)
+                    _note(database, "", {_TABLE: now[_TABLE].get("")})
             except DebriefError as error:
                 problems.append(str(error))
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
@@ -251,6 +269,13 @@ class Index:
             "(SELECT DISTINCT said FROM labels WHERE session_id = sessions.id ORDER BY said)) "
             "WHERE id IN (SELECT session_id FROM labels)"
         )
+
+    def _read_places(self, database: sqlite3.Connection) -> None:
+        """Place every session anew: where one stands depends on those it is compared with."""
+        places = placed(self._lake)
+        database.execute("UPDATE sessions SET place = NULL, place_reason = '', probability = NULL")
+        assigned = ", ".join(f"{name} = ?" for name in PLACED)
+        database.executemany(f"UPDATE sessions SET {assigned} WHERE id = ?", places)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

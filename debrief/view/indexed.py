@@ -18,9 +18,9 @@ from debrief.markdown import shorten
 from debrief.models.usage import total_cost
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
+    DECIDING,
     PEOPLE,
     SUCCESS,
-    WITHOUT_CHECKS,
     YES,
     Label,
     Roll,
@@ -31,10 +31,11 @@ from debrief.outcomes.store import (
 )
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import ground_told
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.summary import first_reason
+from debrief.summary import look_first_reason, places_in
 
 _TITLE, _REASON = 160, 240
 """Characters of a list's cells."""
@@ -75,14 +76,20 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     user_satisfaction: float | None = None
     judges: float | None = None
     """Mean of the judges' scores, weighted."""
-    success: str = ""
-    """How likely it is that it did what was asked, in words."""
-    success_rank: float | None = None
-    """The same from 0 to 1, to sort by."""
+    verdict: str = ""
+    """Whether what was asked was done; empty where nobody has looked."""
+    ground: str = ""
+    """What the verdict rests on."""
     reason: str = ""
-    """What moved its score most."""
+    """The same as a sentence, with the turns that show it."""
     reason_turn: int | None = None
     """The first turn that shows it."""
+    place: float | None = None
+    """In the order, from 0, to be looked at first, to 1; None where it cannot be compared."""
+    place_reason: str = ""
+    """The facts that moved it there, of one to be looked at first."""
+    probability: float | None = None
+    """That it did what was asked; only after labels."""
     uncertain: bool = False
     suspected: bool = False
     """It holds words that look made for a judge."""
@@ -99,14 +106,21 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     labels: str = ""
     """What people said of it, in words."""
 
+    @property
+    def known_dimensions(self) -> int:
+        """Return how many of the six dimensions have a value."""
+        return sum(getattr(self, name) is not None for name in BY_NAME)
+
 
 MADE_LATER: dict[str, str] = {
-    **dict.fromkeys((*BY_NAME, "quality", "judges", "success_rank", "reason_turn"), "NULL"),
-    **dict.fromkeys(("success", "reason", "failed", "worth_why"), "''"),
+    **dict.fromkeys((*BY_NAME, "quality", "judges", "reason_turn"), "NULL"),
+    **dict.fromkeys(("verdict", "ground", "reason", "failed", "worth_why"), "''"),
     **dict.fromkeys(("uncertain", "suspected", "worth"), "0"),
     **{"cost_usd": "NULL", "fingerprint": f"'{UNKNOWN}'"},
 }
 """The columns that other tables give, with what SQL sets them to where these have no row."""
+PLACED = ("place", "place_reason", "probability")
+"""The columns that all sessions together give."""
 
 
 class _Stored(SessionHead, frozen=True, kw_only=True):
@@ -205,22 +219,36 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
 
 
 def _of_scores(row: SessionScores) -> dict[str, Any]:
-    success = row.success
-    rank = None if success is None else success.probability
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
     columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
-    text, turn = first_reason(row.overall_quality, success, row.verdicts)
+    told = row.verdict
+    if told is not None:
+        columns |= {
+            "verdict": told.verdict,
+            "ground": told.ground,
+            "reason": shorten(ground_told(told), _REASON),
+            "reason_turn": told.evidence[0].turn if told.evidence else None,
+        }
     return columns | {
         "quality": row.overall_quality,
-        "success": "" if success is None else success.shown,
-        "success_rank": success.rank if success is not None and rank is None else rank,
-        "reason": shorten(text, _REASON),
-        "reason_turn": turn,
         "uncertain": row.uncertain,
         "suspected": row.injection_suspected,
         "failed": row.failure if row.status == "failed" else "",
         "cost_usd": row.cost_usd,
     }
+
+
+def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:
+    """Return the values of ``PLACED`` for each session that has a place, and its id."""
+    return [
+        (
+            place.place,
+            look_first_reason(place) if place.look_first else "",
+            place.probability,
+            session_id,
+        )
+        for session_id, place in places_in(lake).items()
+    ]
 
 
 def labels_of(lake: Lake) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -241,7 +269,7 @@ def labels_of(lake: Lake) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]
     ]
     outcomes: list[tuple[str, ...]] = [
         ("yes" if outcome.success else "no", outcome.source, session_id)
-        for session_id, outcome in success_labels(lake, WITHOUT_CHECKS - PEOPLE).items()
+        for session_id, outcome in success_labels(lake, set(DECIDING) - PEOPLE).items()
     ]
     return labels, outcomes
 

@@ -11,15 +11,16 @@ from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.offline.success import LEAST, shipped_table
+from debrief.offline.order import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
-from debrief.outcomes.store import SUCCESS, UNSURE, WITHOUT_CHECKS
+from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.probes import FEWEST_LABELS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.verdict import ground_shown
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
@@ -111,7 +112,7 @@ def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) 
     given = list(given_labels(page.lake))
     labelled = {one.session_id for one in given}
     rows = page.index.sessions(
-        "labels = '' AND failed = '' AND quality IS NOT NULL",
+        "labels = '' AND failed = '' AND verdict != ''",
         order="worth DESC, id",
         limit=skip + _SHOWN + len(labelled),
     )
@@ -145,20 +146,21 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     only = {row.id}
     session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
     scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
-    estimate = next((each.success for each in scores if each.success), None)
+    verdict = next((each.verdict for each in scores if each.verdict), None)
     turns = session.turns if session else ()
     answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
     return {
         "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),
         "answer": answers[-1] if answers else "",
-        "reasons": estimate.reasons if estimate else (),
+        "ground": ground_shown(verdict) if verdict else "",
+        "evidence": verdict.evidence if verdict else (),
     }
 
 
 @router.get("/labels/fit")
 def label_fit(page: Page) -> Response:
     """Show what ``debrief fit`` would gain from the labels that there are; nothing is stored."""
-    gains = refit(rows_of_lake(page.lake, WITHOUT_CHECKS), shipped_table()).gains
+    gains = refit(rows_of_lake(page.lake, DECIDING), shipped_table()).gains
     return page.render(
         "labels/fit.html", title="What a fit would gain", gains=map(gain_text, gains)
     )

@@ -4,42 +4,55 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from fastapi import HTTPException
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import without_controls
+from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.verdict import GROUNDS_SHOWN, SHOWN, WORST_FIRST
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
 
+if TYPE_CHECKING:
+    from debrief.scoring.verdict import Ground, VerdictName
+
 ON_A_PAGE = 50
-_EQUAL = ("task", "tool", "model", "fingerprint", "week", "source", "repository")
+_EQUAL = (
+    *("verdict", "ground"),
+    *("task", "tool", "model", "fingerprint", "week", "source", "repository"),
+)
 """Filters that name one value of the column of their name."""
-SCORES = ("quality", *BY_NAME, "judges", "success_rank")
+SCORES = ("quality", *BY_NAME, "judges")
 _MEASURES = ("turns", "tokens", "seconds", "lines_added", "lines_removed", "cost_usd")
 _LIMITS: Mapping[str, tuple[str, str]] = {
     f"{column}_{side}": (column, sign)
-    for column in (*SCORES, *_MEASURES)
+    for column in (*SCORES, "place", "probability", *_MEASURES)
     for side, sign in (("min", ">="), ("max", "<="))
 }
 """Filters that limit a column, with how they do."""
-_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "failed")
+_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "since", "first", "failed")
 """Every parameter of an address that leaves sessions out. ``outcome`` is ``yes``, ``no``, or
 ``none``: nothing is known of what became of the work; ``label`` what somebody said, ``any`` or
-``none``; ``failed`` those alone that could not be scored or judged."""
+``none``; ``since`` a day; ``first`` those alone to look at first; ``failed`` those alone that could
+not be scored or judged."""
 SORTS: Mapping[str, str] = {
-    "quality": "quality",
-    "-quality": "quality, best first",
+    "verdict": "verdict, not done first",
+    "-verdict": "verdict, done and checked first",
+    "place": "look at these first",
     "-started": "newest",
     "started": "oldest",
+    "quality": "mean of dimensions, lowest first",
+    "-quality": "mean of dimensions, highest first",
     **{name: name.replace("_", " ") for name in BY_NAME},
     "judges": "judges",
-    "success_rank": "success, least likely first",
     "-tokens": "most tokens",
     "-turns": "most turns",
     "-seconds": "longest",
@@ -54,7 +67,13 @@ SORTS: Mapping[str, str] = {
     "match": "best match",
 }
 """Sort orders and their names; any column of a list may be given, with a minus for descending."""
-WORST_FIRST = "quality"
+DEFAULT = "verdict"
+_BY_VERDICT = " ".join(
+    f"WHEN '{name}' THEN {number}"
+    for number, name in enumerate(name for name in WORST_FIRST if name != "cannot_tell")
+)
+_SORTED_BY = {"verdict": f"(CASE verdict {_BY_VERDICT} END)"}
+"""What stands for a column that is not sorted by its own values. Nothing told comes last."""
 _COLUMNS = frozenset(SessionRow.__struct_fields__)
 _MOST_WORDS = 32
 """Words and phrases of a search that count."""
@@ -68,12 +87,12 @@ class ListQuery(Struct, frozen=True, kw_only=True):
 
     filters: dict[str, str] = {}
     """By parameter of the address; none is empty."""
-    sort: str = WORST_FIRST
+    sort: str = DEFAULT
     page: int = 1
 
     def with_(self, **changes: Any) -> str:
         """Return the address of the list, from its first page on, with some parameters changed."""
-        sort = "" if self.sort == WORST_FIRST else self.sort
+        sort = "" if self.sort == DEFAULT else self.sort
         return sessions_path(**{**self.filters, "sort": sort, **changes})
 
     @property
@@ -94,19 +113,35 @@ def _in_words(name: str, value: str) -> str:
     if name in _LIMITS:
         column, sign = _LIMITS[name]
         return f"{column.replace('_', ' ')} {'≥' if sign == '>=' else '≤'} {value}"
-    return {"q": f"“{value}”", "failed": "failed"}.get(name, f"{name}: {value}")
+    words = {
+        "q": f"“{value}”",
+        "failed": "failed",
+        "first": "look at these first",
+        "since": f"since {value}",
+        "verdict": SHOWN.get(cast("VerdictName", value), value),
+        "ground": GROUNDS_SHOWN.get(cast("Ground", value), value),
+    }
+    return words.get(name, f"{name}: {value}")
 
 
 def query_of(parameters: Mapping[str, str]) -> ListQuery:
-    """Read a query from an address; what means nothing is left out."""
+    """Read a query from an address; a filter that means nothing is left out.
+
+    Raises:
+        HTTPException: it asks for an order that there is not.
+    """
     given = {name: without_controls(value).strip() for name, value in parameters.items()}
     for name in _LIMITS:
         given[name] = _number(given.get(name, ""))
-    given["failed"] = "1" if given.get("failed") in ("1", "on", "yes") else ""
-    sort, page = given.get("sort", ""), given.get("page", "")
+    for name in ("first", "failed"):
+        given[name] = "1" if given.get(name) in ("1", "on", "yes") else ""
+    given["since"] = _day(given.get("since", ""))
+    sort, page = given.get("sort", "") or DEFAULT, given.get("page", "")
+    if sort != "match" and sort.removeprefix("-") not in _COLUMNS:
+        raise HTTPException(400, f"cannot be sorted by {sort!r}; try sort=verdict")
     return ListQuery(
         filters={name: given[name] for name in _FILTERS if given.get(name)},
-        sort=sort if sort == "match" or sort.removeprefix("-") in _COLUMNS else WORST_FIRST,
+        sort=sort,
         page=int(page) if page.isascii() and page.isdecimal() and 0 < len(page) < 7 else 1,
     )
 
@@ -118,6 +153,14 @@ def _number(text: str) -> str:
     except ValueError:
         return ""
     return f"{number:g}" if abs(number) < 1e15 else ""
+
+
+def _day(text: str) -> str:
+    """Return a day as addresses have it; empty for what is none."""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
 
 
 class FoundSessions(Struct, frozen=True, kw_only=True):
@@ -148,7 +191,7 @@ def search(index: Index, query: ListQuery) -> FoundSessions:
     query = replace(query, page=min(query.page, max(1, -(-total // ON_A_PAGE))))
     start = (query.page - 1) * ON_A_PAGE
     column, is_falling = query.sort.removeprefix("-"), query.sort.startswith("-")
-    order = f"{column} IS NULL, {column} {'DESC' if is_falling else 'ASC'}, started DESC, id"
+    order = _order(column, is_falling=is_falling)
     tables = "sessions"
     if column == "match" and "words" in values:
         tables = "texts JOIN sessions ON sessions.number = texts.rowid"
@@ -175,6 +218,14 @@ def search(index: Index, query: ListQuery) -> FoundSessions:
     return FoundSessions(query=query, sessions=sessions, excerpts=excerpts, total=total)
 
 
+def _order(column: str, *, is_falling: bool) -> str:
+    """Return what SQL sorts by; sessions without a value come last, of equal ones those to look at
+    first, then the newest."""
+    value, way = _SORTED_BY.get(column, column), "DESC" if is_falling else "ASC"
+    then = f"place IS NULL, place {way}, " if column == "verdict" else ""
+    return f"{value} IS NULL, {value} {way}, {then}started DESC, id"
+
+
 def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Return what filters ask for as an SQL expression, with its values by name."""
     parts, values = [], dict[str, Any](filters)
@@ -193,6 +244,10 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
         elif name == "failed":
             parts.append("failed != ''")
+        elif name == "first":
+            parts.append(f"place < {LOOK_FIRST}")
+        elif name == "since":
+            parts.append("started >= :since")
         elif words := _full_text(value):
             parts.append("number IN (SELECT rowid FROM texts WHERE texts MATCH :words)")
             values["words"] = words
@@ -216,10 +271,11 @@ def choices_of(index: Index) -> dict[str, list[tuple[str, int]]]:
             f"SELECT {column}, count(*) FROM sessions WHERE {column} != '' "
             f"GROUP BY {column} ORDER BY {'1 DESC' if column == 'week' else '2 DESC, 1'}"
         )
-        for column in ("task", "tool", "model", "fingerprint", "week")
+        for column in ("verdict", "task", "tool", "model", "fingerprint", "week")
     }
     offered["label"] = index.select(
         "SELECT said, count(DISTINCT session_id) FROM labels GROUP BY said"
     )
     offered["failed"] = index.select("SELECT 'failed', count(*) FROM sessions WHERE failed != ''")
+    offered["first"] = index.select(f"SELECT 1, count(*) FROM sessions WHERE place < {LOOK_FIRST}")
     return {name: [(row[0], row[1]) for row in rows] for name, rows in offered.items()}

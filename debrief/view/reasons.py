@@ -26,9 +26,11 @@ from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.model_scorer import cited_turns
+from debrief.scoring.shown import mean_shown, reason_shown, value_shown
+from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence
 
-Group = Literal["success", "dimension", "judge", "rubric"]
+Group = Literal["verdict", "dimension", "judge", "rubric"]
 _QUOTED = re.compile(r"\bturn (\d{1,6}): “([^”]{1,400})”")
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
@@ -44,7 +46,7 @@ _MOST = 400
 
 
 class ShownReason(Struct, frozen=True, kw_only=True):
-    """Why a session got a score, or what speaks for or against its success."""
+    """Why a session got a verdict or a score."""
 
     group: Group
     name: str
@@ -77,6 +79,17 @@ class Assessment(Struct, frozen=True, kw_only=True):
     def main(self) -> SessionScores | None:
         """Return the scores that are shown first; None for a session that nobody scored."""
         return next(iter(self.scores), None)
+
+    @property
+    def verdict(self) -> SessionVerdict | None:
+        """Return whether what was asked was done; None where nobody looked."""
+        return next((row.verdict for row in self.scores if row.verdict is not None), None)
+
+    @property
+    def mean_shown(self) -> str:
+        """Return the mean of the dimensions, marked where some have no value; a dash and why
+        where there is none."""
+        return "–" if self.main is None else mean_shown(self.main)
 
     @property
     def warning(self) -> str:
@@ -132,6 +145,7 @@ def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     """Return each reason, in the order in which pages show them."""
     found = [
+        *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
         *(reason for row in assessment.scores for reason in _of_scores(row)),
         *(_of_judge(row) for row in assessment.judgements),
         *(_of_rubric(row, name) for row, name in assessment.rubrics if row.status != "no_occasion"),
@@ -139,30 +153,26 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     return tuple(replace(reason, id=f"reason-{n}") for n, reason in enumerate(found, 1))
 
 
+def _of_verdict(verdict: SessionVerdict) -> ShownReason:
+    return ShownReason(
+        group="verdict",
+        name="verdict",
+        shown=verdict.shown,
+        text=ground_shown(verdict),
+        evidence=verdict.evidence,
+    )
+
+
 def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
-    if row.success is not None:
-        for reason in row.success.reasons:
-            side = "for" if reason.effect > 0 else "against"
-            text = f"{reason.text[:1].upper()}{reason.text[1:]}."
-            yield ShownReason(
-                group="success",
-                name=f"{side} success",
-                shown=side,
-                text=text,
-                by=row.model,
-                evidence=reason.evidence,
-            )
     for verdict in row.verdicts:
-        shown = verdict.shown
-        if verdict.category and verdict.value is not None:
-            shown = f"{verdict.category} {verdict.value:.2f}"
+        shown = value_shown(verdict)
         yield ShownReason(
             group="dimension",
             name=verdict.dimension.replace("_", " "),
             value=verdict.value,
             shown=f"{shown} ± {verdict.spread:.2f}" if verdict.spread is not None else shown,
             weight=BY_NAME[verdict.dimension].weight,
-            text=verdict.rationale,
+            text=reason_shown(verdict),
             by=row.model,
             evidence=verdict.evidence or tuple(_cited(verdict.rationale)),
         )
@@ -272,8 +282,15 @@ def marked(html: str, marks: Iterable[EvidenceMark]) -> Markup:
         if place is None:
             html = f'<p class="evidence-here" id="{mark.anchor}">{_note(mark)}{backs}</p>{html}'
         else:
-            html = _wrapped(html, place, mark, backs)
+            html = _wrapped(html, _uncut(html, place), mark, backs)
     return Markup(html)
+
+
+def _uncut(html: str, place: tuple[int, int]) -> tuple[int, int]:
+    """Return a stretch that ends with the tag or the entity that it would end within."""
+    start, end = place
+    ends = (each.end() for each in _NO_TEXT.finditer(html) if each.start() < end < each.end())
+    return start, next(ends, end)
 
 
 def _seen(found: re.Match[str]) -> str:

@@ -24,6 +24,7 @@ from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
@@ -299,10 +300,9 @@ def _opened(page: PageContext, row: SessionRow) -> tuple[ShownTranscript, Figure
 def _lines(page: PageContext, row: SessionRow) -> list[tuple[str, str, str]]:
     """Return where a session is in training sets, one line for each set: address, split, pair."""
     found: list[tuple[str, str, str]] = []
-    for key in page.lake.partitions(LINES):
-        task, _, pair = key.partition("/")
+    for task, pair in manifest_pairs(page.lake) or ():
         if task == row.task:
-            rows = page.lake.read(LINES, key, LineRow)
+            rows = page.lake.read(LINES, f"{task}/{pair}", LineRow)
             for number, line in enumerate(rows, 1):
                 if line.session_id == row.id and not line.parent_session:
                     href = f"{page_path('training', task, pair)}?line={number}#line-{number}"

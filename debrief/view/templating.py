@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, HTTPException, Request
@@ -21,11 +21,15 @@ from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.markdown import interval
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.verdict import SHOWN
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.index import Index
 from debrief.view.query import MARK, UNMARK
 from debrief.view.reasons import marked
+
+if TYPE_CHECKING:
+    from debrief.scoring.verdict import VerdictName
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000
@@ -110,10 +114,11 @@ def environment() -> Environment:
     )
     made.globals["links"] = links
     made.globals["dimensions"] = BY_NAME
+    verdicts = verdict_words, verdict_class
     scores, moments = (score, score_class, signed), (time, day, week, seconds)
     texts = (tokens, short_id, words, markdown, marked, excerpt)
     made.filters["estimate"] = partial(interval, none="–")
-    made.filters |= {each.__name__: each for each in (*scores, *moments, *texts)}
+    made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
     return made
 
 
@@ -122,6 +127,24 @@ def _without_controls(value: Any) -> Any:
         return value
     cut = f"{value[:_LONGEST_TEXT]}…" if len(value) > _LONGEST_TEXT else value
     return without_controls(cut)
+
+
+_CLASSES = {
+    "done_verified": "good",
+    "done_unverified": "calm",
+    "partly": "fair",
+    "not_done": "bad",
+}
+
+
+def verdict_words(name: str) -> str:
+    """Return a verdict in a few words; a dash where nobody has looked."""
+    return SHOWN[cast("VerdictName", name)] if name in SHOWN else "–"
+
+
+def verdict_class(name: str) -> str:
+    """Return the class of a verdict's chip: ``good``, ``calm``, ``fair``, ``bad`` or ``none``."""
+    return _CLASSES.get(name, "none")
 
 
 def score(value: float | None) -> str:
@@ -142,7 +165,7 @@ def time(moment: datetime | None) -> str:
     return "–" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def day(moment: datetime | None) -> str:
+def day(moment: date | None) -> str:
     """Return a day, such as ``3 Nov 2026``."""
     return "–" if moment is None else f"{moment.day} {moment:%b %Y}"
 

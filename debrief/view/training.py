@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -12,9 +13,11 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.conversations import TURN_ENDED
+from debrief.training.manifest import manifest_pairs
 from debrief.training.model import (
     INDEX,
     LINES,
@@ -58,8 +61,8 @@ class ChatView(Struct, frozen=True, kw_only=True):
         return clipped(self.content, _HEAD, _TAIL)
 
 
-class _Quality(Struct, frozen=True):
-    quality: float
+class _Verdict(Struct, frozen=True):
+    verdict: VerdictName = "cannot_tell"
 
 
 class _Turns(Struct, frozen=True):
@@ -70,18 +73,19 @@ class _Turns(Struct, frozen=True):
 @router.get("/training")
 def training_sets(page: Page) -> Response:
     """List the training sets, the largest first."""
-    known: dict[str, tuple[tuple[str, str], TrainingSetRow, float | None]]
+    known: dict[str, tuple[tuple[str, str], TrainingSetRow, Counter[VerdictName]]]
     known = page.request.app.state.__dict__.setdefault("training_sets", {})
-    now, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
-    for key, version in now.items():
-        versions = version, lines.get(key, "")
+    files, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
+    now = {"/".join(pair): pair for pair in manifest_pairs(page.lake) or ()}
+    for key, pair in now.items():
+        versions = files.get(key, ""), lines.get(key, "")
         if key not in known or known[key][0] != versions:
-            row = next(page.lake.read(INDEX, key, TrainingSetRow), None)
-            if row is None:  # gone since the files were listed
+            row = training_set_of(page.lake, *pair)
+            if row is None:  # not made yet, or by an earlier version
+                known.pop(key, None)
                 continue
-            qualities = [each.quality for each in page.lake.read(LINES, key, _Quality)]
-            mean = sum(qualities) / len(qualities) if qualities else None
-            known[key] = versions, row, mean
+            verdicts = Counter(each.verdict for each in page.lake.read(LINES, key, _Verdict))
+            known[key] = versions, row, verdicts
     sets = [known[key][1:] for key in now if key in known]
     sets.sort(key=lambda each: (-each[0].samples, each[0].task))
     filled = [each for each in sets if each[0].samples]
@@ -89,6 +93,7 @@ def training_sets(page: Page) -> Response:
         "training/list.html",
         title="Training sets",
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
+        verdicts=SHOWN,
         filled=filled,
         empty=sets[len(filled) :],
         samples=sum(row.samples for row, _ in filled),
@@ -116,7 +121,8 @@ def training_set(
         raw: give out the line itself.
     """
     key = f"{task}/{pair}"
-    row = training_set_of(page.lake, task, pair) if key in page.lake.versions(INDEX) else None
+    is_current = (task, pair) in (manifest_pairs(page.lake) or ())
+    row = training_set_of(page.lake, task, pair) if is_current else None
     if row is None:
         raise InputError(key, "is no training set", "Choose one of the list.")
     lines = list(page.lake.read(LINES, key, LineRow))
@@ -135,6 +141,7 @@ def training_set(
     return page.render(
         "training/set.html",
         title=f"Training set {task}",
+        verdicts=SHOWN,
         row=row,
         address=page_path("training", task, pair),
         prompt=pair.rpartition("-")[0],

@@ -42,8 +42,14 @@ def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
     return made
 
 
-def metadata(result: dg.ExecuteInProcessResult, partition: str | None = None) -> dict[str, Any]:
-    """Return what a run shows of an asset's only materialization, or that of one partition."""
+def metadata(
+    result: dg.ExecuteInProcessResult, partition: str | None = None, asset: str = ""
+) -> dict[str, Any]:
+    """Return what a run shows of its only materialization, or that of one partition or asset."""
     events = [event.materialization for event in result.get_asset_materialization_events()]
-    (own,) = [each for each in events if partition in (None, each.partition)]
+    (own,) = [
+        each
+        for each in events
+        if partition in (None, each.partition) and asset in ("", each.asset_key.to_user_string())
+    ]
     return {name: value.value for name, value in own.metadata.items()}

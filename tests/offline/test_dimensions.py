@@ -118,7 +118,7 @@ def judged(name: str, session: Session) -> Judgement:
 def test_a_plan_is_complied_with_by_what_came_to_its_end() -> None:
     good, failed = judged("plan-compliance", work().session()), judged("plan-compliance", bad())
     assert good.score > 0.4 > failed.score
-    assert "partly done" in failed.feedback
+    assert "Partly done" in failed.feedback
     assert failed.evidence
 
 

@@ -15,7 +15,8 @@ from debrief.outcomes.labels import annotations_of, labels_from_csv
 from debrief.outcomes.store import Label, Labels, put_labels, success_labels
 from debrief.redaction.redactor import Redactor
 from debrief.rubrics.agreement_report import store_agreement
-from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session
 from debrief.validity.refitting import rows_of_lake
 from tests.training import scenario
@@ -97,7 +98,7 @@ def test_labels_of_pages_count_wherever_peoples_labels_do(lake: Lake) -> None:
     give(lake, "s3", "success", "unsure")
     give(lake, "s1", "task_completion", "complete")
     give(lake, "s2", "my own thought", "1")
-    agreement = store_agreement(lake, Labels())
+    agreement = store_agreement(lake)
     assert [(row.name, row.labelled, row.agreed) for row in agreement.rows] == [
         ("task_completion", 1, 1.0)
     ]
@@ -137,25 +138,27 @@ def test_what_a_terminal_would_obey_is_not_kept() -> None:
 
 def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
     (one, *_) = SESSIONS
-    sure = SuccessEstimate(kind="coding", order=3.0, rank=0.98)
-    open_ = SuccessEstimate(kind="coding", order=0.1, rank=0.5)
-    mute = SuccessEstimate(kind="coding", cannot_tell="no check was run")
+    sure = SessionVerdict(verdict="done_verified", ground="check", check="pytest")
+    unchecked = SessionVerdict(verdict="done_unverified", ground="no_check")
+    mute = SessionVerdict(verdict="cannot_tell", ground="no_change")
     high, low = scenario.judgement(one, score=0.9), scenario.judgement(one, "tidy", 0.2)
-    told, parts = scenario.scores(one, success=sure), {"uncertain": True, "chunk_agreement": 0.4}
+    parts = {"uncertain": True, "chunk_agreement": 0.4}
     ranked = [
-        worth_of([scenario.scores(one, success=open_, **parts)], [high, low]),
-        worth_of([scenario.scores(one, success=open_)], [high, low]),
-        worth_of([scenario.scores(one, success=open_)], [high]),
-        worth_of([told], [high, low]),
-        worth_of([scenario.scores(one, success=mute)], []),
-        worth_of([told], [high, high]),
+        worth_of([scenario.scores(one, verdict=unchecked, **parts)], [high, low]),
+        worth_of([scenario.scores(one, verdict=unchecked)], [high, low]),
+        worth_of([scenario.scores(one, verdict=sure)], [high, low]),
+        worth_of([scenario.scores(one, verdict=mute)], []),
+        worth_of([scenario.scores(one, verdict=unchecked)], [high]),
+        worth_of([scenario.scores(one, verdict=sure)], [high, high]),
         worth_of([scenario.scores(one, None)], [high, low]),
     ]
     assert [worth.value for worth in ranked] == sorted((w.value for w in ranked), reverse=True)
     assert ranked[0].why == (
-        "Its success is hard to call (likelier than usual: top 50 %).",
+        "It looks done, and nothing shows it. No check ran after the last edit.",
         "Judges differ: reuse (offline) says 0.90, tidy (offline) 0.20.",
         "Its parts were scored differently (agreement 0.40).",
     )
-    assert ranked[4].why == ("Nothing tells whether it succeeded: no check was run.",)
+    assert ranked[3].why == (
+        "Nothing tells whether it was done. Nothing was changed, so there is nothing to check.",
+    )
     assert (ranked[-1].value, ranked[-1].why) == (0.0, ())

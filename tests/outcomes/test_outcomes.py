@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.outcomes.gathering import outcomes_beside, outcomes_of
-from debrief.outcomes.store import put_labels, success_labels
+from debrief.outcomes.store import Label, all_labels, put_labels, success_labels
 from debrief.sessions.model import Session, ToolCall, TranscriptRef
 from tests.training.scenario import call, says, session, turn
 from tests.trap import Trap
@@ -61,7 +64,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def edit(repo: Repo, text: str = CODE, name: str = "retry.py") -> ToolCall:
-    lines = [f"+{line}" for line in text.splitlines()]
+    lines = [f"+{line}" for line in text.removesuffix("\n").split("\n")]
     patch = f"@@ -0,0 +1,{len(lines)} @@\n" + "\n".join(lines) + "\n"
     path = str(repo.folder / name)
     return call("Write", {"file_path": path}, path=path, added=len(lines), patch=patch)
@@ -93,26 +96,97 @@ def test_lines_that_stay_are_a_weak_success_and_only_when_their_time_is_up(
 ) -> None:
     mine = repo.commit(1, "Retry", {"retry.py": CODE})
     one = worked(repo, edit(repo))
-    known = {"commit": ("yes", f"1 commits: {mine[:8]}")}
+    known = {"kept": ("yes", f"3 of 3 own lines were kept in {mine[:8]}")}
     assert became(tmp_path, one, START + timedelta(days=6)) == known
     repo.commit(24 * 2, "Move", {"retry.py": None, "again.py": f"# moved\n{CODE}"})
     assert became(tmp_path, one, START + timedelta(days=8)) == {
-        **known, "survival": ("yes", "3 of 3 lines are still there after 7 days"),
+        **known, "survival": ("yes", "3 of 3 own lines are still there after 7 days"),
     }  # fmt: skip
     repo.commit(24 * 20, "Rewrite", {"again.py": "from shop import retry\n"})
-    assert became(tmp_path, one)["survival"] == ("no", "0 of 3 lines are still there after 30 days")
+    there = became(tmp_path, one)["survival"]
+    assert there == ("no", "0 of 3 own lines are still there after 30 days")
     assert success_labels(Lake(str(tmp_path / "lake")))["s1"][:2] == (False, "survival")
 
 
-def test_work_that_nobody_committed_failed_once_the_repository_has_moved_on(
+def test_work_that_nobody_committed_is_no_failure_however_far_the_repository_has_gone(
     tmp_path: Path, repo: Repo
 ) -> None:
     one = worked(repo, edit(repo))
     repo.commit(1, "Something else", {"retry.py": "print('by somebody else entirely')\n"})
-    assert became(tmp_path, one) == {}
     repo.commit(24 * 9, "Go on", {"README": "The shop, again\n"})
-    assert became(tmp_path, one) == {"commit": ("no", "no commit in 7 days holds its lines")}
+    assert became(tmp_path, one) == {"kept": ("open", "0 of 3 own lines were kept")}
+    assert success_labels(Lake(str(tmp_path / "lake"))) == {}
     assert became(tmp_path, worked(repo, shell("ls", "README"))) == {}
+
+
+LINES = [f"total += prices[{number}]" for number in range(10)]
+
+
+def test_few_of_its_own_lines_or_few_of_them_kept_say_nothing(tmp_path: Path, repo: Repo) -> None:
+    repo.commit(1, "Sum", {"sum.py": "\n".join(LINES[:8])})
+    for count, expected in ((10, "yes"), (2, "open")):
+        one = worked(repo, edit(repo, "\n".join(LINES[:count]), "sum.py"))
+        assert became(tmp_path, one)["kept"][0] == expected
+    repo.commit(2, "Undo one", {"sum.py": "\n".join(LINES[:7])})
+    more = worked(repo, edit(repo, "\n".join([*LINES, "print(total)"]), "sum.py"))
+    assert became(tmp_path, more)["kept"][0] == "open"
+
+
+def test_lines_that_were_there_before_are_not_a_sessions_own(tmp_path: Path, repo: Repo) -> None:
+    repo.commit(-2, "Sum", {"sum.py": "\n".join(LINES)})
+    again = edit(repo, "\n".join([*LINES, "print(total)"]), "sum.py")
+    assert became(tmp_path, worked(repo, again))["kept"] == ("open", "0 of 1 own lines were kept")
+    new = edit(repo, "\n".join([*LINES, *CODE.splitlines()]), "sum.py")
+    assert became(tmp_path, worked(repo, new))["kept"] == ("open", "0 of 3 own lines were kept")
+    repo.commit(24 * 20, "Much later", {"sum.py": "\n".join([*CODE.splitlines(), *LINES])})
+    assert became(tmp_path, worked(repo, new))["kept"] == ("yes", "3 of 3 own lines were kept")
+
+
+def test_lines_that_it_took_away_again_are_not_its_own(tmp_path: Path, repo: Repo) -> None:
+    wrong = edit(repo, "\n".join(LINES), "retry.py")
+    patch = "".join(f"-{line}\n" for line in LINES)
+    undone = replace(wrong, patch=f"@@ -1,10 +0,0 @@\n{patch}", added=0, removed=10)
+    mine = repo.commit(1, "Retry", {"retry.py": CODE})
+    kept = became(tmp_path, worked(repo, wrong, undone, edit(repo)))["kept"]
+    assert kept == ("yes", f"3 of 3 own lines were kept in {mine[:8]}")
+
+
+@pytest.mark.parametrize("place", ["refs/stash", "refs/heads/entire/1a2b3c4"])
+def test_a_stash_or_a_checkpoint_of_a_tool_keeps_nothing(
+    tmp_path: Path, repo: Repo, place: str
+) -> None:
+    repo.commit(1, "WIP", {"retry.py": CODE})
+    repo.git("update-ref", place, "HEAD")
+    repo.git("reset", "--quiet", "--hard", "HEAD~1")
+    assert became(tmp_path, worked(repo, edit(repo)))["kept"][0] == "open"
+
+
+FILES = st.dictionaries(
+    st.sampled_from(["README", "total.py", "shop.html", "notes.md"]),
+    st.lists(st.text("abc =()+1", min_size=1, max_size=30), max_size=40).map("\n".join),
+    min_size=1,
+)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(others=FILES, named=st.booleans(), ends=st.sampled_from(["stays", "rewritten", "reverted"]))
+def test_other_peoples_files_in_the_same_commit_change_no_outcome(
+    tmp_path: Path, others: dict[str, str | None], named: bool, ends: str
+) -> None:
+    found = []
+    for files in ({}, others):
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        repo = Repo(folder / "shop")
+        mine = repo.commit(1, "Retry", {"retry.py": CODE, **files})
+        if ends == "rewritten":
+            repo.commit(24 * 20, "Rewrite", {"retry.py": "from shop import retry\n"})
+        elif ends == "reverted":
+            repo.git("revert", "--no-edit", "HEAD", hours=30)
+        committed = shell("git commit -qm Retry", f"[main {mine[:7]}] Retry\n 1 file changed")
+        became(folder, worked(repo, edit(repo), *[committed] * named))
+        found.append(success_labels(Lake(str(folder / "lake"))))
+    assert found[0] == found[1]
+    assert found[0]["s1"].success is (ends == "stays")
 
 
 def test_a_reverted_commit_is_a_failure_until_the_revert_is_reverted(
@@ -146,8 +220,8 @@ def test_commits_and_settings_made_to_mislead_change_nothing_and_run_nothing(
         repo.git("config", name, str(trap.program))
     repo.git("config", "log.showSignature", "true")
     assert became(tmp_path, one) == {
-        "commit": ("yes", f"1 commits: {mine[:8]}"),
-        "survival": ("yes", "7 of 7 lines are still there after 30 days"),
+        "kept": ("yes", f"7 of 8 own lines were kept in {mine[:8]}"),
+        "survival": ("yes", "7 of 7 own lines are still there after 30 days"),
     }
     assert not trap.sprung
 
@@ -202,7 +276,7 @@ def test_a_squashed_branch_is_found_by_its_lines_and_a_merged_pull_request_by_it
     elsewhere = replace(one, cwd="/home/ada/shop", repository="acme/shop")
     lake_of = tmp_path / "other"
     found = became(lake_of, elsewhere, named=(repo.folder,))
-    assert found["commit"] == ("yes", f"1 commits: {squashed[:8]}")
+    assert found["kept"] == ("yes", f"3 of 3 own lines were kept in {squashed[:8]}")
     assert found["survival"][0] == "yes"
     assert success_labels(Lake(str(lake_of / "lake")))["s1"][:2] == (True, "pull-request")
 
@@ -237,7 +311,7 @@ def test_the_last_check_after_the_last_edit_is_shown_and_decides_nothing(
     )
     assert became(tmp_path, worked(repo, edit(repo), red, green))["check"][0] == "yes"
     assert became(tmp_path, worked(repo, edit(repo), green, red))["check"][0] == "no"
-    assert became(tmp_path, worked(repo, green, edit(repo))) == {}
+    assert "check" not in became(tmp_path, worked(repo, green, edit(repo)))
     assert success_labels(Lake(str(tmp_path / "lake"))) == {}
 
 
@@ -254,26 +328,16 @@ def transcript(path: Path, **fields: Any) -> Session:
     return worked(None, transcripts=(ref,), **fields)
 
 
-def test_an_attribution_beside_a_transcript_is_read_and_an_empty_or_broken_one_is_not(
-    tmp_path: Path,
-) -> None:
+def test_an_agents_share_of_a_commit_is_no_outcome(tmp_path: Path) -> None:
     one = transcript(tmp_path / "claude/s1.jsonl")
+    entry = {"agent_lines": 182, "total_committed": 744, "agent_percentage": 24.4}
     sidecar = tmp_path / "claude/s1.entire-metadata.json"
-    for share, lines, expected in ((24.4, 744, "no"), (100, 55, "yes"), (0, 0, None)):
-        entry = {"agent_percentage": share, "total_committed": lines}
-        sidecar.write_text(json.dumps({"initial_attribution": entry}))
-        found = became(tmp_path, one)
-        assert found.get("attribution", (None,))[0] == expected
-    early = {"agent_percentage": 90, "total_committed": 9}
-    late = {"agent_percentage": 10, "total_committed": 9, "calculated_at": "2026-01-06T09:00:00Z"}
-    sidecar.write_text(json.dumps({"initial_attribution": late}))
-    sidecar.with_name("metadata.json").write_text(json.dumps({"initial_attribution": early}))
-    assert became(tmp_path, one)["attribution"][0] == "no"
-    sidecar.with_name("metadata.json").unlink()
-    huge = f'{{"initial_attribution": {{"agent_percentage": 1{"0" * 400}, "total_committed": 9}}}}'
-    for broken in ('{"initial_attribution": {', "[" * 100_000, huge):
-        sidecar.write_text(broken)
-        assert became(tmp_path, one) == {}
+    sidecar.write_text(json.dumps({"initial_attribution": entry}))
+    lake = Lake(str(tmp_path / "lake"))
+    former = Label(session_id="s1", name="success", value="no", source="attribution")
+    lake.write("labels", "attribution", [former], Label)
+    assert became(tmp_path, one) == {}
+    assert list(all_labels(lake)) == []
 
 
 def test_a_benchmarks_reward_is_read_from_the_trial_a_transcript_lies_in(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from debrief.lake import Lake
 from debrief.outcomes.store import (
-    ALL_SOURCES,
+    DECIDING,
     Label,
     LabelledSession,
     Labels,
@@ -52,15 +52,13 @@ def test_what_is_read_again_replaces_what_it_said_before_and_nothing_else(lake: 
 
 
 def test_the_strongest_source_decides_and_a_check_only_when_asked(lake: Lake) -> None:
-    weakest_first = [
-        source for source in reversed(ALL_SOURCES) if source not in ("view", "csv", "langfuse")
-    ]
-    assert weakest_first[0] == "check"
+    one_of_people = [one for one in DECIDING if one not in ("view", "csv", "langfuse")]
+    weakest_first: list[Source] = ["check", *reversed(one_of_people)]
     for number, source in enumerate(weakest_first):
         put_labels(lake, Labels(labels=(label("s1", "yes" if number % 2 else "no", source),)))
         found = success_labels(lake, weakest_first)
         assert found["s1"][:2] == (bool(number % 2), source)
-    put_labels(lake, Labels(labels=(label("s3", "yes", "check"),)))
+    put_labels(lake, Labels(labels=(label("s3", "yes", "check"), label("s3", "yes", "commit"))))
     assert "s3" not in success_labels(lake)
 
 

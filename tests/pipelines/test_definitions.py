@@ -17,6 +17,7 @@ from pipelines.definitions import defs
 TOP = Path(__file__).parents[2]
 PARTITIONS = {
     "raw_sessions": WEEKS,
+    "labels": None,
     "prompt_snapshots": WEEKS,
     "session_metadata": WEEKS,
     "judge_evaluations": WEEKS,
@@ -70,6 +71,7 @@ def test_every_asset_but_the_snapshots_is_guarded_or_a_report() -> None:
     assert guarded == {
         "extracted_rubrics",
         "raw_sessions",
+        "labels",
         "judge_evaluations",
         "session_scores",
         "langfuse_scores",

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.training.manifest import write_manifest
 from debrief.training.model import TrainingSetRow
 from pipelines.metrics import (
     InstanceMetrics,
@@ -235,7 +236,9 @@ def test_training_sets_and_their_samples(lake: Lake) -> None:
         lines_digest="", card_digest="",
     )  # fmt: skip
     for number in range(2):
-        lake.write("training_index", f"t{number}.f", [row], TrainingSetRow)
+        lake.write("training_index", f"t{number}/f", [row], TrainingSetRow)
+    write_manifest(lake, [("t0", "f"), ("t1", "f")])
+    lake.write("training_index", "former/f", [row], TrainingSetRow)
     found = metrics(lake)
     assert (found["debrief_training_sets",], found["debrief_training_samples",]) == (2, 10)
 

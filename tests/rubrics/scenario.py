@@ -13,6 +13,7 @@ from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, Turn
 from tests.scoring.scenario import verdicts
 from tests.training import scenario as training
+from tests.training.scenario import said
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WEEK = "2026-03-02"
@@ -67,10 +68,12 @@ def session(
 
 
 def scores(of: Session, quality: float | None, **changed: object) -> SessionScores:
-    """The scores of a session, its overall quality given."""
+    """The scores of a session, good from a half on: its verdict, its dimensions and what was
+    written."""
     same: dict[str, object] = dict.fromkeys(("token_efficiency", "user_turn_efficiency"), quality)
     found = dict.fromkeys(("execution_quality", "tool_mastery", "resource_efficiency"), quality)
-    fixed = {"status": "ok", "verdicts": verdicts(**found), "scoring_fingerprint": "f" * 8}
+    verdict = said("done_verified" if (quality or 0.0) >= 0.5 else "partly")
+    fixed = {"verdict": verdict, "verdicts": verdicts(**found), "scoring_fingerprint": "f" * 8}
     return training.scores(of, quality, **{**same, **fixed, **changed})
 
 

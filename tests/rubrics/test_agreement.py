@@ -15,13 +15,13 @@ from msgspec import structs
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.outcomes.store import Label, LabelledSession, Labels, Roll
+from debrief.outcomes.gathering import read_labels
+from debrief.outcomes.store import Label, LabelledSession, Labels, Roll, put_labels
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
 from debrief.rubrics.agreement_report import (
     agreement_markdown,
     agreement_shortfall,
     agreement_text,
-    read_labels,
     store_agreement,
 )
 from debrief.rubrics.measures import Measure, measures_of
@@ -326,10 +326,10 @@ def test_agreement_goes_from_a_file_into_the_lake_and_onto_the_card(tmp_path: Pa
     environ = csv_of(
         tmp_path, ((ident(n), "code-reuse", FRACTIONS[a]) for n, (a, _) in enumerate(pairs))
     )
-    labels = read_labels(load_settings(environ), None, tmp_path)
-    agreement = store_agreement(lake, labels)
+    put_labels(lake, read_labels(load_settings(environ), None, tmp_path))
+    agreement = store_agreement(lake)
     assert [row.kappa for row in lake.read(AGREEMENT, ALL, AgreementRow)] == [0.5]
-    assert store_agreement(lake, labels) == agreement
+    assert store_agreement(lake) == agreement
     assert agreement_text(lake).startswith("code-reuse kappa 0.50 (")
     assert "50 of 50 sessions labelled" in agreement_text(lake)
     assert agreement_text(lake, judged_by=["offline"]) == ""
@@ -344,12 +344,12 @@ def test_agreement_goes_from_a_file_into_the_lake_and_onto_the_card(tmp_path: Pa
 
 def test_agreement_that_can_no_longer_be_measured_is_taken_away(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, [0.1, 0.9])
-    good = Labels(labels=tuple(labelled([0.1, 0.9])))
-    store_agreement(lake, good)
+    put_labels(lake, Labels(labels=tuple(labelled([0.1, 0.9]))))
+    store_agreement(lake)
     lost = Label(session_id="x", name="code-reuse", value="1", source="csv", origin="l.csv")
-    bad = Labels(labels=(lost,), read={"csv": frozenset({"l.csv"})})
+    put_labels(lake, Labels(labels=(lost,), read={"csv": frozenset({"l.csv"})}))
     with pytest.raises(InputError):
-        store_agreement(lake, bad)
+        store_agreement(lake)
     assert list(lake.read(AGREEMENT, ALL, AgreementRow)) == []
     assert agreement_shortfall(lake, 0.1) != ""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from debrief.rubrics.asking import stands
 from debrief.rubrics.contrast import (
@@ -16,15 +17,19 @@ from debrief.rubrics.contrast import (
     effect_of,
     ends_of,
     score_of,
+    sides_of,
     unmarked,
+    values_of,
 )
 from debrief.rubrics.model import ExtractedRubric
 from debrief.rubrics.offline_miner import OfflineMiner, false_discoveries, look_at, search
 from debrief.rubrics.trial import SHARED
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Session
 from debrief.stats import cliffs_delta, sessions_needed
 from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, mined, read, scores, session
+from tests.training.scenario import said
 
 
 def mine(*weeks: Any, week: str = WEEK) -> list[ExtractedRubric]:
@@ -44,24 +49,26 @@ def test_what_the_good_sessions_do_is_found_with_evidence_that_stands_in_any_ord
     assert mine((sessions[::-1], rows[::-1])) == found
 
 
-def test_habits_of_all_sessions_or_of_the_worst_are_no_candidates_and_the_reason_is_told() -> None:
+def test_habits_of_all_sessions_or_of_the_bad_ones_are_no_candidates_and_the_reason_is_told() -> (
+    None
+):
     sessions, rows = a_week(12, 12)
     alike = [session(n, GOOD) for n in range(24)]
     for some, values in (
-        (alike, [n / 24 for n in range(24)]),
+        (alike, [n / 23 for n in range(24)]),
         (sessions, [1 - (row.overall_quality or 0) for row in rows]),
     ):
         scored = [scores(one, value) for one, value in zip(some, values, strict=True)]
         found = OfflineMiner().extract(WEEK, "excellence", read((some, scored)))
         assert "names-the-place" not in {row.habit for row in found.rubrics}
         reasons = {row.name: row.reason for row in found.dropped}
-        assert reasons["Names the Place"] == "the best sessions do not show it clearly more"
+        assert reasons["Names the Place"] == "good sessions do not show it clearly more"
 
 
 def test_a_habit_is_not_offered_for_a_score_that_is_made_of_the_same_signals() -> None:
     week = a_week(12, 12)
     for score_name, name in (
-        ("excellence", "Needs No Corrections"),
+        ("excellence", "Lets the Agent Finish"),
         ("user_turn_efficiency", "Gets There in Few Prompts"),
     ):
         found = OfflineMiner().extract(WEEK, score_name, read(week))  # type: ignore[arg-type]
@@ -77,9 +84,11 @@ def test_a_small_week_borrows_from_the_weeks_before() -> None:
     assert all(rubric.evidence[0].session_id.startswith("session-1-") for rubric in found)
 
 
-def test_a_week_that_reaches_neither_end_says_nothing_new() -> None:
+@pytest.mark.parametrize("verdict", ["done_unverified", "cannot_tell"])
+def test_a_week_of_which_nothing_is_good_or_bad_says_nothing_new(verdict: VerdictName) -> None:
     own = session(1, ("please look",), weeks=1)
-    assert not mine(([own], [scores(own, 0.5)]), a_week(10, 10), week="2026-03-09")
+    row = scores(own, 0.5, verdict=said(verdict))
+    assert not mine(([own], [row]), a_week(10, 10), week="2026-03-09")
 
 
 def test_a_large_week_stands_alone_and_each_week_is_read_once() -> None:
@@ -148,7 +157,8 @@ NOISE = [session(n, CHANCE.sample(WORDS, CHANCE.randint(1, 6)), weeks=n % 6) for
 DEALT = [scores(one, CHANCE.random()) for one in NOISE]
 
 
-def test_shuffled_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
+def test_shuffled_verdicts_and_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
+    assert {row.verdict.verdict for row in DEALT if row.verdict} == {"done_verified", "partly"}
     found = false_discoveries(list(zip(NOISE, DEALT, strict=True)), shuffles=50)
     assert found.true == dict.fromkeys(SCORE_NAMES, 0)
     assert found.share <= 0.04
@@ -158,13 +168,35 @@ def test_shuffled_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
 def test_an_effect_in_sixty_of_a_hundred_and_twenty_sessions_is_found() -> None:
     sessions = [session(n, GOOD if n < 60 else BAD, weeks=n % 6) for n in range(120)]
     rows = [
-        scores(one, 0.5 + CHANCE.gauss(0.1 if n < 60 else -0.1, 0.1))
+        scores(one, min(1.0, max(0.0, CHANCE.gauss(0.7 if n < 60 else 0.3, 0.2))))
         for n, one in enumerate(sessions)
     ]
     seen = {one.id: look_at(one) for one in sessions}
-    kept = {t.key: t for t in search(list(zip(sessions, rows, strict=True)), seen) if t.kept}
+    trials = search(list(zip(sessions, rows, strict=True)), seen)
+    kept = {t.key: t for t in trials if t.kept and t.score_name == "excellence"}
     assert {"names-the-place", "states-the-result"} <= set(kept)
     assert all((trial.low or 0) > 0 for trial in kept.values())
+
+
+@given(st.lists(st.sampled_from([*VERDICT_NAMES, None]), max_size=30), st.integers(1, 4))
+def test_good_is_done_and_checked_bad_is_partly_or_not_done_and_nothing_else_is_either(
+    verdicts: list[VerdictName | None], minimum: int
+) -> None:
+    one = session(1)
+    rows = [
+        scores(structs.replace(one, id=f"s{n}"), 0.5, verdict=verdict and said(verdict))
+        for n, verdict in enumerate(verdicts)
+    ]
+    values = values_of(rows, "excellence")
+    sides = sides_of(values, "excellence", share=0.25, minimum=minimum)
+    good = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict == "done_verified"}
+    bad = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict in ("partly", "not_done")}
+    assert set(values) == good | bad
+    if min(len(good), len(bad)) < minimum:
+        assert sides is None
+    else:
+        assert sides is not None
+        assert (set(sides.best), set(sides.worst)) == (good, bad)
 
 
 LEVELS = st.lists(st.integers(1, 5), min_size=2, max_size=12)
@@ -215,7 +247,8 @@ def test_more_sessions_are_needed_for_smaller_effects_and_more_candidates() -> N
 
 def test_efficiency_is_not_known_of_a_session_that_changed_nothing() -> None:
     one = session(1)
-    assert score_of(scores(one, 0.8), "excellence") == 0.8
+    assert score_of(scores(one, 0.8), "excellence") == 1.0
+    assert score_of(scores(one, None), "excellence") == 0.0
     assert score_of(scores(one, 0.8, token_efficiency=0.0), "token_efficiency") is None
     assert score_of(scores(one, 0.8, user_turn_efficiency=None), "user_turn_efficiency") is None
     assert score_of(scores(one, 0.8, status="failed"), "excellence") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -98,7 +99,7 @@ PROOF = rubric(1, habit="asks-for-proof", name="Asks for Proof", **HELD)
 LINE = "- Check the work before you call it done, by the project's tests where there are some, and say what you ran."
 EVIDENCE = (
     "  <!-- Asks for Proof: +0.50 (+0.20 to +0.70) on 60 unseen sessions, p 0.004; better means "
-    "overall quality, the weighted mean of the dimensions -->"
+    "the verdict: done and checked, against partly or not done -->"
 )
 SEARCH = searches_of([], [], Split(by_week=True), 54)
 
@@ -154,7 +155,7 @@ def test_without_a_rubric_that_holds_it_says_how_many_sessions_are_missing(tmp_p
     for words in ((), ("--patch", "CLAUDE.md")):
         said = typed(lake_with(tmp_path, rubric(1)), *words)
         assert said.startswith("Excellence: Nothing distinguishes good sessions yet: ")
-        assert said.count("more are needed") == 3
+        assert len(re.findall(r"yet: .* are needed", said)) == 3
     assert typed(Lake(str(tmp_path / "empty"))) == "No session was searched for rubrics yet.\n"
 
 

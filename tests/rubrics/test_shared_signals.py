@@ -1,4 +1,4 @@
-"""A habit is not offered for a score that is made of what it reads."""
+"""A habit is not offered where the verdict is made of what it reads."""
 
 from __future__ import annotations
 
@@ -29,20 +29,26 @@ PLAIN = worked(NEXT)
 @pytest.mark.parametrize(
     ("habit", "other"),
     [
-        ("needs-no-corrections", worked("no, that is wrong")),
-        ("closes-the-loop", worked("Thanks, it works now")),
         ("closes-the-loop", worked(NEXT, Intervention(kind="interruption"))),
         ("lets-it-finish", worked(NEXT, Intervention(kind="interruption"))),
     ],
 )
-def test_a_habit_that_moves_the_score_by_itself_is_not_offered_for_it(
+def test_a_habit_that_moves_the_verdict_by_itself_is_not_offered_for_it(
     habit: str, other: Session
 ) -> None:
     assert detect_habits(PLAIN)[habit].level != detect_habits(other)[habit].level
-    before, after = (
-        score_session(one, OfflineEvaluator()).overall_quality for one in (PLAIN, other)
-    )
-    assert before != after
+    before, after = (score_session(one, OfflineEvaluator()).verdict for one in (PLAIN, other))
+    assert before is not None
+    assert after is not None
+    assert before.verdict != after.verdict
     known = habit_of(habit)
     assert known is not None
     assert "excellence" in known.shares
+
+
+@pytest.mark.parametrize("words", ["no, that is wrong", "Thanks, it works now"])
+def test_what_a_person_says_of_the_work_moves_no_verdict_by_rules(words: str) -> None:
+    before, after = (
+        score_session(one, OfflineEvaluator()).verdict for one in (PLAIN, worked(words))
+    )
+    assert before == after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from hypothesis import given
@@ -26,7 +27,7 @@ from debrief.sessions.model import Session
 from tests.rubrics.scenario import mined, rubric, scores, session
 
 SESSIONS = [session(n) for n in range(40)]
-SCORES = [scores(one, 1 - place / 100) for place, one in enumerate(SESSIONS)]
+SCORES = [scores(one, 1 - place / 39) for place, one in enumerate(SESSIONS)]
 PLACE = {one.id: place for place, one in enumerate(SESSIONS)}
 
 
@@ -48,7 +49,7 @@ class PlacedJudge:
         found = {
             "Separates": 5 if good else 1,
             "Reversed": 1 if good else 5,
-            "Faint": 4 if place in (0, 1) else 3,
+            "Faint": 4 if place < 4 else 3,
         }
         return RubricJudgement(score=found.get(rubric.name, 3), reasoning="by place")
 
@@ -81,7 +82,7 @@ def test_only_what_tells_unseen_sessions_apart_is_kept_and_the_rest_says_why() -
     (kept,) = final_rubrics(trials)
     assert (kept.id, kept.name, kept.held_out_effect) == ("rubric_001", "Separates", 1.0)
     page = rubrics_markdown([kept], trials=trials)
-    assert "| Separates | 1.00 | +1.00 (+0.44 to +1.00) | under 0.001 | 20 |" in page
+    assert "| Separates | 1.00 | +1.00 (+0.68 to +1.00) | under 0.001 | 40 |" in page
     assert "- Reversed, excellence: it does not tell good sessions from bad ones, -1.00 (" in page
 
 
@@ -102,7 +103,7 @@ def test_no_session_that_a_rubric_was_mined_from_is_asked_about() -> None:
 def test_the_limit_of_judgements_is_kept_and_what_it_does_not_reach_is_not_kept() -> None:
     judge = PlacedJudge()
     trials = tried(NAMED, judge, most=35)
-    assert len(judge.asked) == 20
+    assert len(judge.asked) == 34
     assert [trial.kept for trial in trials] == [True, False, False, False]
     assert {trial.reason for trial in trials[1:]} == {
         "not tried: the limit of judgements is reached"
@@ -114,14 +115,19 @@ def test_with_too_few_unseen_sessions_nothing_is_tried_and_nothing_kept() -> Non
     judge = PlacedJudge()
     trials = tried(few, judge)
     assert (judge.asked, [trial.kept for trial in trials]) == ([], [False] * 4)
-    assert "too few sessions" in trials[0].reason
+    assert trials[0].reason == (
+        "not tried: of those set aside, 8 that are done and checked and 3 that are partly or not "
+        "done are missing"
+    )
+    efficient = [structs.replace(one, score_name="token_efficiency") for one in few]
+    assert "too few sessions are set aside" in tried(efficient, judge)[0].reason
 
 
 def test_a_rubric_whose_words_are_a_part_of_the_score_is_not_offered() -> None:
     shared = rubric(
-        name="Needs No Corrections",
-        description="The user need not correct the agent.",
-        scoring_criteria="5: No prompt has to put the agent right",
+        name="Lets the Agent Finish",
+        description="The user lets the agent finish uninterrupted.",
+        scoring_criteria="5: Never interrupts the agent",
     )
     (trial,) = tried([shared], PlacedJudge())
     assert (trial.kept, trial.reason) == (False, SHARED)
@@ -137,25 +143,33 @@ def test_what_was_judged_before_is_not_asked_again_and_a_failure_costs_no_other(
     assert (trial.failed, trial.effect) == (1, 1.0)
 
 
-def test_too_few_sessions_say_how_many_more_are_needed_and_many_say_that_nothing_is_there() -> None:
-    (few, *_) = searches_of([], SCORES, Split(by_week=False), 54)
-    assert few.mined + few.tried == 40
-    assert 300 < few.needed < 450
-    assert f"Nothing distinguishes good sessions yet: {few.needed} more are needed" in few.said
-    many = [structs.replace(SCORES[0], session_id=f"s{n}") for n in range(2_400)]
-    (enough, *_) = searches_of([], many[:600], Split(by_week=False), 54)
-    assert "needed for a medium effect" in enough.said
-    (plenty, *_) = searches_of([], many, Split(by_week=False), 54)
-    assert plenty.needed == 0
-    assert "there are enough for a medium effect to show 4 times in 5, if the best" in plenty.said
-    assert few.said in rubrics_markdown([], searches=[few])
+def test_too_few_sessions_say_how_many_are_missing_and_many_say_that_nothing_is_there() -> None:
+    by_verdict, by_tokens, _ = searches_of([], SCORES, Split(by_week=False), 54)
+    for few, least, most in ((by_verdict, 150, 250), (by_tokens, 300, 450)):
+        assert few.mined + few.tried >= 39
+        assert least < few.needed < most
+    assert f"good sessions yet: {by_tokens.needed} more are needed for a large" in by_tokens.said
+    good, bad = map(int, re.findall(r"(\d+) more that are", by_verdict.said))
+    assert good + bad == by_verdict.needed
+    one_sided = [structs.replace(SCORES[0], session_id=f"s{n}") for n in range(2_400)]
+    search, efficiency, _ = searches_of([], one_sided, Split(by_week=False), 54)
+    assert "0 more that are done and checked and" in search.said
+    assert search.needed >= 96
+    assert efficiency.needed == 0
+    enough = "there are enough for a medium effect to show 4 times in 5, if"
+    assert f"{enough} the best and the worst quarter" in efficiency.said
+    both = [structs.replace(SCORES[-(n % 2)], session_id=f"s{n}") for n in range(2_400)]
+    assert f"{enough} those set aside" in searches_of([], both, Split(by_week=False), 54)[0].said
+    assert by_verdict.said in rubrics_markdown([], searches=[by_verdict])
 
 
-def test_what_was_found_says_how_many_of_the_best_and_the_worst_it_was_confirmed_on() -> None:
-    trials = tried(NAMED, PlacedJudge(), most=35)
-    (found, *_) = searches_of(trials, SCORES, Split(by_week=False), 30)
-    assert found.kept == 1
-    assert f"confirmed on 20 of the best and the worst of {found.tried} others" in found.said
+def test_what_was_found_says_how_many_sessions_it_was_confirmed_on() -> None:
+    efficient = [structs.replace(one, score_name="token_efficiency") for one in NAMED]
+    trials = [*tried(NAMED, PlacedJudge(), most=35), *tried(efficient, PlacedJudge(), most=35)]
+    by_verdict, by_tokens, _ = searches_of(trials, SCORES, Split(by_week=False), 30)
+    assert (by_verdict.kept, by_tokens.kept) == (1, 1)
+    assert f"confirmed on 34 of {by_verdict.tried} others" in by_verdict.said
+    assert f"on 20 of the best and the worst of {by_tokens.tried} others" in by_tokens.said
 
 
 def test_weeks_are_mined_or_set_aside_whole_once_there_are_enough() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from debrief.offline.success import shipped_table
 from msgspec.structs import replace
 
 from debrief.scoring.dimensions import problem_of
@@ -21,7 +20,7 @@ from debrief.scoring.scorer import (
 )
 from debrief.sessions.model import Message, Session, Turn, Usage
 from debrief.sessions.readers.patches import created, replaced
-from tests.scoring.scenario import ScriptedScorer, call, refusing, session, turn, verdicts
+from tests.scoring.scenario import ScriptedScorer, call, refusing, session, verdicts
 
 SMALL = ChunkParameters(target=60)
 
@@ -145,19 +144,12 @@ def test_a_failure_costs_one_session_and_it_alone_is_scored_again() -> None:
     assert scorer.seen == [("s1", 0)]
 
 
-def test_an_estimate_that_goes_wrong_costs_no_score_and_says_so() -> None:
-    shipped, scorer = shipped_table(), ScriptedScorer()
-    terms = {name: replace(term, scale=0.0) for name, term in shipped.coding.terms.items()}
-    broken = replace(shipped, coding=replace(shipped.coding, terms=terms))
-    said = turn(1, "Fix the retry of the uploader", "It waits now and tries again. " * 9)
-    week = [session("s1", (said,))]
-    (first,) = score_week(week, scorer)
-    assert first.success is not None
-    assert not first.success.cannot_tell
-    for before in ((), [first]):
-        (row,) = score_week(week, scorer, before, table=broken)
-        assert row.success is not None
-        assert row.success.order is None
-        assert row.success.cannot_tell == "ZeroDivisionError: float division by zero"
-        assert replace(row, success=first.success) == first
-    assert len(scorer.seen) == 2
+def test_a_stored_row_gets_the_verdict_of_today_and_is_not_asked_about_again() -> None:
+    week, scorer = [session("s1")], ScriptedScorer()
+    first, *_ = score_week(week, scorer)
+    assert first.verdict is not None
+    (row,) = score_week(week, scorer, [first], outcomes={"s1": (False, "revert")})
+    assert row.verdict is not None
+    assert (row.verdict.verdict, row.verdict.source) == ("not_done", "revert")
+    assert replace(row, verdict=first.verdict) == first
+    assert scorer.seen == [("s1", 0)]

@@ -17,6 +17,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
+from debrief.training.manifest import manifest_pairs, write_manifest
 from debrief.training.optimisation import LEAST_HELD_OUT
 from debrief.training.options import training_options
 from debrief.training.selection import observed_pairs
@@ -70,9 +71,11 @@ def add(
 def stored(
     lake: Lake, task: str = TASK, fingerprint: str = FINGERPRINT, **options: Any
 ) -> StoredTrainingSet:
-    """Make the training set of a pair."""
+    """Make the training set of a pair, and name it in the manifest beside those that are there."""
     members = observed_pairs(lake)[task, fingerprint]
-    return store_training_set(lake, task, fingerprint, members, training_options(options))
+    made = store_training_set(lake, task, fingerprint, members, training_options(options))
+    write_manifest(lake, {*(manifest_pairs(lake) or ()), (task, fingerprint)})
+    return made
 
 
 def lake_of_lessons(folder: Path) -> Lake:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
-from debrief.scoring.model import DimensionName, SessionScores, SuccessEstimate, Verdict
+from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
@@ -92,6 +93,11 @@ def verdicts(completion: str | None = "complete") -> tuple[Verdict, ...]:
     return (completed, *rest)
 
 
+def said(verdict: VerdictName, **fields: Any) -> SessionVerdict:
+    """What is said of a session, by its last check unless the fields say otherwise."""
+    return SessionVerdict(verdict=verdict, **{"ground": "check", "check": "pytest", **fields})
+
+
 def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> SessionScores:
     return SessionScores(
         session_id=of.id,
@@ -103,10 +109,11 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
         **{
             "model": "offline",
             "scoring_fingerprint": "5c0e1d2a",
-            "status": "failed" if quality is None else "ok",
+            "status": "ok",
             "overall_quality": quality,
             "verdicts": verdicts(),
-            "success": SuccessEstimate(kind="coding", order=0.5),
+            "kind": "coding",
+            "verdict": said("done_verified"),
             "token_efficiency": 1.5,
             **fields,
         },

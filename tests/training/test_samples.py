@@ -14,6 +14,9 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.offline.order import Place
+from debrief.outcomes.store import Success
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import DeclaredTool, Session
 from debrief.sessions.readers.values import declared_tools
 from debrief.tokens import count_tokens
@@ -21,7 +24,8 @@ from debrief.training.conversations import TURN_ENDED
 from debrief.training.formats import validate_line
 from debrief.training.kinship import traits_of
 from debrief.training.model import ChatMessage, SampleLine
-from debrief.training.samples import encode_line
+from debrief.training.samples import encode_line, weight_by_verdict
+from debrief.training.selection import verdict_by
 from debrief.training.windows import CONTINUED, TRUNCATED, samples_of, tokens_of, windows_of
 from tests.training.scenario import (
     call,
@@ -29,6 +33,7 @@ from tests.training.scenario import (
     line_of,
     metadata,
     rubric_evaluation,
+    said,
     says,
     scores,
     session,
@@ -61,10 +66,12 @@ LINES = {
         snapshot=snapshot(FULL, "Be brief.", reviewer="Look twice."),
         judgements=[judgement(FULL), judgement(FULL, "plan", None)],
         rubric_evaluations=[rubric_evaluation(FULL)],
+        outcome=Success(True, "ci", "full"),
+        place=Place(place=0.4, among=20, probability=0.7),
     ),
     "as little known as can be": line_of(
         session("bare", models=(), repository="", tool="unheard-of"),
-        scores=scores(FULL, verdicts=(), token_efficiency=None),
+        scores=scores(FULL, None, verdict=None, verdicts=(), token_efficiency=None),
     ),
     "no call": line_of(session("talk", turn("Why?", says("Because.")))),
     "one tool of an unknown agent": line_of(
@@ -133,6 +140,42 @@ def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
     assert list(backwards) == list(together)[::-1]
 
 
+def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> None:
+    known, bare = (
+        LINES[name].metadata for name in ("everything known", "as little known as can be")
+    )
+    assert (known.verdict, known.verdict_ground) == ("done_verified", "outcome")
+    kinds = [(one.kind, one.name, one.value, one.category) for one in known.scores[:5]]
+    assert kinds == [
+        ("verdict", "verdict", 0.0, "done_verified"),
+        ("outcome", "success", 1.0, "ci"),
+        ("overall", "overall_quality", 0.7, ""),
+        ("order", "place", 0.4, ""),
+        ("order", "probability", 0.7, ""),
+    ]
+    assert known.scores[0].comment == "Its outcome says so (ci)."
+    assert (bare.verdict, bare.verdict_ground, bare.quality) == ("cannot_tell", "", None)
+    assert [(one.kind, one.category) for one in bare.scores] == [("verdict", "cannot_tell")]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "place", "weight"),
+    [
+        (said("done_verified"), None, None, 1.0),
+        (said("partly"), None, Place(place=0.1, among=20, probability=0.3), 0.0),
+        (said("not_done"), Success(True, "ci", "s1"), None, 1.0),
+        (said("done_unverified"), None, Place(place=0.1, among=20, probability=0.3), 0.3),
+        (said("done_unverified"), None, Place(place=0.1, among=20), 1.0),
+        (None, None, None, 1.0),
+    ],
+)
+def test_a_weight_is_by_the_verdict_then_by_the_probability(
+    verdict: SessionVerdict | None, outcome: Success | None, place: Place | None, weight: float
+) -> None:
+    known = verdict_by(scores(FULL, None, verdict=verdict), outcome)
+    assert weight_by_verdict(known, place) == weight
+
+
 def test_a_mean_over_all_judges_is_only_given_when_none_failed() -> None:
     both = [judgement(FULL, "a", 1.0, weight=3.0), judgement(FULL, "b", 0.0)]
     entries = line_of(FULL, judgements=both).metadata.scores
@@ -163,7 +206,7 @@ def test_a_session_without_a_request_or_an_answer_is_refused(bad: Session, reaso
     with pytest.raises(InputError, match=reason):
         line_of(bad)
     with pytest.raises(InputError, match="not scored"):
-        line_of(FULL, scores=scores(FULL, None))
+        line_of(FULL, scores=scores(FULL, status="failed"))
 
 
 @given(sessions())

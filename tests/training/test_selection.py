@@ -9,20 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
+from debrief.offline.order import Place
 from debrief.outcomes.store import Success
-from debrief.scoring.model import SuccessEstimate
+from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.training.kinship import Kinship, SessionTraits, traits_of
-from debrief.training.options import (
-    BROKE_OFF,
-    UNKNOWN_SUCCESS,
-    TrainingOptions,
-    options_chosen,
-    training_options,
-)
+from debrief.training.options import TrainingOptions, options_chosen, training_options
 from debrief.training.selection import (
-    FAILED,
+    BY_VERDICT,
     NEAR_DUPLICATE,
     NO_ANSWER,
     NO_CHANGE,
@@ -42,7 +37,7 @@ from debrief.training.selection import (
     select,
     side_of,
 )
-from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn, verdicts
+from tests.training.scenario import MONDAY, call, metadata, said, says, scores, session, turn
 
 Given = tuple[Candidate, SessionTraits]
 
@@ -69,7 +64,7 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
     ("awkward", "options", "reason"),
     [
         pytest.param(candidate(session(), metadata=None), {}, NO_METADATA, id="no metadata"),
-        pytest.param(candidate(session(), None), {}, NOT_SCORED, id="scoring failed"),
+        pytest.param(candidate(session(), None, scores=scores(session(), None, status="failed")), {}, NOT_SCORED, id="scoring failed"),
         pytest.param(candidate(session(), scores=None), {}, NOT_SCORED, id="no scores"),
         pytest.param(candidate(session("s", turn("Hello?"))), {}, NO_ANSWER, id="no answer"),
         pytest.param(candidate(session("s", turn("Go.", says("Done."), rewound=True))), {}, NO_ANSWER, id="all rewound"),
@@ -78,7 +73,8 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
         pytest.param(candidate(session()), {"models": ("haiku",)}, OTHER_MODEL, id="another model"),
         pytest.param(candidate(session()), {"since": date(2026, 1, 6)}, OUT_OF_DATES, id="too early"),
         pytest.param(candidate(session()), {"until": date(2026, 1, 4)}, OUT_OF_DATES, id="too late"),
-        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, "overall quality below 0.6", id="not good enough"),
+        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, "overall quality below 0.6, or none", id="not good enough"),
+        pytest.param(candidate(session(), None), {"min_overall_quality": 0.1}, "overall quality below 0.1, or none", id="no quality where one is asked for"),
         pytest.param(candidate(session()), {"require_change": True}, NO_CHANGE, id="no change"),
         pytest.param(candidate(session()), {"require_validation": True}, NO_VALIDATION, id="no test ran"),
         pytest.param(candidate(REFUSED), {"require_validation": True}, NO_VALIDATION, id="a refused call tested nothing"),
@@ -98,6 +94,7 @@ def test_a_session_is_left_out_for_a_reason(
     [
         pytest.param(candidate(session()), {}, id="an ordinary session"),
         pytest.param(candidate(session(), 0.0), {}, id="the worst quality"),
+        pytest.param(candidate(session(), None), {}, id="no overall quality"),
         pytest.param(candidate(session(), 0.6), {"min_overall_quality": 0.6}, id="just good enough"),
         pytest.param(candidate(session(lines_removed=1)), {"require_change": True}, id="a change"),
         pytest.param(candidate(TESTED), {"require_validation": True}, id="a test run"),
@@ -112,67 +109,66 @@ def test_a_session_is_selected(fitting: Given, options: dict[str, Any]) -> None:
 
 OPEN = session("open", turn("Fix it.", says("On it.", call(arguments={"command": "make"}))))
 YES, NO = (Success(said, "ci", "t") for said in (True, False))
-TELLS = SuccessEstimate(kind="coding", order=0.4, probability=0.7, low=0.5, high=0.8)
-SILENT = SuccessEstimate(kind="unknown", cannot_tell="nothing shows what kind of work it was")
+RELEASED = metadata(OPEN, status="ready")
 
 
-def ended(
-    completion: str | None = "complete", said: SuccessEstimate = TELLS, **fields: Any
-) -> Given:
-    """A session whose scores say how it ended."""
+def judged(verdict: VerdictName, **fields: Any) -> Given:
+    """A session of a verdict that nothing else is known of."""
     of = fields.pop("of", session())
-    return candidate(of, scores=scores(of, verdicts=verdicts(completion), success=said), **fields)
+    return candidate(of, scores=scores(of, None, verdict=said(verdict)), **fields)
 
 
 @pytest.mark.parametrize(
-    ("below", "allow", "reason"),
+    ("given", "options", "taken"),
     [
-        (ended("failed"), "allow_failed", FAILED),
-        (ended("failed", outcome=NO), "allow_failed", "it failed, by its outcome (ci)"),
-        (ended(outcome=NO), "allow_failed", "it failed, by its outcome (ci)"),
-        (ended(of=OPEN), "allow_broken_off", BROKE_OFF),
-        (ended(of=OPEN, outcome=YES), "allow_broken_off", BROKE_OFF),
-        (ended(None), "allow_unknown", UNKNOWN_SUCCESS),
-        (ended(None, SILENT), "allow_unknown", UNKNOWN_SUCCESS),
+        (judged("done_verified"), {}, True),
+        (judged("done_unverified"), {}, True),
+        (judged("cannot_tell"), {}, True),
+        (judged("partly"), {}, False),
+        (judged("not_done"), {}, False),
+        (judged("not_done"), {"verdicts": ("partly", "not_done")}, True),
+        (judged("not_done"), {"verdicts": ()}, True),
+        (judged("cannot_tell"), {"verdicts": ("done_verified",)}, False),
+        (judged("partly", outcome=YES), {"verdicts": ("done_verified",)}, True),
+        (judged("done_verified", outcome=NO), {}, False),
+        (judged("cannot_tell", of=OPEN, metadata=RELEASED), {"verdicts": ("done_verified",)}, True),
+        (judged("partly", of=OPEN, metadata=RELEASED), {}, False),
     ],
 )
-def test_what_is_below_the_bar_is_left_out_unless_asked_for(
-    below: Given, allow: str, reason: str
+def test_what_falls_short_of_done_is_left_out_unless_it_is_asked_for(
+    given: Given, options: dict[str, Any], taken: bool
 ) -> None:
-    for option in ("allow_failed", "allow_broken_off", "allow_unknown"):
-        options: dict[str, Any] = {option: True}
-        left_out = chosen(below, **options).left_out
-        assert left_out == ({} if option == allow else {below[0].session_id: reason})
-    everything = {"allow_failed": True, "allow_broken_off": True, "allow_unknown": True}
-    assert training_options(everything).bar == "none"
-    assert training_options({allow: True}).bar.count(",") == 1
+    id_, verdict = given[0].session_id, given[0].verdict
+    assert chosen(given, **options).left_out == ({} if taken else {id_: BY_VERDICT[verdict]})
 
 
-@pytest.mark.parametrize(
-    "above",
-    [
-        ended("partial"),
-        ended("failed", outcome=YES),
-        ended(None, SILENT, outcome=YES),
-        ended(None, SILENT, of=OPEN, metadata=metadata(OPEN, status="ready")),
-        ended(of=session("s", *session().turns, turn("Lovely, merging.", number=2))),
-    ],
-    ids=["partial", "succeeded", "only an outcome tells", "released", "the person's last word"],
-)
-def test_an_outcome_and_an_owners_release_count_more_than_what_a_session_shows(
-    above: Given,
-) -> None:
-    assert chosen(above).left_out == {}
+def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> None:
+    of = session()
+    given = candidate(of, scores=scores(of, None, verdict=None))
+    assert chosen(given).left_out == {}
+    assert chosen(given, verdicts=("done_verified",)).left_out == {"s1": BY_VERDICT["cannot_tell"]}
 
 
-def test_filters_by_success() -> None:
-    at_least = "P(success) below 0.8, or not known"
-    assert chosen(ended(), min_success_probability=0.8).left_out == {"s1": at_least}
-    assert chosen(ended(), min_success_probability=0.7).left_out == {}
-    assert "order of success" in chosen(ended(), min_success_order=0.5).left_out["s1"]
-    assert chosen(ended(), min_success_order=0.4).left_out == {}
-    assert chosen(ended(), outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
-    assert chosen(ended(outcome=YES), outcome="succeeded").left_out == {}
+def test_filters_by_the_order_and_by_outcome() -> None:
+    placed = candidate(session(), place=Place(place=0.4, among=20, probability=0.7))
+    at_least = "probability below 0.8, or not known"
+    assert chosen(placed, min_probability=0.8).left_out == {"s1": at_least}
+    assert chosen(placed, min_probability=0.7).left_out == {}
+    assert chosen(placed, min_place=0.5).left_out == {"s1": "place below 0.5, or none"}
+    assert chosen(placed, min_place=0.4).left_out == {}
+    assert chosen(candidate(session()), min_place=0.1).selected == ()
+    assert chosen(placed, outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
+    assert chosen(candidate(session(), outcome=YES), outcome="succeeded").left_out == {}
+
+
+def test_of_a_repository_those_that_are_done_and_checked_are_kept_first() -> None:
+    checked = session("checked")
+    outcome = chosen(
+        candidate(session("good"), scores=scores(checked, 0.9, verdict=said("done_unverified"))),
+        candidate(checked, scores=scores(checked, None)),
+        max_per_repository=1,
+    )
+    assert [one.session_id for one in outcome.selected] == ["checked"]
 
 
 def test_of_each_repository_the_best_are_kept() -> None:
@@ -250,6 +246,7 @@ def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:
         ({"require_change": "1"}, "require_change", True),
         ({"tools": "claude-code, codex,"}, "tools", ("claude-code", "codex")),
         ({"since": "2026-10-05"}, "since", date(2026, 10, 5)),
+        ({"verdicts": "partly, not_done"}, "verdicts", ("partly", "not_done")),
         ({"max_tokens": "8192"}, "max_tokens", 8192),
         ({"max_tokens": "0"}, "max_tokens", None),
         ({"eval_share": "0"}, "eval_share", 0.0),
@@ -273,6 +270,7 @@ def test_what_is_given_at_launch_comes_before_a_setting() -> None:
     [
         ({"max_token": "8192"}, "DEBRIEF_TRAINING_MAX_TOKEN: is no setting"),
         ({"status": "done"}, "status"),
+        ({"verdicts": "done"}, "verdicts"),
         ({"since": "yesterday"}, "since"),
         ({"max_tokens": "many"}, "max_tokens"),
         ({"min_overall_quality": "1.1"}, "min_overall_quality"),

@@ -16,15 +16,16 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
+from debrief.offline.order import LEAST_AMONG
 from debrief.outcomes.store import Success
-from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.model import LINES, LineRow, training_path
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
-from debrief.training.store import store_training_set
+from debrief.training.store import read_places, store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,
@@ -32,6 +33,7 @@ from tests.training.scenario import (
     call,
     judgement,
     metadata,
+    said,
     says,
     scores,
     session,
@@ -149,23 +151,56 @@ def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path:
     assert lines(lake)[0]["metadata"]["injection_suspected"] is True
 
 
-def test_lines_are_weighted_by_success_when_asked_for(tmp_path: Path) -> None:
+def test_lines_are_weighted_by_verdict_when_asked_for_and_an_outcome_decides(
+    tmp_path: Path,
+) -> None:
     lake = lake_of(tmp_path, [work("s1"), work("s2"), work("s3")])
-    likely = [
-        replace(scores(work(name)), success=SuccessEstimate(kind="coding", probability=known))
-        for name, known in (("s1", 0.25), ("s2", 0.25), ("s3", None))
-    ]
-    lake.write("session_scores", week_of(MONDAY), likely, SessionScores)
+    rows = [scores(work("s1"), None, verdict=said("partly"))]
+    rows += [scores(work(name), None, verdict=said("done_unverified")) for name in ("s2", "s3")]
+    lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
     members = observed_pairs(lake)[TASK, FINGERPRINT]
-    outcomes = {"s2": Success(True, "ci", "s2")}
+    outcomes = {"s2": Success(False, "ci", "s2")}
 
     def weights(**options: Any) -> list[float]:
-        chosen = TrainingOptions(allow_unknown=True, near_duplicates="keep", **options)
+        chosen = TrainingOptions(verdicts=(), near_duplicates="keep", **options)
         store_training_set(lake, TASK, FINGERPRINT, members, chosen, outcomes=outcomes)
         return [line["metadata"]["sample_weight"] for line in lines(lake)]
 
     assert weights() == [1.0, 1.0, 1.0]
-    assert weights(sample_weight="success") == [0.25, 1.0, 1.0]
+    assert weights(sample_weight="verdict") == [0.0, 0.0, 1.0]
+
+
+def test_what_falls_short_of_done_is_counted_for_its_verdict(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, team(3))
+    add(lake, team(3), verdict=said("partly"))
+    made = stored(lake)
+    assert reasons(made) == {"its verdict: partly done": ("s00", "s01", "s02")}
+    assert (made.row.short, made.row.samples) == (3, 0)
+    assert "3 sessions were left out, 3 of them for their verdict" in made.card
+    widened = stored(lake, verdicts=("partly",))
+    assert (widened.row.short, widened.row.samples) == (0, 3)
+    assert "by verdict: 3 partly done; overall quality 0.70 to 0.70" in widened.card
+
+
+def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> None:
+    sessions = [work(f"s{n:02d}", n % 5) for n in range(LEAST_AMONG)]
+    lake = lake_of(tmp_path, sessions)
+    for week in lake.partitions("session_scores"):
+        rows = lake.read("session_scores", week, SessionScores)
+        with_facts = [replace(row, facts={"errors": float(row.session_id[1:])}) for row in rows]
+        lake.write("session_scores", week, with_facts, SessionScores)
+    stored(lake, near_duplicates="keep")
+    placed = {
+        line["metadata"]["session_id"]: entry["value"]
+        for line in lines(lake)
+        for entry in line["metadata"]["scores"]
+        if (entry["kind"], entry["name"]) == ("order", "place")
+    }
+    assert placed == {name: place.place for name, place in read_places(lake).items()}
+    assert placed["s00"] > placed["s19"], "the more errors, the sooner it is looked at"
+    left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
+    first = tuple(sorted(name for name, place in placed.items() if place < 0.2))
+    assert left_out == {"place below 0.2, or none": first}
 
 
 def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:

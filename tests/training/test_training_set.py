@@ -97,7 +97,7 @@ def test_the_base_commit_travels(tmp_path: Path) -> None:
 def test_nothing_left_gives_an_empty_file_and_a_card_that_says_why() -> None:
     made = build([session("s1")], min_overall_quality=0.9)
     assert made.lines == b""
-    assert "| overall quality below 0.9 | 1 | s1 |" in made.card
+    assert "| overall quality below 0.9, or none | 1 | s1 |" in made.card
 
 
 def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> None:

@@ -24,6 +24,7 @@ from debrief.sessions.model import (
     ToolCall,
     Turn,
 )
+from debrief.training.manifest import write_manifest
 from debrief.training.model import LINES, LineRow
 from debrief.view.links import session_path
 from debrief.view.reasons import Back, EvidenceMark, find, marked
@@ -349,6 +350,7 @@ def test_neighbours_and_the_training_line_are_a_link_away(tmp_path: Path) -> Non
         digest="",
     )
     lake.write(LINES, "shop/0aaad855-0bbbd855", [line], LineRow)
+    write_manifest(lake, [("shop", "0aaad855-0bbbd855")])
     with served(settings) as client:
         page = page_of(client, "/sessions/every-kind")
         assert '<a href="/training/shop/0aaad855-0bbbd855?line=1#line-1">' in page

@@ -1,19 +1,21 @@
 """Forms that say what was good and what was not, and what they need of an export's scores.
 
-Scores of one scorer are comparable with one another and with nothing else, and may all be low. So
-where nothing better tells, the best and the worst sessions of the export itself are labelled.
+The verdict says it, which an outcome decides where there is one. What nothing tells of is neither
+good nor bad. Scores of one scorer are comparable with one another and with nothing else, and may
+all be low: the best and the worst sessions by them are labelled only when that is asked for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from debrief.markdown import table
 from debrief.offline.talk import correction_in
+from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.training.conversations import TURN_ENDED, is_trained_on
 from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, LineRow, SampleMetadata, ScoreEntry, Split
@@ -27,6 +29,7 @@ from debrief.training.publishing.form import (
 
 Messages = Sequence[ChatMessage]
 
+GOOD: Final[VerdictName] = "done_verified"
 MIN_MARGIN = 0.1
 """Of overall quality, 0 to 1: less is within what one scorer varies by."""
 _MAX_REASONS = 3
@@ -48,7 +51,6 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
         "chosen": chosen,
         "rejected": rejected,
         "tools": msgspec.json.encode([tools[name] for name in sorted(tools)]).decode(),
-        "margin": round(winner.overall_quality - loser.overall_quality, 6),
         "reasons": list(_reasons(winner, loser)),
         "chosen_session": winner.session_id,
         "rejected_session": loser.session_id,
@@ -66,10 +68,8 @@ def _first_request(line: StoredLine) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
-    yield (
-        f"overall quality {better.overall_quality:.2f} against {worse.overall_quality:.2f}, "
-        f"scored by {better.scoring_model}"
-    )
+    said = f"{SHOWN[better.verdict]}, against {SHOWN[worse.verdict]}"
+    yield said + _comments(better.scores[0], worse.scores[0])
     others = {(entry.kind, entry.name): entry for entry in worse.scores}
     differing = [
         (entry, other)
@@ -80,13 +80,17 @@ def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
     ]
     differing.sort(key=lambda pair: (-_gap(*pair), pair[0].kind, pair[0].name))
     for entry, other in differing[:_MAX_REASONS]:
-        comments = "; ".join(
-            f"{word}: {' '.join(one.comment.split())}"
-            for word, one in (("better", entry), ("worse", other))
-            if one.comment.strip()
-        )
         reason = f"{entry.kind} {entry.name} {entry.value:.2f} against {other.value:.2f}"
-        yield f"{reason} ({comments})" if comments else reason
+        yield reason + _comments(entry, other)
+
+
+def _comments(better: ScoreEntry, worse: ScoreEntry) -> str:
+    comments = "; ".join(
+        f"{word}: {' '.join(one.comment.split())}"
+        for word, one in (("better", better), ("worse", worse))
+        if one.comment.strip()
+    )
+    return f" ({comments})" if comments else ""
 
 
 def _gap(entry: ScoreEntry, other: ScoreEntry) -> float:
@@ -101,22 +105,19 @@ PREFERENCE = Form(
         "chosen": ["json"],
         "rejected": ["json"],
         "tools": "string",
-        "margin": "float64",
         "reasons": ["string"],
         "chosen_session": "string",
         "rejected_session": "string",
     },
     note=(
         "Two sessions of one repository that began with the same words (whatever their white "
-        "space), under one pair of fingerprints, on one side of the split. `prompt` is the better "
-        "one's, messages are as in `trl`, `margin` is the difference of their overall qualities "
-        f"(at least {MIN_MARGIN:g}), `reasons` what the scores say of it. The results of calls are "
-        "in `chosen` and `rejected`: keep them out of DPO's loss."
+        "space), under one pair of fingerprints, on one side of the split: one that is done and "
+        "checked, and one that is partly or not done. `prompt` is the better one's, messages are "
+        "as in `trl`, `reasons` is what the verdicts and the scores say of it. The results of "
+        "calls are in `chosen` and `rejected`: keep them out of DPO's loss."
     ),
     pair=pair_line,
 )
-
-_LIKELY, _UNLIKELY = 0.7, 0.3
 
 
 def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
@@ -130,7 +131,7 @@ def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
             if correction := _correction(messages, end):
                 label, source, reason = False, "correction", correction
         elif about.window == about.windows and is_trained_on(messages[start:]):
-            label, source, reason = _verdict(about, line.standing)
+            label, source, reason = _ending(about, line.standing)
         answers = _without_stand_in(messages[start + 1 : end])
         if label is not None and answers:
             yield {
@@ -161,21 +162,24 @@ def _without_stand_in(answers: Messages) -> Messages:
     return answers[:end]
 
 
-def _verdict(about: SampleMetadata, standing: Standing) -> tuple[bool | None, str, str]:
-    """Return whether a session's end is desirable, by what, and why: by its outcome, else by a
-    clear P(success), else by where its overall quality stands; None when none of them says so."""
-    scores = {(entry.kind, entry.name): entry for entry in about.scores}
-    outcome = scores.get(("outcome", "success"))
-    if outcome is not None:
-        return outcome.value > 0, "outcome", f"by {outcome.category}"
-    success = scores.get(("success", "probability"))
-    if success is not None:
-        chance = success.value
-        label = True if chance >= _LIKELY else False if chance <= _UNLIKELY else None
-        return label, "P(success)", f"{chance:.2f}"
+def _is_good(about: SampleMetadata) -> bool | None:
+    """Return whether a session is done and checked; None where it neither is nor falls short."""
+    return about.verdict == GOOD if about.verdict in {GOOD, *SHORT_OF_DONE} else None
+
+
+def _source(about: SampleMetadata) -> str:
+    return "outcome" if about.verdict_ground == "outcome" else "verdict"
+
+
+def _ending(about: SampleMetadata, standing: Standing) -> tuple[bool | None, str, str]:
+    """Return whether a session's end is desirable, by what, and why: by its verdict, else by where
+    its overall quality stands, if that was asked for; None when neither says so."""
+    is_good = _is_good(about)
+    if is_good is not None:
+        return is_good, _source(about), f"{SHOWN[about.verdict]}. {about.scores[0].comment}"
     if not standing:
         return None, "", ""
-    reason = f"{about.overall_quality:.2f}, among the {standing} ones of this export"
+    reason = f"{about.quality or 0.0:.2f}, among the {standing} ones of this export"
     return standing == "high", "overall quality", reason
 
 
@@ -191,11 +195,11 @@ KTO = Form(
     note=(
         "Answers that are desirable or not, unpaired, each with all that came before it. Not "
         "desirable is what the person's next words reject, undo or correct. The last answer of a "
-        "session is as its outcome says, else its P(success) (desirable from "
-        f"{_LIKELY:g}, not up to {_UNLIKELY:g}), else as its overall quality stands among the "
-        "sessions of this export: desirable at the upper end, not at the lower one. What lies "
-        "between is left out. `label_source` says which it was. The results of calls are in "
-        "`completion`: keep them out of the loss."
+        "session is desirable when the session is done and checked, and not when it is partly or "
+        "not done; what became of it decides where that is known. Any other is left out, unless "
+        "labels by overall quality were asked for: then it is desirable at the upper end of this "
+        "export, and not at the lower one. `label_source` says which it was. The results of calls "
+        "are in `completion`: keep them out of the loss."
     ),
     convert=_kto,
     of_labels=True,
@@ -232,21 +236,16 @@ def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
     }
 
 
-def _reward(about: SampleMetadata) -> tuple[float, str]:
-    scores = {(entry.kind, entry.name): entry.value for entry in about.scores}
-    for key, source in (
-        (("outcome", "success"), "outcome"),
-        (("success", "probability"), "P(success)"),
-    ):
-        if key in scores:
-            return scores[key], source
-    return about.overall_quality, "overall quality" if about.scoring_model else "none"
+def _reward(about: SampleMetadata) -> tuple[float | None, str]:
+    """Return 1 or 0 by a session's verdict, and by what that is; None where it says neither."""
+    is_good = _is_good(about)
+    return (None, "none") if is_good is None else (float(is_good), _source(about))
 
 
-def _step_rewards(trajectory: Messages, reward: float) -> list[float]:
+def _step_rewards(trajectory: Messages, reward: float | None) -> list[float | None]:
     """Return a reward for each assistant message of a trajectory: -1 for the last one before words
     that correct it, the session's reward for the last one, else 0."""
-    rewards: list[float] = []
+    rewards: list[float | None] = []
     for place, message in enumerate(trajectory):
         if message.role == "assistant":
             rewards.append(0.0)
@@ -279,16 +278,16 @@ RL = Form(
     note=(
         "A task and what was done on it. `environment` says where it began, how that is known, "
         "and which command checked it last, empty where not known; `ground_truth` is that command "
-        "too. `reward` is the outcome, else P(success), else overall quality, as "
-        "`reward_source` says. `step_rewards` has one for each assistant message of `trajectory`: "
-        "-1 where the person's next words correct it, `reward` at the last, else 0. Sessions in "
-        "windows are left out, as their parts have no reward of their own."
+        "too. `reward` is 1 where the session is done and checked and 0 where it is partly or not "
+        "done, by an outcome or else by the session itself, as `reward_source` says, and null where "
+        "neither is known. `step_rewards` has one for each assistant message of "
+        "`trajectory`: -1 where the person's next words correct it, `reward` at the last, else 0. "
+        "Sessions in windows are left out, as their parts have no reward of their own."
     ),
     convert=_rl,
 )
 
 
-LABEL_SHARE = 1 / 3
 _WORDS = {True: "desirable", False: "undesirable"}
 
 
@@ -298,7 +297,7 @@ def standings(qualities: Mapping[str, float], share: float) -> dict[str, Standin
     There are fewer, or none, where the two ends are less than ``MIN_MARGIN`` apart.
 
     Args:
-        qualities: overall qualities by session.
+        qualities: overall qualities by session, of those that have one.
         share: of all sessions, at each end.
     """
     ranked = sorted(qualities, key=lambda name: (qualities[name], name))
@@ -330,11 +329,12 @@ class LabelCounts:
             (source, *(str(self._counts[source, label]) for label in _WORDS))
             for source in sorted({source for source, _ in self._counts})
         ]
-        return (
-            f"## Labels\n\n{table(('by', *_WORDS.values()), rows)}\n\nBy overall quality the best "
-            f"and the worst {self._share:.0%} of the sessions are labelled, where neither an "
-            "outcome nor P(success) is known."
+        by_quality = (
+            f"\n\nBy overall quality the best and the worst {self._share:.0%} of the sessions that "
+            "have one are labelled, where the verdict is neither done and checked nor short of done."
         )
+        labels = table(("by", *_WORDS.values()), rows)
+        return f"## Labels\n\n{labels}{by_quality * bool(self._share)}"
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before training."""
@@ -354,8 +354,9 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
     """Return the pairs among lines of one side that began with the same words, in the order of the
     better one's line.
 
-    Each session is in at most one pair: the best with the worst, the second best with the second
-    worst, as long as they are far enough apart. Of a session in windows the first stands for it.
+    The better one is done and checked, the worse one partly or not done. Each session is in at
+    most one pair; what is not done is taken before what is partly done. Of a session in windows
+    the first stands for it.
     """
     groups: dict[str, list[LineRow]] = {}
     for line in lines:
@@ -365,8 +366,7 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
 
 
 def _paired(lines: Iterable[LineRow]) -> Iterator[Pair]:
-    ranked = sorted(lines, key=lambda line: (-line.quality, line.offset))
-    best, worst = 0, len(ranked) - 1
-    while best < worst and ranked[best].quality - ranked[worst].quality >= MIN_MARGIN:
-        yield ranked[best], ranked[worst]
-        best, worst = best + 1, worst - 1
+    ranked = sorted(lines, key=lambda line: (line.verdict != "not_done", line.offset))
+    good = (line for line in ranked if line.verdict == GOOD)
+    bad = (line for line in ranked if line.verdict in SHORT_OF_DONE)
+    yield from zip(good, bad, strict=False)

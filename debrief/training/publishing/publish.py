@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import IO, Any
@@ -19,14 +20,14 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.markdown import table
-from debrief.redaction.gate import gate_digest
+from debrief.markdown import counted, table
+from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.given import without_reminder
+from debrief.training.manifest import stored_sets
 from debrief.training.model import (
-    INDEX,
     LINES,
     LineRow,
     SampleLine,
@@ -52,16 +53,13 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.outcome_forms import (
-    LABEL_SHARE,
-    LabelCounts,
-    pairs_of,
-    standings,
-)
+from debrief.training.publishing.outcome_forms import LabelCounts, pairs_of, standings
 from debrief.training.samples import encode_line
+from debrief.training.selection import Pair
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
+_SHOWN = 3
 _AGAIN = "Make the training set again: debrief backfill --stage training_sets."
 
 
@@ -77,7 +75,10 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Parquet files beside the JSONL."""
     one_file: bool = False
     """The lines of all sets in one file of each side."""
+    verdicts: tuple[VerdictName, ...] = ()
+    """Lines of these verdicts; empty for any that the sets hold."""
     min_overall_quality: float = 0.0
+    """With it, lines without an overall quality are left out."""
     status: Status | None = None
     """None: lines of any status."""
     reasoning: bool = False
@@ -88,9 +89,9 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Longer lines are cut into windows; 0 for no limit."""
     single_calls: bool = False
     """Calls made at once become one after the other."""
-    label_share: float = LABEL_SHARE
+    label_share: float = 0.0
     """Of the sessions at each end of overall quality, which get a label where the form wants one
-    and neither an outcome nor P(success) tells; 0 for none."""
+    and the verdict gives none; 0 for none."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
     refuse_undecided: bool = False
@@ -101,6 +102,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         """What was chosen, in words."""
         yield "task", self.task or "all"
         yield "fingerprint", self.fingerprint or "all"
+        yield "verdicts", ", ".join(SHOWN[name] for name in self.verdicts) or "any"
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
         yield "what the model thought", "included" if self.reasoning else "left out"
@@ -145,7 +147,7 @@ def publish(
         form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
     left_out: dict[str, int] = {}
     with tempfile.TemporaryFile() as scratch, ExitStack() as stack:
-        chosen = _chosen(lake, options)
+        chosen, earlier = _chosen(lake, options)
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
         kept = ContextTable(sum(each.trained for each in lengths))
         if options.max_tokens:
@@ -154,7 +156,12 @@ def publish(
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
         before(kept, left_out)
-        qualities = {row.session_id: row.quality for one in chosen for row in one.rows}
+        qualities = {
+            row.session_id: row.quality
+            for one in chosen
+            for row in one.rows
+            if row.quality is not None
+        }
         ends = standings(qualities, options.label_share) if form.of_labels else {}
         labels = LabelCounts(options.label_share)
         folder = stack.enter_context(
@@ -166,7 +173,7 @@ def publish(
                 licence=options.licence,
             )
         )
-        folder.notes = list(_notes(options, kept, left_out))
+        folder.notes = list(_notes(options, kept, left_out, earlier))
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends)
             lines = labels.counted(lines) if form.of_labels else lines
@@ -178,10 +185,13 @@ def publish(
                 folder.write(f"{made.task}/{made.fingerprint}/card.md", text.encode())
         folder.notes += [labels.note()] if form.of_labels else []
         published = folder.finish()
-        return replace(published, warnings=(*published.warnings, *labels.warnings()))
+        said = (_earlier_text(earlier),) if earlier else ()
+        return replace(published, warnings=(*published.warnings, *labels.warnings(), *said))
 
 
-def _notes(options: ExportOptions, kept: ContextTable, left_out: dict[str, int]) -> Iterator[str]:
+def _notes(
+    options: ExportOptions, kept: ContextTable, left_out: dict[str, int], earlier: Sequence[Pair]
+) -> Iterator[str]:
     yield "## Filters\n\n" + table(("filter", "chosen"), options.choices)
     yield (
         "## What contexts keep\n\nOf the lines that this was made of, when a trainer cuts them at "
@@ -192,6 +202,8 @@ def _notes(options: ExportOptions, kept: ContextTable, left_out: dict[str, int])
     if left_out:
         rows = [(reason, str(count)) for reason, count in sorted(left_out.items())]
         yield "## Left out\n\n" + table(("why", "lines"), rows)
+    if earlier:
+        yield f"## Sets of an earlier version\n\n{_earlier_text(earlier)}."
 
 
 def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> str:
@@ -200,6 +212,9 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
     least, status = options.min_overall_quality, options.status
     chosen = [f"of at least {least:g} overall quality"] if least else []
+    chosen += [f"that are {' or '.join(SHOWN[name] for name in options.verdicts)}"] * bool(
+        options.verdicts
+    )
     chosen += [f"that are `{status}`"] if status else []
     only = f", those {' and '.join(chosen)} alone" if chosen else ""
     name = ALL if options.one_file else made.name
@@ -215,27 +230,32 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     )
 
 
-def _chosen(lake: Lake, options: ExportOptions) -> list[_Chosen]:
-    """Return the sets and lines that are asked for."""
-    sets = [
-        row
-        for partition in lake.partitions(INDEX)
-        for row in lake.read(INDEX, partition, TrainingSetRow)
-        if options.task in ("", row.task) and options.fingerprint in ("", row.fingerprint)
-    ]
+def _earlier_text(pairs: Sequence[Pair]) -> str:
+    named = ", ".join(map(" ".join, pairs[:_SHOWN])) + ", …" * (len(pairs) > _SHOWN)
+    are = f"{counted(len(pairs), 'set')} that an earlier version made"
+    return f"{are}, left out until debrief run makes them anew: {named}"
+
+
+def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pair]]:
+    """Return the sets and lines that are asked for, and the sets that an earlier version made."""
+    stored = stored_sets(lake)
+    asked = partial(_is_asked, options)
+    sets = [row for row in stored.sets if asked(row.task, row.fingerprint)]
+    earlier = [pair for pair in stored.earlier if asked(*pair)]
     if not sets:
         chosen = f"{options.task or 'any task'}, {options.fingerprint or 'any fingerprint'}"
-        move = "Make some with debrief run, or look at what there is below training/."
-        raise InputError(lake.url, f"holds no training set of {chosen}", move)
+        reason, move = f"holds no training set of {chosen}", "Make some with debrief run."
+        if earlier:
+            reason = f"of {chosen} it holds only what an earlier version made"
+            move = "debrief run makes training sets anew."
+        raise InputError(lake.url, reason, move)
     found = []
-    for row in sorted(sets, key=attrgetter("task", "fingerprint")):
-        if row.gate != gate_digest():
-            path = lake.path(training_path(row.task, row.fingerprint))
-            raise InputError(path, "has not passed the last gate as it is now", _AGAIN)
+    for row in sets:
         lines = [
             line
             for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)
-            if line.quality >= options.min_overall_quality
+            if (line.quality or 0.0) >= options.min_overall_quality
+            and line.verdict in (options.verdicts or SHOWN)
             and options.status in (None, line.status)
             and (options.subagents or not line.parent_session)
         ]
@@ -245,7 +265,11 @@ def _chosen(lake: Lake, options: ExportOptions) -> list[_Chosen]:
             move = "Make the set without them: allow_unsure_redactions off."
             raise InputError(f"{row.task} {row.fingerprint}", reason, move)
         found.append(_Chosen(row, lines, None))
-    return found
+    return found, earlier
+
+
+def _is_asked(options: ExportOptions, task: str, fingerprint: str) -> bool:
+    return options.task in ("", task) and options.fingerprint in ("", fingerprint)
 
 
 def _cut(

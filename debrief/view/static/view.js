@@ -1,4 +1,5 @@
-// Keys: / searches, j and k go from row to row, enter opens one. Every page works without it.
+// Keys: / searches, j and k go from row to row, enter opens one; a page of a lake that is still
+// being read follows it. Every page works without it.
 "use strict";
 
 function go(step) {
@@ -31,4 +32,12 @@ for (const form of document.querySelectorAll("form[data-clean]")) {
   form.addEventListener("formdata", (event) => {
     for (const [name, value] of [...event.formData]) if (!value) event.formData.delete(name);
   });
+}
+
+// What is read later is shown later, unless somebody types or has scrolled.
+if (document.querySelector("[data-behind]")) {
+  setTimeout(() => {
+    const types = document.activeElement?.matches("input, textarea, select");
+    if (!types && !window.scrollY) location.reload();
+  }, 1500);
 }

@@ -1,0 +1,46 @@
+"""How dimensions and their mean are shown: a number, or a dash and why there is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from debrief.scoring.dimensions import DIMENSIONS
+from debrief.scoring.model import SessionScores, Verdict
+
+DASH: Final = "–"
+NOTHING_SHOWS: Final = "Nothing in the session shows it."
+_NO_MEAN: Final = "neither task completion nor execution quality has a value"
+
+
+def value_shown(verdict: Verdict) -> str:
+    """Return a dimension's category with its number, or the number, or a dash."""
+    if verdict.value is None:
+        return DASH
+    number = f"{verdict.value:.2f}"
+    return f"{verdict.category} {number}" if verdict.category else number
+
+
+def reason_shown(verdict: Verdict) -> str:
+    """Return why a dimension has its value, or none."""
+    return verdict.rationale or (NOTHING_SHOWS if verdict.value is None else "")
+
+
+def known_shown(row: SessionScores) -> str:
+    """Return of how few dimensions a mean is: ``of 2 dimensions``; empty where it is of all six."""
+    known = sum(verdict.value is not None for verdict in row.verdicts)
+    if row.overall_quality is None or known == len(DIMENSIONS):
+        return ""
+    return f"of {known} dimension{'s' if known != 1 else ''}"
+
+
+def mean_shown(row: SessionScores) -> str:
+    """Return the mean of the dimensions with its interval, and of how few it is; a dash and why
+    where there is none."""
+    if row.overall_quality is None:
+        return f"{DASH} ({_NO_MEAN})"
+    between = ""
+    if row.overall_low is not None and row.overall_high is not None:
+        between = f"{row.overall_low:.2f} to {row.overall_high:.2f}"
+        answers = len(row.chunks[0].answers) if row.chunks else 0
+        between = f"({between} by {answers} answers)" if answers else f"({between})"
+    return " ".join(filter(None, [f"{row.overall_quality:.2f}", between, known_shown(row)]))

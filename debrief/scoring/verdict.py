@@ -28,11 +28,12 @@ Ground = Literal[
 ]
 """What a verdict rests on.
 
-``outcome``: what became of the work, or a person's label, by ``source``. ``check``: the last check that could have failed because of the change. ``check_not_covering``:
-checks ran, and none after the last edit looks at what was changed. ``no_check``: nothing was run
-after the last edit. ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it.
-``no_change``: nothing was changed, so there is nothing to check (a question, a review).
-``no_work``: hardly anything was done. ``model``: a model read it."""
+``outcome``: what became of the work, or a person's label, by ``source``. ``check``: the last check
+that could have failed because of the change. ``check_not_covering``: checks ran, and none after the
+last edit looks at what was changed. ``no_check``: nothing was run after the last edit.
+``open_end``: it breaks off. ``stopped``: the person or a limit stopped it. ``no_change``: nothing
+was changed, so there is nothing to check (a question, a review). ``no_work``: hardly anything was
+done. ``model``: a model read it."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.offline.order import OrderTable
+from debrief.offline.order import OrderedSession, OrderTable, Place, places_of
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
@@ -329,6 +329,11 @@ def own_table(lake: Lake) -> OrderTable | None:
     """Return the table that ``debrief fit`` stored; None while that of the program is in force."""
     stored = lake.read_bytes(_FILE)
     return None if stored is None else msgspec.json.decode(stored, type=OrderTable)
+
+
+def places_in(lake: Lake) -> dict[str, Place]:
+    """Return each session's place in the order, by its id, among all sessions of a lake."""
+    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
 
 def store_table(lake: Lake, table: OrderTable | None) -> None:

@@ -203,7 +203,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _filters(options: TrainingOptions) -> str:
     chosen = {
-        "verdicts": ", ".join(SHOWN[name] for name in options.verdicts) or "any",
+        "verdicts": "; ".join(SHOWN[name] for name in options.verdicts) or "any",
         "outcome": options.outcome,
         "minimum probability that it was done": f"{options.min_probability:g}",
         "minimum place in the order": f"{options.min_place:g}",

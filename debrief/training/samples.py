@@ -230,15 +230,15 @@ def score_entries(
     off, while this one always holds the verdict. Failed judgements and rubric evaluations give no
     entry, nor does an overall quality that nothing shows; a missing number is never a 0.
     """
-    verdict = verdict_by(scores, outcome)
+    known = verdict_by(scores, outcome)
     yield ScoreEntry(
         kind="verdict",
         name="verdict",
         value=0.0,
         maximum=0.0,
-        category=verdict.verdict if verdict else "cannot_tell",
-        model=verdict.source if verdict and verdict.ground == "model" else "",
-        comment=ground_shown(verdict) if verdict else "",
+        category=known.verdict if known else "cannot_tell",
+        model=known.source if known and known.ground == "model" else "",
+        comment=ground_shown(known) if known else "",
     )
     if outcome is not None:
         said = float(outcome.success)

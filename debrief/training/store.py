@@ -20,8 +20,8 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.order import OrderedSession, Place, places_of, shipped_table
-from debrief.outcomes.store import Success, own_table, success_labels
+from debrief.offline.order import Place
+from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
@@ -79,13 +79,6 @@ class Materials(Struct, frozen=True, kw_only=True):
     judged_by: set[str]
     """Models that judged or scored."""
     by_session: dict[str, Material]
-
-
-def read_places(lake: Lake) -> dict[str, Place]:
-    """Return where the sessions of a lake stand in the order, by the lake's own table if one was
-    fitted; those that cannot be compared are left out."""
-    rows = lake.rows("session_scores", OrderedSession)
-    return places_of(rows, own_table(lake) or shipped_table())
 
 
 def read_materials(
@@ -215,7 +208,7 @@ def store_training_set(
     kinship = kinship or read_kinship(lake)
     traits = kinship.traits
     outcomes = success_labels(lake) if outcomes is None else outcomes
-    places = read_places(lake) if places is None else places
+    places = places_in(lake) if places is None else places
     materials = read_materials(lake, fingerprint, members, outcomes, places)
     agreement = agreement_text(lake, materials.judged_by)
     inputs = _inputs(materials, agreement, options, kinship)
@@ -224,8 +217,13 @@ def store_training_set(
         return stored
     candidates = [
         candidate_of(
-            *(traits[name], made.metadata, made.scores),
-            *(made.rubric_evaluations, made.outcome, made.judgements, made.place),
+            traits[name],
+            made.metadata,
+            made.scores,
+            made.rubric_evaluations,
+            outcome=made.outcome,
+            judgements=made.judgements,
+            place=made.place,
         )
         for name, made in materials.by_session.items()
         if name in traits

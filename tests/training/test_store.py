@@ -17,7 +17,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.order import LEAST_AMONG
-from debrief.outcomes.store import Success
+from debrief.outcomes.store import Success, places_in
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
@@ -25,7 +25,7 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, Subag
 from debrief.training.model import LINES, LineRow, training_path
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
-from debrief.training.store import read_places, store_training_set
+from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,
@@ -196,7 +196,7 @@ def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> 
         for entry in line["metadata"]["scores"]
         if (entry["kind"], entry["name"]) == ("order", "place")
     }
-    assert placed == {name: place.place for name, place in read_places(lake).items()}
+    assert placed == {name: place.place for name, place in places_in(lake).items()}
     assert placed["s00"] > placed["s19"], "the more errors, the sooner it is looked at"
     left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
     first = tuple(sorted(name for name, place in placed.items() if place < 0.2))

@@ -29,6 +29,7 @@ from debrief.redaction import contains_secret
 from debrief.redaction.gate import refuse_secrets
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import user_turn_efficiency
+from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures
@@ -162,7 +163,7 @@ def record_line(record: StoredRecord, *, searched: bool = False) -> bytes:
 
 
 def _session_of(record: StoredRecord) -> Session:
-    return session_of(record.text, stored_path(record.id), record.status)
+    return with_actions(session_of(record.text, stored_path(record.id), record.status))
 
 
 def _side_of(session: Session, eval_share: float = EVAL_SHARE) -> Split:

@@ -30,7 +30,7 @@ _EVERYWHERE = actions_by_name(
         " str_replace_editor str_replace_based_edit_tool create_or_update_file push_files",
         wait="wait sleep command_status get_command_status read_terminal get_terminal_output",
         plan="todo_write write_todos update_todos update_plan",
-        delegate="spawn_agent run_agent delegate_task",
+        delegate="spawn_agent run_agent delegate delegate_task",
         ask="ask_user ask_human ask_followup_question",
         web="web_search search_web google_search web_fetch fetch fetch_url fetch_webpage open_url"
         " browser_navigate browser_click browser_type browser_snapshot browser_take_screenshot"
@@ -47,14 +47,23 @@ _IN_A_SCRIPT = re.compile(
 _CALLED = re.compile(r"\btools\.(\w+)\(")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-_PATHS = (
-    *("file_path", "filePath", "notebook_path", "target_file", "target_notebook", "absolute_path"),
-    *("absolutePath", "path", "filename", "directory_path", "dir_path", "target_directory", "uri"),
-)
+_PATHS = [
+    "file_path",
+    "filePath",
+    "notebook_path",
+    "target_file",
+    "target_notebook",
+    "absolute_path",
+    "absolutePath",
+    "path",
+    "filename",
+    "directory_path",
+    "dir_path",
+    "target_directory",
+    "uri",
+]
 """Arguments that are a path."""
-_LISTS = (
-    *("paths", "file_paths", "filePaths", "files", "edits", "replacements", "operations", "ops"),
-)
+_LISTS = ("paths", "file_paths", "filePaths", "files", "edits", "replacements", "operations", "ops")
 """Arguments that are a list of paths, or of objects with one each."""
 _PATCHES = ("input", "patch", "patchText")
 _IN_A_PATCH = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -63,7 +72,7 @@ _IN_A_PATCH = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)
 def with_actions(session: Session) -> Session:
     """Return a session whose calls all say what they are; see ``described``."""
 
-    def told(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def in_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return tuple(
             replace(message, calls=tuple(map(described, message.calls)))
             if message.calls
@@ -73,8 +82,10 @@ def with_actions(session: Session) -> Session:
 
     return replace(
         session,
-        turns=tuple(replace(turn, messages=told(turn.messages)) for turn in session.turns),
-        subagents=tuple(replace(each, messages=told(each.messages)) for each in session.subagents),
+        turns=tuple(replace(turn, messages=in_messages(turn.messages)) for turn in session.turns),
+        subagents=tuple(
+            replace(each, messages=in_messages(each.messages)) for each in session.subagents
+        ),
     )
 
 
@@ -82,7 +93,8 @@ def described(call: ToolCall) -> ToolCall:
     """Return a call with its action, its command and its paths, by its tool's name and arguments.
 
     A call of a shell whose arguments hold no command is a ``run`` with an empty one. Input to a
-    process that runs is ``other``, and a ``wait`` when it is empty.
+    process that runs is ``other``, and a ``wait`` when it is empty. What edited a file is an
+    ``edit``, whatever its name.
     """
     given = decoded_arguments(call.input)
     action, command = action_of(call.name), ""
@@ -91,10 +103,15 @@ def described(call: ToolCall) -> ToolCall:
         if _bare(call.name) in _SCRIPTS and isinstance(script, str):
             command = "\n".join(map(_literal, _IN_A_SCRIPT.findall(script)))
             action = "run" if command else _of_script(script, given)
+        elif isinstance(keys := given.get("keystrokes"), str):  # typed into a terminal
+            command = keys.rstrip("\n") if keys.endswith("\n") else ""
+            action = "run" if command.strip() else "other" if keys.strip() else "wait"
         else:
             command = _command(given)
     elif action == "wait" and given.get("chars"):
         action = "other"
+    if action == "other" and call.path:
+        action = "edit"
     paths: tuple[str, ...] = ()
     if action in ("read", "search", "edit", "other"):
         paths = tuple(dict.fromkeys(_paths(given)))

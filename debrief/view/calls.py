@@ -86,6 +86,9 @@ def shown_call(call: ToolCall, cwd: str = "", *, has_agent: bool = False) -> Sho
         title = " in ".join(filter(None, [_text(given, *_SUBJECTS), path]))
         fields = tuple(_fields(given)) if len(given) > 1 else ()
         return ShownCall(kind="search", title=_line(title), fields=fields)
+    if call.action == "plan" and isinstance(given.get("plan"), str):
+        plan = given["plan"]
+        return ShownCall(kind="plan", title=_line(plan.strip("# ")), text=plan)
     items = tuple(_items(given)) if call.action == "plan" else ()
     if items:
         done = sum(item.state == "done" for item in items)
@@ -96,9 +99,6 @@ def shown_call(call: ToolCall, cwd: str = "", *, has_agent: bool = False) -> Sho
         return ShownCall(kind="subagent", title=_line(note or prompt), text=prompt)
     if call.action == "ask":
         return ShownCall(kind="question", title=_line(_question(given)), text=_questions(given))
-    if call.action == "plan" and isinstance(given.get("plan"), str):
-        plan = given["plan"]
-        return ShownCall(kind="plan", title=_line(plan.strip("# ")), text=plan)
     title = _line(_text(given, *_SUBJECTS) or path)
     kind: CallKind = "web" if call.action == "web" else "other"
     fields = tuple(_fields(given)) if given else (Field("input", call.input),)

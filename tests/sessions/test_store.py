@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.model import Session, ToolCall, UnreadTranscript, calls_of
 from debrief.sessions.scanning import ScanEntry, with_digest
 from debrief.sessions.store import (
     SCAN_PARTITION,
@@ -31,6 +31,8 @@ from tests.sessions.scenario import Log, usage
 
 WEEK = "2026-09-07"
 REDACTOR = Redactor(b"a key of thirty-two bytes, or so.")
+
+CALL = ToolCall(id="c", name="Bash", input='{"command":"make"}')
 
 
 def part(folder: Path, place: str, *moments: str, session: int = 0, prompt: str = "Go on") -> Path:
@@ -115,6 +117,23 @@ def test_a_week_whose_transcripts_are_all_gone_keeps_its_rows(lake: Lake, folder
     assert digest is not None
     assert after is not None
     assert after.digest == digest.digest
+
+
+def test_a_row_of_an_older_form_says_what_its_calls_are_by_the_next_run(
+    lake: Lake, folder: Path
+) -> None:
+    path = part(folder, "shop", TEN)
+    (before,) = read_again(lake, folder)
+    bare = replace(CALL, action="other", command="", paths=())
+    said = replace(before.turns[0].messages[0], calls=(bare,))
+    turns = (replace(before.turns[0], messages=(said,)), *before.turns[1:])
+    lake.write(SESSIONS_TABLE, WEEK, [replace(before, turns=turns)], Session)
+    path.unlink()
+    transcript(folder, 3)
+    after = read_again(lake, folder)[0]
+    assert after.id == before.id
+    assert [(each.action, each.command) for each in calls_of(after)] == [("run", "make")]
+    assert after.digest == with_digest(after).digest != before.digest
 
 
 def test_a_transcript_that_moved_is_the_same_session(lake: Lake, folder: Path) -> None:

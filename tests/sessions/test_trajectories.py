@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.sessions.actions import with_actions
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import (
     DeclaredTool,
@@ -158,7 +159,7 @@ def held(session: Session) -> Session:
     agents = tuple(replace(a, messages=_compact(a.messages)) for a in session.subagents)
     beside: dict[str, Any] = {"recorded": UNSET, "status": UNSET, "digest": "", "redactions": 0}
     beside |= {"source": "atif", "transcripts": (), "problems": (), "unsure_redactions": 0}
-    return replace(session, turns=turns, subagents=agents, **beside)
+    return with_actions(replace(session, turns=turns, subagents=agents, **beside))
 
 
 def _compact(messages: tuple[Message, ...]) -> tuple[Message, ...]:

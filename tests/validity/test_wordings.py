@@ -38,9 +38,9 @@ def literals() -> Iterator[tuple[str, str]]:
             nodes = list(ast.walk(ast.parse(path.read_text())))
             documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
             for node in nodes:
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    if id(node) not in documents:
-                        yield path.name, node.value
+                is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+                if is_text and id(node) not in documents:
+                    yield path.name, node.value
         elif path.suffix in (".toml", ".txt"):
             for line in path.read_text().splitlines():
                 yield path.name, line

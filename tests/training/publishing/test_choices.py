@@ -211,7 +211,7 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
 def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debrief.training.publishing.publish.gate_digest", lambda: "another")
-    with pytest.raises(InputError, match="has not passed the last gate as it is now"):
+    monkeypatch.setattr("debrief.training.store.gate_digest", lambda: "another")
+    with pytest.raises(InputError, match="it holds only what an earlier version made"):
         told(lake, tmp_path)
     assert files_below(tmp_path) == {}

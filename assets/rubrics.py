@@ -148,7 +148,7 @@ def _of_miner(run: StageRun, table: str, row_type: type[Row], *weeks: str) -> li
     deps=[raw_sessions, session_scores],
 )
 def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric]) -> Metadata:
-    """What sets the week's best sessions apart from its worst, for each score name: candidates for
+    """What sets the week's good sessions apart from its bad ones, for each score name: candidates for
     rubrics, with evidence that was found in the sessions quoted.
 
     Every other week is set aside for trials; every other session while there are few. A small week
@@ -211,7 +211,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
     sense.
 
     Candidates are merged over all weeks and tried on sessions that nothing was mined from; one is
-    kept when it tells the best of these from the worst, corrected for all candidates that were
+    kept when it tells the good ones of these from the bad ones, corrected for all candidates that were
     looked at. Each rubric's effect is the one seen there.
     """
     run = StageRun(context)

@@ -286,9 +286,8 @@ def test_a_patch_without_operations_is_told() -> None:
     ]
 
 
-BELOW_BAR = {"allow_unknown": True, "allow_broken_off": True}
-ANY, READY = TrainingOptions(**BELOW_BAR), TrainingOptions(status="ready")
-CHANGED = TrainingOptions(require_change=True, **BELOW_BAR)
+ANY, READY = TrainingOptions(), TrainingOptions(status="ready")
+CHANGED = TrainingOptions(require_change=True)
 
 
 def session(**meta: Any) -> Session:

@@ -11,9 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
 from debrief.training.given import SystemPrompt
+from debrief.training.model import ExclusionKind
 
-BROKE_OFF = "it broke off"
-UNKNOWN_SUCCESS = "cannot tell whether it succeeded"
 EVAL_SHARE = 0.2
 
 
@@ -94,11 +93,11 @@ class TrainingOptions(BaseModel):
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
     """Held out for evaluation, 0 to 1. Else 0.2."""
 
-    def allows(self, shortcoming: str) -> bool:
+    def allows(self, shortcoming: ExclusionKind) -> bool:
         """Return whether sessions with a shortcoming, below the default bar, are asked for."""
-        if shortcoming in (BROKE_OFF, UNKNOWN_SUCCESS):
-            return self.allow_broken_off if shortcoming == BROKE_OFF else self.allow_unknown
-        return self.allow_failed
+        if shortcoming == "broke_off":
+            return self.allow_broken_off
+        return self.allow_unknown if shortcoming == "unknown_success" else self.allow_failed
 
     @property
     def bar(self) -> str:

@@ -31,7 +31,15 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.given import given_to
 from debrief.training.kinship import Kinship, read_kinship
-from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    Exclusion,
+    LineRow,
+    SampleLine,
+    TrainingSetRow,
+    training_path,
+)
 from debrief.training.options import TrainingOptions
 from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_success
 from debrief.training.selection import (
@@ -137,7 +145,7 @@ def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success |
     )
 
 
-LINE_FORMAT = "14"
+LINE_FORMAT = "15"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -319,7 +327,7 @@ def _make_lines(
                 )
                 made = [(each, _searched_line(each)) for each in samples]
             except InputError as refusal:
-                selection.left_out[session.id] = refusal.reason
+                selection.left_out[session.id] = Exclusion("no_line", refusal.reason)
                 continue
             for each in subagent_samples(
                 session, sample, options.max_tokens, options.system_prompt
@@ -334,7 +342,7 @@ def _make_lines(
                 row = replace(row, undecided=session.unsure_redactions)
                 rows[session.id].append(row)
                 scratch.write(line)
-                counts.add_line(each.metadata, row)
+                counts.add_line(each, row)
     return rows
 
 

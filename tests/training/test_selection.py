@@ -14,14 +14,14 @@ from debrief.scoring.model import SuccessEstimate
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.training.kinship import Kinship, SessionTraits, traits_of
+from debrief.training.model import Exclusion
 from debrief.training.options import (
-    BROKE_OFF,
-    UNKNOWN_SUCCESS,
     TrainingOptions,
     options_chosen,
     training_options,
 )
 from debrief.training.selection import (
+    BROKE_OFF,
     FAILED,
     NEAR_DUPLICATE,
     NO_ANSWER,
@@ -34,6 +34,7 @@ from debrief.training.selection import (
     OTHER_MODEL,
     OTHER_TOOL,
     OUT_OF_DATES,
+    UNKNOWN_SUCCESS,
     UNSURE,
     Candidate,
     SelectionResult,
@@ -78,7 +79,7 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
         pytest.param(candidate(session()), {"models": ("haiku",)}, OTHER_MODEL, id="another model"),
         pytest.param(candidate(session()), {"since": date(2026, 1, 6)}, OUT_OF_DATES, id="too early"),
         pytest.param(candidate(session()), {"until": date(2026, 1, 4)}, OUT_OF_DATES, id="too late"),
-        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, "overall quality below 0.6", id="not good enough"),
+        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, Exclusion("quality", "0.6"), id="not good enough"),
         pytest.param(candidate(session()), {"require_change": True}, NO_CHANGE, id="no change"),
         pytest.param(candidate(session()), {"require_validation": True}, NO_VALIDATION, id="no test ran"),
         pytest.param(candidate(REFUSED), {"require_validation": True}, NO_VALIDATION, id="a refused call tested nothing"),
@@ -86,7 +87,7 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
     ],
 )  # fmt: skip
 def test_a_session_is_left_out_for_a_reason(
-    awkward: Given, options: dict[str, Any], reason: str
+    awkward: Given, options: dict[str, Any], reason: Exclusion
 ) -> None:
     outcome = chosen(awkward, **options)
     assert outcome.selected == ()
@@ -128,8 +129,8 @@ def ended(
     ("below", "allow", "reason"),
     [
         (ended("failed"), "allow_failed", FAILED),
-        (ended("failed", outcome=NO), "allow_failed", "it failed, by its outcome (ci)"),
-        (ended(outcome=NO), "allow_failed", "it failed, by its outcome (ci)"),
+        (ended("failed", outcome=NO), "allow_failed", Exclusion("failed_by_outcome", "ci")),
+        (ended(outcome=NO), "allow_failed", Exclusion("failed_by_outcome", "ci")),
         (ended(of=OPEN), "allow_broken_off", BROKE_OFF),
         (ended(of=OPEN, outcome=YES), "allow_broken_off", BROKE_OFF),
         (ended(None), "allow_unknown", UNKNOWN_SUCCESS),
@@ -137,7 +138,7 @@ def ended(
     ],
 )
 def test_what_is_below_the_bar_is_left_out_unless_asked_for(
-    below: Given, allow: str, reason: str
+    below: Given, allow: str, reason: Exclusion
 ) -> None:
     for option in ("allow_failed", "allow_broken_off", "allow_unknown"):
         options: dict[str, Any] = {option: True}
@@ -166,10 +167,10 @@ def test_an_outcome_and_an_owners_release_count_more_than_what_a_session_shows(
 
 
 def test_filters_by_success() -> None:
-    at_least = "P(success) below 0.8, or not known"
+    at_least = Exclusion("probability", "0.8")
     assert chosen(ended(), min_success_probability=0.8).left_out == {"s1": at_least}
     assert chosen(ended(), min_success_probability=0.7).left_out == {}
-    assert "order of success" in chosen(ended(), min_success_order=0.5).left_out["s1"]
+    assert chosen(ended(), min_success_order=0.5).left_out == {"s1": Exclusion("order", "0.5")}
     assert chosen(ended(), min_success_order=0.4).left_out == {}
     assert chosen(ended(), outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
     assert chosen(ended(outcome=YES), outcome="succeeded").left_out == {}
@@ -184,7 +185,7 @@ def test_of_each_repository_the_best_are_kept() -> None:
         max_per_repository=2,
     )
     assert [one.session_id for one in outcome.selected] == ["high", "mid", "other"]
-    assert outcome.left_out == {"low": "over the cap of 2 for its repository"}
+    assert outcome.left_out == {"low": Exclusion("cap", "2")}
 
 
 def test_the_later_of_two_copies_is_dropped() -> None:

@@ -21,9 +21,17 @@ from debrief.scoring.model import SessionScores, SuccessEstimate
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.model import LINES, LineRow, training_path
+from debrief.training.model import LINES, Exclusion, LineRow, training_path
 from debrief.training.options import TrainingOptions
-from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
+from debrief.training.selection import (
+    ACROSS,
+    NO_CHANGE,
+    NO_VALIDATION,
+    SUSPECTED,
+    UNSURE,
+    observed_pairs,
+    side_of,
+)
 from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
@@ -56,8 +64,8 @@ def lines(lake: Lake, task: str = TASK) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def reasons(made: Any) -> dict[str, tuple[str, ...]]:
-    return {row.reason: row.sessions for row in made.row.left_out}
+def reasons(made: Any) -> dict[Exclusion, tuple[str, ...]]:
+    return {Exclusion(row.kind, row.detail): row.sessions for row in made.row.left_out}
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +189,9 @@ def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
         ],
     )
     assert reasons(stored(lake, status="ready")) == {
-        "holds redactions that a person should look at first": ("unsure",),
-        "no validation command ran": ("untested",),
-        "nothing was changed": ("unchanged",),
+        UNSURE: ("unsure",),
+        NO_VALIDATION: ("untested",),
+        NO_CHANGE: ("unchanged",),
     }
     assert [row["metadata"]["status"] for row in lines(lake)] == ["ready"]
     stored(lake, status="ready", ready_without_change=True)
@@ -237,7 +245,9 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
         ]
         lake.write(table, week, rows, kind)
     made = stored(lake)
-    assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
+    assert reasons(made) == {
+        Exclusion("no_line", "the last gate still found a secret"): (leaky.id,)
+    }
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
 

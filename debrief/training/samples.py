@@ -157,9 +157,6 @@ def sample_of(
             subagents=len(session.subagents),
             lines_added=session.lines_added,
             lines_removed=session.lines_removed,
-            not_trained="; ".join(
-                f"turn {turn}: {reason}" for turn, reason in conversation.not_trained
-            ),
             stand_ins=conversation.stand_ins,
             redactions=session.redactions,
             injection_suspected=is_suspected,
@@ -385,7 +382,6 @@ def _line_of(
             subagents=0,
             lines_added=sum(call.added for call in calls),
             lines_removed=sum(call.removed for call in calls),
-            not_trained="; ".join(reason for _, reason in conversation.not_trained),
             stand_ins=conversation.stand_ins,
         ),
     )

@@ -92,7 +92,7 @@ def sample_of(
         InputError: the model said nothing in it, nobody knows on what, or it was not scored.
     """
     if scores.status != "ok":
-        raise InputError(f"session {session.id}", NOT_SCORED, "Score its week first.")
+        raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
     conversation = conversation_of(session, given.system, given.reminder)

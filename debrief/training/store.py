@@ -32,7 +32,15 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.given import given_to
 from debrief.training.kinship import Kinship, read_kinship
-from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    Exclusion,
+    LineRow,
+    SampleLine,
+    TrainingSetRow,
+    training_path,
+)
 from debrief.training.options import TrainingOptions
 from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_verdict
 from debrief.training.selection import (
@@ -356,7 +364,7 @@ def _make_lines(
                 )
                 made = [(each, _searched_line(each)) for each in samples]
             except InputError as refusal:
-                selection.left_out[session.id] = refusal.reason
+                selection.left_out[session.id] = Exclusion("no_line", refusal.reason)
                 continue
             for each in subagent_samples(
                 session, sample, options.max_tokens, options.system_prompt
@@ -371,7 +379,7 @@ def _make_lines(
                 row = replace(row, undecided=session.unsure_redactions)
                 rows[session.id].append(row)
                 scratch.write(line)
-                counts.add_line(each.metadata, row)
+                counts.add_line(each, row)
     return rows
 
 

@@ -234,7 +234,7 @@ def test_a_copy_of_a_session_is_left_out(tmp_path: Path) -> None:
     text = "\n".join(f"{word} and {word} again {place}" for place, word in enumerate(WORDS * 6))
     copy, original = (a_record(n, text=text, week=0) for n in (2, 1))
     done = publish_records(rows([copy, original]), str(tmp_path), "messages", TrainingOptions())
-    assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE}
+    assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE.reason}
 
 
 @pytest.mark.parametrize("form", RECORD_FORMS)

@@ -31,6 +31,7 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.training.kinship import languages_of, was_validated
+from debrief.training.model import Exclusion
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import (
     DRAFT,
@@ -313,7 +314,12 @@ DECISIONS = {
     "unknown, nothing checked": ("", {"validated": False}, READY, NO_VALIDATION),
     "a redaction in doubt": ("ready", {"unsure_redactions": 1}, READY, UNSURE),
     "a change is required": ("ready", {"growth": 0}, CHANGED, NO_CHANGE),
-    "nothing to train on": ("ready", {"withheld": "holds nothing"}, ANY, "holds nothing"),
+    "nothing to train on": (
+        "ready",
+        {"withheld": "holds nothing"},
+        ANY,
+        Exclusion("withheld", "holds nothing"),
+    ),
 }
 
 
@@ -324,7 +330,7 @@ def test_what_the_recorder_holds_of_a_session_decides(
     held_as: Literal["", "draft", "ready"],
     known: dict[str, Any],
     options: TrainingOptions,
-    reason: str | None,
+    reason: Exclusion | None,
 ) -> None:
     assert reason_against(candidate(held_as, **known), options) == reason
 

@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-programs test-trainers test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -39,6 +39,12 @@ PROGRAMS ?= /tmp/debrief-programs
 test-programs: .venv/.run
 	@command -v npm >/dev/null || { echo "npm is needed: install Node.js, which brings it"; exit 1; }
 	@$(BIN)/python -m tools.programs "$(PROGRAMS)" $(OPTIONS)
+
+# A small lake by an earlier version, for the tests of upgrades: takes a registry and two minutes.
+FORMER ?= /tmp/debrief-former
+former-lake: .venv/.test
+	@test -n "$(COMMIT)" || { echo "COMMIT names no version, such as the last one that was released"; exit 1; }
+	@$(BIN)/python -m tools.former_lake "$(COMMIT)" "$(FORMER)"
 
 # Every page in Chromium: accessibility, both colour schemes, two widths, a story by keys. Takes
 # npm, Chromium and a minute.

@@ -18,7 +18,7 @@ from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from assets.weekly import MODEL_POOL, PROGRESS, StageRun, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
-from debrief.outcomes.store import success_labels
+from debrief.outcomes.store import places_in, success_labels
 from debrief.redaction import contains_secret
 from debrief.redaction.gate import UNSEEN, secret_kinds
 from debrief.redaction.redactor import key_of
@@ -31,7 +31,7 @@ from debrief.training.manifest import FORMER, current_pairs, settle_sets
 from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
-from debrief.training.store import is_current, read_places, store_training_set, training_set_of
+from debrief.training.store import is_current, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
 
@@ -86,7 +86,7 @@ def training_sets(
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = current_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
     pages = links.address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
@@ -148,7 +148,7 @@ def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     if agreement_shortfall(lake, settings.min_agreement):
         return set(keys.values())
     options = options_chosen(settings, {})
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), read_places(lake)
+    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
     return {
         key
         for pair, key in keys.items()

@@ -73,7 +73,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> str:
         """Return all of it in words: ``238 of 300 sessions have a verdict: …``."""
-        told = ", ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
+        told = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
         lines = [f"{self.shown}: {told}." if told else f"{self.shown}."]
         if self.untold:
             why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
@@ -291,15 +291,15 @@ def ranked_sessions(
         return places[id_].place if id_ in places else -1.0
 
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
-    said = {id_: one.verdict for id_ in newest if (one := rows[id_][1].verdict) is not None}
+    said = {id_: told for id_ in newest if (told := rows[id_][1].verdict) is not None}
     first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
         first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
     done = (
         id_
-        for id_ in newest
-        if (one := said.get(id_)) and one.verdict == "done_verified" and id_ not in first
+        for id_, verdict in said.items()
+        if verdict.verdict == "done_verified" and id_ not in first
     )
     sides = first[:most], sorted(done, key=height, reverse=True)[:most]
     by_week: dict[str, set[str]] = defaultdict(set)
@@ -337,15 +337,15 @@ def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
 
 
 _GRADED: Mapping[str, tuple[str, str]] = {
-    "errors": ("a larger share of its calls failed", "fewer of its calls failed"),
-    "streak": ("more calls in a row failed", "fewer calls in a row failed"),
-    "repeats": ("a larger share of its calls were repeats", "fewer of its calls were repeats"),
-    "timeouts": ("more calls ran out of time", "fewer calls ran out of time"),
+    "errors": ("more failed calls", "fewer failed calls"),
+    "streak": ("more failed calls in a row", "fewer failed calls in a row"),
+    "repeats": ("more repeated calls", "fewer repeated calls"),
+    "timeouts": ("more calls out of time", "fewer calls out of time"),
     "checks_passed": ("more checks passed", "fewer checks passed"),
-    "corrections": ("the person corrected more", "the person corrected less"),
-    "interruptions": ("the person stopped or refused more", "the person stopped or refused less"),
-    "closing": ("its last message is longer", "its last message is shorter"),
-    "asked": ("more was asked", "less was asked"),
+    "corrections": ("more corrections", "fewer corrections"),
+    "interruptions": ("more interruptions", "fewer interruptions"),
+    "closing": ("a longer last message", "a shorter last message"),
+    "asked": ("longer requests", "shorter requests"),
 }
 """Facts of the order of which a session has more, or less, than most like it."""
 _PLAIN: Mapping[str, tuple[str, str]] = {
@@ -374,4 +374,4 @@ def _said(fact: FactPlace, among: int) -> str:
     name = fact.name.replace("_", " ")
     words = _GRADED.get(fact.name, (f"more {name}", f"less {name}"))[not has_more]
     share = fact.rank if has_more else 1 - fact.rank
-    return f"{words} than in {share:.0%} of {among:,} sessions like it"
+    return f"{words} than {share:.0%} of {among:,} sessions like it"

@@ -170,7 +170,7 @@ def headline(report: WeeklyReport) -> str:
     now, verdicts = report.now, report.now.verdicts
     told = "not scored"
     if verdicts.told:
-        each = ", ".join(f"{count} {said}" for _, said, count in verdicts.verdicts_shown)
+        each = "; ".join(f"{count} {said}" for _, said, count in verdicts.verdicts_shown)
         told = f"{verdicts.told} with a verdict ({each})"
     elif verdicts.untold:
         told = "none with a verdict"

@@ -241,7 +241,7 @@ def _verdicts(text: str) -> tuple[VerdictName, ...]:
     from debrief.scoring.verdict import VERDICT_NAMES
 
     named = [name.strip() for name in text.split(",") if name.strip()]
-    known = {name: name for name in VERDICT_NAMES}
+    known = {str(name): name for name in VERDICT_NAMES}
     if unknown := [name for name in named if name not in known]:
         known_ones = f"There are: {', '.join(VERDICT_NAMES)}."
         raise ConfigurationError(f"--verdicts {unknown[0]}", "is no verdict", known_ones)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.offline.order import OrderTable
+from debrief.offline.order import OrderedSession, OrderTable, Place, places_of
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
@@ -275,12 +275,13 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
     for id_, answers in said.items():
         ordered = sorted(answers[min(answers)].values(), key=lambda one: (one[0], one[1].source))
         success, label = ordered[(len(ordered) - 1) // 2]
-        found[id_] = Success(success, label.source, label.task or _own_task(by_id[id_]))
+        found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]))
     return found
 
 
-def _own_task(session: LabelledSession) -> str:
-    """Return the plan that a session is on: a repository is no task that several sessions try."""
+def own_task(session: LabelledSession) -> str:
+    """Return the plan that a session is on, else the session's id: a repository is no task that
+    several sessions try."""
     is_plan = session.task not in ("unknown", slugify(session.repository or "unknown"))
     return session.task if is_plan else session.id
 
@@ -328,6 +329,11 @@ def own_table(lake: Lake) -> OrderTable | None:
     """Return the table that ``debrief fit`` stored; None while that of the program is in force."""
     stored = lake.read_bytes(_FILE)
     return None if stored is None else msgspec.json.decode(stored, type=OrderTable)
+
+
+def places_in(lake: Lake) -> dict[str, Place]:
+    """Return each session's place in the order, by its id, among all sessions of a lake."""
+    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
 
 def store_table(lake: Lake, table: OrderTable | None) -> None:

@@ -20,8 +20,8 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.order import OrderedSession, Place, places_of, shipped_table
-from debrief.outcomes.store import Success, own_table, success_labels
+from debrief.offline.order import Place
+from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
@@ -32,7 +32,15 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.given import given_to
 from debrief.training.kinship import Kinship, read_kinship
-from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    Exclusion,
+    LineRow,
+    SampleLine,
+    TrainingSetRow,
+    training_path,
+)
 from debrief.training.options import TrainingOptions
 from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_verdict
 from debrief.training.selection import (
@@ -79,13 +87,6 @@ class Materials(Struct, frozen=True, kw_only=True):
     judged_by: set[str]
     """Models that judged or scored."""
     by_session: dict[str, Material]
-
-
-def read_places(lake: Lake) -> dict[str, Place]:
-    """Return where the sessions of a lake stand in the order, by the lake's own table if one was
-    fitted; those that cannot be compared are left out."""
-    rows = lake.rows("session_scores", OrderedSession)
-    return places_of(rows, own_table(lake) or shipped_table())
 
 
 def read_materials(
@@ -215,7 +216,7 @@ def store_training_set(
     kinship = kinship or read_kinship(lake)
     traits = kinship.traits
     outcomes = success_labels(lake) if outcomes is None else outcomes
-    places = read_places(lake) if places is None else places
+    places = places_in(lake) if places is None else places
     materials = read_materials(lake, fingerprint, members, outcomes, places)
     agreement = agreement_text(lake, materials.judged_by)
     inputs = _inputs(materials, agreement, options, kinship)
@@ -224,8 +225,13 @@ def store_training_set(
         return stored
     candidates = [
         candidate_of(
-            *(traits[name], made.metadata, made.scores),
-            *(made.rubric_evaluations, made.outcome, made.judgements, made.place),
+            traits[name],
+            made.metadata,
+            made.scores,
+            made.rubric_evaluations,
+            outcome=made.outcome,
+            judgements=made.judgements,
+            place=made.place,
         )
         for name, made in materials.by_session.items()
         if name in traits
@@ -358,7 +364,7 @@ def _make_lines(
                 )
                 made = [(each, _searched_line(each)) for each in samples]
             except InputError as refusal:
-                selection.left_out[session.id] = refusal.reason
+                selection.left_out[session.id] = Exclusion("no_line", refusal.reason)
                 continue
             for each in subagent_samples(
                 session, sample, options.max_tokens, options.system_prompt
@@ -373,7 +379,7 @@ def _make_lines(
                 row = replace(row, undecided=session.unsure_redactions)
                 rows[session.id].append(row)
                 scratch.write(line)
-                counts.add_line(each.metadata, row)
+                counts.add_line(each, row)
     return rows
 
 

@@ -26,6 +26,7 @@ from debrief.outcomes.store import (
     Roll,
     all_labels,
     labelled_sessions,
+    places_in,
     success_labels,
     success_of,
 )
@@ -35,7 +36,7 @@ from debrief.scoring.verdict import ground_told
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.summary import look_first_reason, places_in
+from debrief.summary import look_first_reason
 
 _TITLE, _REASON = 160, 240
 """Characters of a list's cells."""

@@ -15,6 +15,8 @@ import pytest
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.samples import folder
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import SessionHead
 from debrief.snapshots.model import SessionMetadataRow
 from tests.models.openai_server import OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
@@ -100,6 +102,20 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
         file.write("\nName the helper.\n")
     assert "3 weeks to make" in run("judge_evaluations")
     assert "3 up to date" in run("session_scores")
+
+
+def test_a_label_makes_the_week_of_its_session_stale_and_no_other(home: Path) -> None:
+    offline(home, "--stage", "session_scores")
+    (one, *_) = lake_of(home).read("raw_sessions", WEEKS[1], SessionHead)
+    file = home / "labels.csv"
+    file.write_text(f"session_id,success\n{one.id},no\n")
+    labelled = backfill(home, "--offline", "--stage", "labels", DEBRIEF_LABELS=str(file))
+    assert labelled.code == 0, labelled.all
+    again = offline(home, "--stage", "session_scores")
+    assert "1 week to make, 2 up to date" in again.all
+    rows = lake_of(home).rows("session_scores", SessionScores)
+    by_outcome = [row.session_id for row in rows if row.verdict and row.verdict.ground == "outcome"]
+    assert by_outcome == [one.id]
 
 
 def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:

@@ -17,15 +17,23 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.order import LEAST_AMONG
-from debrief.outcomes.store import Success
+from debrief.outcomes.store import Success, places_in
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.model import LINES, LineRow, training_path
+from debrief.training.model import LINES, Exclusion, LineRow, training_path
 from debrief.training.options import TrainingOptions
-from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
-from debrief.training.store import read_places, store_training_set
+from debrief.training.selection import (
+    ACROSS,
+    NO_CHANGE,
+    NO_VALIDATION,
+    SUSPECTED,
+    UNSURE,
+    observed_pairs,
+    side_of,
+)
+from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,
@@ -58,8 +66,8 @@ def lines(lake: Lake, task: str = TASK) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def reasons(made: Any) -> dict[str, tuple[str, ...]]:
-    return {row.reason: row.sessions for row in made.row.left_out}
+def reasons(made: Any) -> dict[Exclusion, tuple[str, ...]]:
+    return {Exclusion(row.kind, row.detail): row.sessions for row in made.row.left_out}
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +182,7 @@ def test_what_falls_short_of_done_is_counted_for_its_verdict(tmp_path: Path) -> 
     lake = lake_of(tmp_path, team(3))
     add(lake, team(3), verdict=said("partly"))
     made = stored(lake)
-    assert reasons(made) == {"its verdict: partly done": ("s00", "s01", "s02")}
+    assert reasons(made) == {Exclusion("verdict", "partly done"): ("s00", "s01", "s02")}
     assert (made.row.short, made.row.samples) == (3, 0)
     assert "3 sessions were left out, 3 of them for their verdict" in made.card
     widened = stored(lake, verdicts=("partly",))
@@ -196,11 +204,11 @@ def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> 
         for entry in line["metadata"]["scores"]
         if (entry["kind"], entry["name"]) == ("order", "place")
     }
-    assert placed == {name: place.place for name, place in read_places(lake).items()}
+    assert placed == {name: place.place for name, place in places_in(lake).items()}
     assert placed["s00"] > placed["s19"], "the more errors, the sooner it is looked at"
     left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
     first = tuple(sorted(name for name, place in placed.items() if place < 0.2))
-    assert left_out == {"place below 0.2, or none": first}
+    assert left_out == {Exclusion("place", "0.2"): first}
 
 
 def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
@@ -216,9 +224,9 @@ def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
         ],
     )
     assert reasons(stored(lake, status="ready")) == {
-        "holds redactions that a person should look at first": ("unsure",),
-        "no validation command ran": ("untested",),
-        "nothing was changed": ("unchanged",),
+        UNSURE: ("unsure",),
+        NO_VALIDATION: ("untested",),
+        NO_CHANGE: ("unchanged",),
     }
     assert [row["metadata"]["status"] for row in lines(lake)] == ["ready"]
     stored(lake, status="ready", ready_without_change=True)
@@ -272,7 +280,9 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
         ]
         lake.write(table, week, rows, kind)
     made = stored(lake)
-    assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
+    assert reasons(made) == {
+        Exclusion("no_line", "the last gate still found a secret"): (leaky.id,)
+    }
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
 

@@ -12,12 +12,14 @@ from typing import Any, get_args
 
 import httpx
 from fastapi import FastAPI
+from msgspec.structs import replace
 
 from debrief.door.app import Door
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
-from debrief.scoring.model import DimensionName, Reason, SessionScores, SuccessEstimate, Verdict
+from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
 from debrief.settings import Settings, load_settings
@@ -65,14 +67,18 @@ def session_of(session_id: str, prompt: str = "Fix the cart.", **changes: Any) -
     return Session(id=session_id, **{**fields, **changes})
 
 
+def verdict_of(quality: float) -> SessionVerdict:
+    """The verdict on a session: the better it is, the more of it is done."""
+    place = Evidence(1, "c1", "1 failed")
+    if 0.5 <= quality < 0.7:
+        return SessionVerdict(verdict="done_unverified", ground="no_check")
+    name: VerdictName = "done_verified" if quality >= 0.7 else "not_done"
+    return SessionVerdict(verdict=name, ground="check", check="pytest -q", evidence=(place,))
+
+
 def scores_of(session: Session, quality: float, reason: str = "The last check failed") -> Any:
     """Scores of a session that all dimensions agree on."""
     place = Evidence(1, "c1", "1 failed")
-    estimate = SuccessEstimate(
-        kind="coding",
-        rank=quality,
-        reasons=(Reason(reason, quality - 0.5, (place,)),),
-    )
     return SessionScores(
         session_id=session.id,
         session_digest=session.digest,
@@ -88,7 +94,7 @@ def scores_of(session: Session, quality: float, reason: str = "The last check fa
             for name in get_args(DimensionName)
         ),
         overall_quality=quality,
-        success=estimate,
+        verdict=verdict_of(quality),
     )
 
 
@@ -124,6 +130,23 @@ def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
             for session, _ in pairs
         ]
         lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
+
+
+def placed_lake(settings: Settings) -> list[str]:
+    """A lake of 20 sessions of one tool and kind, the first ones with more failed calls, and one
+    that cannot be compared; the ids of the 20."""
+    lake = Lake(settings.lake)
+    made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
+    alone = session_of("alone", "Alone.", tool="codex")
+    fill(lake, [(one, 0.9) for one in (*made, alone)])
+    rows = [
+        replace(scores_of(one, 0.9), kind="coding", facts={"errors": 1 - n / 20, "streak": 1.0})
+        for n, one in enumerate(made)
+    ]
+    untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
+    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"errors": 1.0})
+    lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
+    return [one.id for one in made]
 
 
 def settings_of(folder: Path, **variables: str) -> Settings:

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from debrief.lake import Lake
-from debrief.outcomes.store import LABELS, Label
+from debrief.offline.order import shipped_table
+from debrief.outcomes.store import LABELS, Label, store_table
 from debrief.sessions.model import Message, Turn
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind
-from tests.view.shown import MONDAY, fill, served, session_of, settings_of
+from tests.view.shown import MONDAY, fill, placed_lake, served, session_of, settings_of, words
 
 LAST_WEEK = MONDAY - timedelta(weeks=1)
 
@@ -72,7 +74,13 @@ def listed(client: httpx.Client, query: str) -> list[str]:
         ("sort=-quality", ["tax", "old", "cart", "quiet"]),
         ("sort=-started", ["cart", "quiet", "tax", "old"]),
         ("sort=title", ["tax", "cart", "old", "quiet"]),
-        ("sort=started;DROP TABLE sessions", ["cart", "old", "tax", "quiet"]),
+        ("sort=-verdict", ["tax", "old", "cart", "quiet"]),
+        ("verdict=not_done", ["cart"]),
+        ("verdict=done_unverified&ground=no_check", ["old"]),
+        ("verdict=done_verified&ground=no_check", []),
+        ("since=2026-11-01", ["cart", "tax", "quiet"]),
+        ("since=lately", ["cart", "old", "tax", "quiet"]),
+        ("first=1", []),
         ("q=invoice", ["old", "tax"]),
         ("q=invoices renaming", ["old"]),
         ("q=invoi", []),
@@ -105,9 +113,19 @@ def test_an_address_is_a_list(client: httpx.Client, query: str, ids: list[str]) 
     assert listed(client, query) == ids
 
 
-def test_a_row_says_why_and_leads_to_the_turn(client: httpx.Client) -> None:
+@pytest.mark.parametrize("sort", ["started;DROP TABLE sessions", "success", "-"])
+def test_an_order_that_there_is_not_is_refused_in_a_line(client: httpx.Client, sort: str) -> None:
+    answer = client.get("/sessions", params={"sort": sort})
+    assert answer.status_code == 400
+    assert "cannot be sorted by" in answer.text
+    assert "try sort=verdict" in answer.text
+
+
+def test_a_row_says_its_verdict_and_why_and_leads_to_the_turn(client: httpx.Client) -> None:
     text = client.get("/sessions?q=cart&task=shop").text
-    assert 'href="/sessions/cart#turn-1">The last check failed (turn 1: “1 failed”).' in text
+    assert '<span class="chip verdict bad">not done</span>' in text
+    why = "The last check failed: pytest -q (turn 1: “1 failed”)."
+    assert f'href="/sessions/cart#turn-1">{why}' in text
     assert "<mark>cart</mark>" in text
     assert 'href="/sessions?q=cart"' in text, "the task can be taken away again"
 
@@ -125,15 +143,65 @@ def test_many_sessions_are_on_pages(tmp_path: Path) -> None:
         assert "51–100 of 120" in client.get("/sessions?page=2").text
 
 
-def test_home_names_what_moved_the_week(client: httpx.Client) -> None:
-    text = " ".join(client.get("/").text.split())
-    assert "2 – 8 Nov 2026" in text
-    assert "against 26 Oct – 1 Nov 2026" in text
-    assert '<a href="/prompts/0aaad855">How we work</a> <small>25% → 75%' in text
-    assert text.index("Fix the cart") < text.index("Best sessions") < text.index("Add a tax")
+def test_home_says_how_many_have_a_verdict_and_what_moved_the_week(client: httpx.Client) -> None:
+    text = " ".join(words(client.get("/").text).split())
+    assert "Since 26 Oct 2026" in text, "no week has five verdicts"
+    assert "3 of 4 sessions have a verdict : 1 done, checked ; 1 done, not checked" in text
+    assert "1 not scored." in text
+    first, best = text.index("Not done, or partly"), text.index("Best sessions: done and checked")
+    assert first < text.index("Fix the cart") < best < text.index("Add a tax")
+    assert "takes 20 sessions of one tool and kind of work" in text
+    assert "Look first:" not in text
+    assert "0.60 of 3 sessions" in text, "the mean of three is not that of all four"
+    page = " ".join(client.get("/").text.split())
+    assert '<a href="/prompts/0aaad855">How we work</a> <small>25% → 75%' in page
     week = client.get("/weeks/2026-11-02").text
     assert "0aaad855" in week
     assert 'href="/weeks/2026-10-26"' in week
+
+
+def test_home_looks_back_to_where_there_are_verdicts(tmp_path: Path) -> None:
+    """The newest week of a lake of old sessions may hold two that nobody scored."""
+    settings = settings_of(tmp_path)
+    old, new = datetime(2025, 3, 3, tzinfo=UTC), datetime(2025, 5, 5, tzinfo=UTC)
+    sessions = [(session_of(f"old-{n}", f"Job {n}.", started=old), 0.9) for n in range(6)]
+    fill(Lake(settings.lake), [*sessions, (session_of("new", "Hello.", started=new), None)])
+    with served(settings) as client:
+        text = words(client.get("/").text)
+    assert "Since 3 Mar 2025" in text
+    assert "6 of 7 sessions have a verdict : 6 done, checked . 1 not scored." in text
+
+
+def test_what_to_look_at_first_is_a_fifth_of_those_that_can_be_compared(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    ids = placed_lake(settings)
+    with served(settings) as client:
+        assert listed(client, "first=1&sort=place") == ids[:4]
+        assert listed(client, "sort=place")[-1] == "alone", "it has no place"
+        text = words(client.get("/").text)
+        assert "20 of 21 sessions have a verdict : 20 done, checked" in text
+        assert "1 : nothing shows it: nothing was changed (1)." in text
+        first, best = text.index("Look at these first"), text.index("Best sessions")
+        assert first < text.index("Job 0.") < best < text.index("Job 19.")
+        assert "Look first: More failed calls than 98% of 20 sessions like it." in text
+        assert "More failed calls than 98% of 20" in words(client.get(f"/sessions/{ids[0]}").text)
+        assert "Look at it first" not in client.get("/sessions/alone").text
+
+
+def test_a_table_of_the_users_own_places_sessions_anew(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    ids = placed_lake(settings)
+    table = shipped_table()
+    turned = replace(table.coding, weights={"errors": 1.0}, intercept=0.0)
+    turned = replace(turned, covariance=((0.1, 0.0), (0.0, 0.1)))
+    with served(settings) as client:
+        assert listed(client, "first=1&sort=place") == ids[:4]
+        store_table(Lake(settings.lake), replace(table, coding=turned))
+        limit = datetime.now(UTC) + timedelta(seconds=60)
+        while listed(client, "first=1&sort=place") != ids[:-5:-1]:
+            assert datetime.now(UTC) < limit
+        page = words(client.get(f"/sessions/{ids[0]}").text)
+        assert "Probability that it was done, by your labels: 0.72" in page
 
 
 def test_pages_follow_the_lake(tmp_path: Path) -> None:

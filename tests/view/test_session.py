@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.scoring.model import Reason, SessionScores, SuccessEstimate, Verdict
+from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import (
     Evidence,
     Intervention,
@@ -154,13 +155,15 @@ def fill_hostile(lake: Lake, text: str) -> None:
         Evidence(77, text[:50], text[:300]),
     )
     verdict = Verdict(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
-    reason = Reason(text, -1.0, places)
+    told = SessionVerdict(
+        verdict="not_done", ground="check", source=text, check=text, evidence=places
+    )
     scores = replace(
         scores_of(session, 0.3),
         tool=text,
         model=text,
         verdicts=(verdict,),
-        success=SuccessEstimate(kind="coding", rank=0.1, reasons=(reason,)),
+        verdict=told,
     )
     lake.write("session_scores", WEEK, [scores], SessionScores)
     judged = JudgeEvaluation(
@@ -321,7 +324,7 @@ def test_evidence_far_away_is_linked_in_its_part_and_in_a_subagents_work(tmp_pat
         rationale="It",
         evidence=(Evidence(60, "inner", "no"),),
     )
-    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,), success=None)]
+    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,), verdict=None)]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
         page = client.get("/sessions/long").text

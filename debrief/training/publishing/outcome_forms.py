@@ -279,8 +279,8 @@ RL = Form(
         "A task and what was done on it. `environment` says where it began, how that is known, "
         "and which command checked it last, empty where not known; `ground_truth` is that command "
         "too. `reward` is 1 where the session is done and checked and 0 where it is partly or not "
-        "done, by an outcome or else by the session itself, as `reward_source` says, and null where "
-        "neither is known. `step_rewards` has one for each assistant message of "
+        "done, by an outcome or else by the session itself, as `reward_source` says, and null "
+        "where neither is known. `step_rewards` has one for each assistant message of "
         "`trajectory`: -1 where the person's next words correct it, `reward` at the last, else 0. "
         "Sessions in windows are left out, as their parts have no reward of their own."
     ),
@@ -331,7 +331,7 @@ class LabelCounts:
         ]
         by_quality = (
             f"\n\nBy overall quality the best and the worst {self._share:.0%} of the sessions that "
-            "have one are labelled, where the verdict is neither done and checked nor short of done."
+            "have one are labelled, where the verdict is neither done and checked nor short of it."
         )
         labels = table(("by", *_WORDS.values()), rows)
         return f"## Labels\n\n{labels}{by_quality * bool(self._share)}"

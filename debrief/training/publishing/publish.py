@@ -102,7 +102,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         """What was chosen, in words."""
         yield "task", self.task or "all"
         yield "fingerprint", self.fingerprint or "all"
-        yield "verdicts", ", ".join(SHOWN[name] for name in self.verdicts) or "any"
+        yield "verdicts", "; ".join(SHOWN[name] for name in self.verdicts) or "any"
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
         yield "what the model thought", "included" if self.reasoning else "left out"

@@ -104,7 +104,7 @@ def _preference(line: dict[str, Any]) -> Iterator[str]:
             yield f"{side} begins with no answer"
     if line["prompt"][-1]["role"] != "user":
         yield "the prompt does not end on a request"
-    if line["margin"] <= 0 or not line["reasons"] or line["chosen"] == line["rejected"]:
+    if not line["reasons"] or line["chosen"] == line["rejected"]:
         yield "neither is better"
 
 

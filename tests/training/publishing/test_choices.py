@@ -12,18 +12,22 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.keys import week_of
 from debrief.lake import Lake
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Session, Turn
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.given import without_reminder
-from debrief.training.model import LINES, LineRow, SampleLine
+from debrief.training.manifest import write_manifest
+from debrief.training.model import INDEX, LINES, LineRow, SampleLine
 from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.samples import encode_line
 from debrief.training.windows import ContextTable, line_row
 from tests.machine import files_below
-from tests.training.lakes import TASK, lake_of, stored
+from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.publishing.test_publish import COUNT, lake, own_cache, team, told
-from tests.training.scenario import FINGERPRINT, call, metadata, says, session, turn
+from tests.training.scenario import FINGERPRINT, call, metadata, said, says, session, turn
 
 __all__ = ["lake", "own_cache"]
 
@@ -174,22 +178,63 @@ def test_labels_are_counted_on_the_page_and_one_label_alone_is_warned_of(tmp_pat
         session(f"s{n}", turn("Go.", says(f"Went to {n}.")), *[undone][: n % 2]) for n in range(6)
     ]
     quality = {one.id: 0.3 + 0.05 * n for n, one in enumerate(sessions)}
-    lake = lake_of(tmp_path / "lake", sessions, quality)
+    lake = lake_of(tmp_path / "lake", [])
+    add(lake, sessions, quality, verdict=said("done_unverified"))
     stored(lake, eval_share=0.0, near_duplicates="keep")
-    made = told(lake, tmp_path / "thirds", form="kto", one_file=True)
+    made = told(lake, tmp_path / "thirds", form="kto", one_file=True, label_share=1 / 3)
     page = (tmp_path / "thirds" / "README.md").read_text()
     assert "| correction | 0 | 3 |" in page
     assert "| overall quality | 2 | 2 |" in page
     assert made.warnings == ()
-    made = told(lake, tmp_path / "none", form="kto", one_file=True, label_share=0.0)
+    assert "the best and the worst 33%" in page
+    made = told(lake, tmp_path / "none", form="kto", one_file=True)
     (warning,) = made.warnings
     assert warning == "all 3 labels are undesirable: there is nothing to tell apart"
+
+
+def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> None:
+    sessions = [session(f"s{n}", turn(f"Go {n}.", says(f"Went to {n}."))) for n in range(3)]
+    lake = lake_of(tmp_path / "lake", sessions)
+    row = lake.read("session_scores", week_of(sessions[0].started), SessionScores)
+    verdicts: list[VerdictName] = ["done_verified", "partly", "not_done"]
+    rows = [replace(one, verdict=said(name)) for one, name in zip(row, verdicts, strict=True)]
+    lake.write("session_scores", week_of(sessions[0].started), rows, SessionScores)
+    stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
+    for named, ids in (((), "s0 s1 s2"), (("done_verified", "not_done"), "s0 s2")):
+        told(lake, tmp_path / f"{len(named)}", one_file=True, verdicts=named)
+        lines = (tmp_path / f"{len(named)}" / "train.jsonl").read_text().splitlines()
+        assert [json.loads(line)["metadata"]["session_id"] for line in lines] == ids.split()
+    page = (tmp_path / "2" / "README.md").read_text()
+    assert "| verdicts | done, checked; not done |" in page
+    assert "| verdicts | any |" in (tmp_path / "0" / "README.md").read_text()
 
 
 def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debrief.training.publishing.publish.gate_digest", lambda: "another")
-    with pytest.raises(InputError, match="has not passed the last gate as it is now"):
+    monkeypatch.setattr("debrief.training.store.gate_digest", lambda: "another")
+    with pytest.raises(InputError, match="it holds only what an earlier version made"):
         told(lake, tmp_path)
     assert files_below(tmp_path) == {}
+
+
+def test_a_set_of_an_earlier_version_is_left_out_and_named_and_the_others_are_exported(
+    lake: Lake, tmp_path: Path
+) -> None:
+    class FormerRow(msgspec.Struct):
+        task: str
+        lines: int
+
+    both = Lake(str(shutil.copytree(lake.url, tmp_path / "lake")))
+    both.write(INDEX, "billing/b1-e1", [FormerRow("billing", 3)], FormerRow)
+    write_manifest(both, [(TASK, FINGERPRINT), ("billing", "b1-e1"), ("not-yet", "b1-e1")])
+    made = told(both, tmp_path / "out")
+    assert [one.task for one in made.sets] == [TASK]
+    (said,) = made.warnings
+    assert said == (
+        "1 set that an earlier version made, left out until debrief run makes them anew: "
+        "billing b1-e1"
+    )
+    assert said in (tmp_path / "out/README.md").read_text()
+    with pytest.raises(InputError, match="it holds only what an earlier version made"):
+        told(both, tmp_path / "other", task="billing")

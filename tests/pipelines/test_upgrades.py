@@ -1,0 +1,102 @@
+"""Lakes that earlier versions made, taken over by this one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from debrief.content import folder
+from debrief.lake import Lake
+from debrief.training.manifest import FORMER, stored_sets
+from pipelines.metrics import LakeMetrics
+from tests.pipelines.conftest import Home, Said, only_line
+
+LAKES = sorted(Path(__file__).with_name("lakes").glob("*.zip"))
+"""Made by ``make former-lake COMMIT=…``: a machine with the lake of three sessions, one of a task.
+
+Since 3f546f1 the judges have other words; 7fabfc5 is the last that was released.
+"""
+
+
+@pytest.fixture(params=LAKES, ids=lambda path: path.stem)
+def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """A machine on which an earlier version has run."""
+    with zipfile.ZipFile(request.param) as packed:
+        packed.extractall(tmp_path)
+    return Home(tmp_path)
+
+
+def lake_of(home: Home) -> Lake:
+    return Lake(str(home.path / "lake"))
+
+
+def run(home: Home, **environment: str) -> Said:
+    places = ("--lake", str(home.path / "lake"), "--sessions", str(home.path / "sessions"))
+    done = home.typed("run", "--offline", *places, **environment)
+    assert done.code == 0, done.err
+    return done
+
+
+def export(home: Home) -> Said:
+    return home.typed("export", "--lake", str(home.path / "lake"), "--to", str(home.path / "sets"))
+
+
+def counted(files: Path, pattern: str) -> Counter[str]:
+    """Return how many lines each session has in some files."""
+    lines = [line for path in files.glob(pattern) for line in path.read_text().splitlines()]
+    return Counter(json.loads(line)["metadata"]["session_id"] for line in lines)
+
+
+def transcripts(home: Home) -> Counter[str]:
+    return Counter(path.stem for path in home.path.glob("sessions/projects/*/*.jsonl"))
+
+
+def test_each_session_is_exported_once_and_counted_once_everywhere(upgraded: Home) -> None:
+    lake = lake_of(upgraded)
+    before = lake.names("training", ".jsonl")
+    said = run(upgraded)
+    sets = stored_sets(lake).sets
+    lines = sum(row.samples for row in sets)
+    assert f"Training sets: {lines} samples in {len(sets)} sets" in said.out
+    exported = export(upgraded)
+    assert exported.code == 0, exported.err
+    assert "earlier version" not in exported.all
+    left_out = Counter(one for row in sets for each in row.left_out for one in each.sessions)
+    for of_lines in (
+        counted(upgraded.path / "sets", "*/*/*.jsonl"),
+        counted(upgraded.path / "lake/training", "*/*.jsonl"),
+    ):
+        assert len(of_lines) == lines > 1
+        assert of_lines + left_out == transcripts(upgraded)
+    metrics = dict(LakeMetrics(lake).collect())
+    assert metrics["debrief_training_sets",] == len(sets)
+    assert metrics["debrief_training_samples",] == lines
+    made = {f"training/{row.task}/{row.fingerprint}.jsonl" for row in sets}
+    former = {f"training/{name.split('/', 3)[3]}" for name in lake.names(FORMER, ".jsonl")}
+    assert former == {name for name in before if name not in made}
+
+
+def test_before_the_first_run_an_export_says_who_made_the_sets(upgraded: Home) -> None:
+    line = only_line(export(upgraded))
+    assert "it holds only what an earlier version made. debrief run makes training sets" in line
+    assert not (upgraded.path / "sets").exists()
+
+
+@pytest.mark.parametrize("upgraded", LAKES[-1:], ids=lambda path: path.stem, indirect=True)
+def test_under_other_judges_the_sets_of_the_former_ones_are_put_away(upgraded: Home) -> None:
+    lake, judges = lake_of(upgraded), upgraded.path / "judges"
+    before = lake.names("training", ".jsonl")
+    shutil.copytree(folder("judges"), judges)
+    for path in judges.glob("*.md"):
+        path.write_text(f"{path.read_text()}\nBe strict.\n")
+    run(upgraded, DEBRIEF_JUDGES=str(judges))
+    assert counted(upgraded.path / "lake/training", "*/*.jsonl") == transcripts(upgraded)
+    assert export(upgraded).code == 0
+    assert counted(upgraded.path / "sets", "*/*/*.jsonl") == transcripts(upgraded)
+    former = [f"training/{name.split('/', 3)[3]}" for name in lake.names(FORMER, ".jsonl")]
+    assert former == before

@@ -130,7 +130,8 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
-    return f"Training sets: {samples} in {counted(len(rows), 'set')}{left}"
+    sets = counted(sum(row.samples > 0 for row in rows), "set")
+    return f"Training sets: {samples} in {sets}{left}"
 
 
 _SHOWN = 8
@@ -183,7 +184,7 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
         ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
         ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
         ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
-        ("training sets", len(samples), f"{sum(samples.values())} samples"),
+        ("training sets", sum(map(bool, samples.values())), f"{sum(samples.values())} samples"),
         ("failed", len(failed), "retried by the next run" if failed else ""),
     ):
         table.add_row(*map(str, row))
@@ -215,7 +216,7 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
     if rest:
         console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
     if len(shown) < len(samples):
-        console.print(f"     0  in {len(samples) - len(shown)} more: their cards say why")
+        console.print(f"     0  of {counted(len(samples) - len(shown), 'pair')} more")
     console.print()
 
 

@@ -20,6 +20,7 @@ from debrief.models.fencing import make_visible
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.page import shown_effect
 from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.summary import (
     Content,
     Evaluated,
@@ -43,8 +44,8 @@ _NEGLIGIBLE = 0.147
 
 
 def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str = "") -> None:
-    """Print a run in a dozen lines: the worst and best sessions and why, what holds on unseen
-    sessions, what was left out, and how to look at it.
+    """Print a run in a dozen lines: how many sessions have a verdict, which to look at first and
+    which are best and why, what holds on unseen sessions, what was left out, and how to look at it.
 
     Args:
         lake: what the run wrote.
@@ -56,8 +57,9 @@ def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str
 
     content = content_of(lake, weeks)
     console.print(_headline(content))
+    console.print(content.verdicts.sentences())
     ranked = ranked_sessions(lake, content.weeks, _EACH)
-    for side, sessions in zip(("worst", "best"), ranked, strict=True):
+    for side, sessions in zip(("look at first", "best"), ranked, strict=True):
         for session in sessions:
             console.print(_session_line(side, session, console.width))
     console.print(_holding(lake))
@@ -87,14 +89,14 @@ def _headline(content: Content) -> str:
     weeks = content.weeks
     span = f" ({weeks[0]} to {weeks[-1]})" if len(weeks) > 1 else f" ({weeks[0]})" if weeks else ""
     tools = ", ".join(f"{count} {tool}" for tool, count in content.by_tool)
-    quality = "" if content.quality is None else f"; mean quality {content.quality:.2f}"
     sessions = counted(len(content.heads), "session")
-    return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}{quality}"
+    return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}"
 
 
 def _session_line(side: str, session: RankedSession, width: int) -> Text:
     title = make_visible(shorten(session.title or session.id, _TITLE))
-    line = Text.assemble(f"  {side:5} {session.quality:.2f}  ", (title, "bold"), ": ")
+    said = "" if session.verdict is None else session.verdict.shown
+    line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
     # Cut by hand: the console breaks no line, so that commands can be copied.
     return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
 
@@ -115,18 +117,18 @@ def _holding(lake: Lake) -> str:
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _below_bar(rows: Sequence[TrainingSetRow]) -> Counter[str]:
-    """Return how many sessions the bar of training sets left out, by reason."""
-    from debrief.training.selection import below_bar
+def _by_verdict(rows: Sequence[TrainingSetRow]) -> Counter[str]:
+    """Return how many sessions training sets left out for their verdict, by reason."""
+    from debrief.training.selection import by_verdict
 
     out: Counter[str] = Counter()
     for row in rows:
-        out.update({left.reason: left.count for left in below_bar(row.left_out)})
+        out.update({left.reason: left.count for left in by_verdict(row.left_out)})
     return out
 
 
 def _training_line(rows: Sequence[TrainingSetRow]) -> str:
-    out = _below_bar(rows)
+    out = _by_verdict(rows)
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
@@ -155,7 +157,7 @@ def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
             console.print(f"Rubrics, {search.score_name}: {search.said}")
     _training_sets(samples, console)
     if sets:
-        _bar(sets, console)
+        _verdicts(sets, console)
     _list(console, "Failed", content.failures, "red")
     _list(console, "Skipped, while all around it was read", content.passed_over, "yellow")
 
@@ -183,6 +185,7 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
         ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
         ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
         ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
+        ("verdicts", content.verdicts.told, content.verdicts.sentences()),
         ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
         ("training sets", sum(map(bool, samples.values())), f"{sum(samples.values())} samples"),
         ("failed", len(failed), "retried by the next run" if failed else ""),
@@ -220,14 +223,14 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
     console.print()
 
 
-def _bar(rows: Sequence[TrainingSetRow], console: Console) -> None:
-    """Name the bar of the training sets, and how many sessions are below it."""
-    bars = " / ".join(sorted({row.bar for row in rows}))
-    counts = "; ".join(f"{reason} ({count})" for reason, count in _below_bar(rows).most_common())
-    console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
-    if counts:
-        settings = (f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN"))
-        console.print(f"To take them: {', '.join(settings)}.")
+def _verdicts(rows: Sequence[TrainingSetRow], console: Console) -> None:
+    """Say how many sessions are in no training set for their verdict, and how to take them."""
+    out = _by_verdict(rows)
+    counts = "; ".join(f"{reason} ({count})" for reason, count in out.most_common())
+    console.print(f"Not in the training sets for their verdict: {counts or 'no session'}.")
+    if out:
+        every = ",".join(VERDICT_NAMES)
+        console.print(f"To take them: DEBRIEF_TRAINING_VERDICTS={every}, or some of these.")
     console.print()
 
 

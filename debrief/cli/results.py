@@ -17,7 +17,6 @@ from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores, Verdict
-from debrief.scoring.model_scorer import cited_turns
 from debrief.sessions.model import Session, sentence
 from debrief.validity.perturbations import Movement, flips_table
 
@@ -38,7 +37,7 @@ _PROMPT_SHOWN = 90
 
 
 class CitedTurn(msgspec.Struct, frozen=True):
-    """A turn that a rationale cites."""
+    """A turn that shows what a rationale says."""
 
     turn: int
     prompt: str
@@ -47,8 +46,8 @@ class CitedTurn(msgspec.Struct, frozen=True):
 
 
 def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
-    """Return the turns that a verdict's rationale cites and the session has, in order."""
-    cited = set(cited_turns(verdict.rationale))
+    """Return the turns of a verdict's evidence that the session has, in order."""
+    cited = {place.turn for place in verdict.evidence}
     return [
         CitedTurn(
             turn.number,

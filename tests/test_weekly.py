@@ -12,6 +12,7 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import SessionHead
 from debrief.summary import Failure, content_of
 from debrief.weekly import (
@@ -34,12 +35,18 @@ from tests.training.scenario import judgement, scores
 BEFORE, WEEK = "2026-10-05", "2026-10-12"
 
 
+DONE = SessionVerdict(verdict="done_verified", ground="check", check="pytest")
+UNTOLD = SessionVerdict(verdict="cannot_tell", ground="no_change")
+
+
 def lake_of(tmp_path: Path) -> Lake:
     lake = Lake(str(tmp_path))
     for week, quality in ((BEFORE, 0.5), (WEEK, 0.75)):
         heads = [head(f"{week}-{n}", lines_added=10) for n in range(3)]
         lake.write("raw_sessions", week, heads, SessionHead)
-        rows = [scores(one, quality) for one in heads]
+        told = [None] * 3 if week == BEFORE else [DONE, UNTOLD, None]
+        pairs = zip(heads, told, strict=True)
+        rows = [scores(one, quality, verdict=verdict) for one, verdict in pairs]
         lake.write("session_scores", week, rows, SessionScores)
         lake.write("judge_evaluations", week, map(judgement, heads), JudgeEvaluation)
     return lake
@@ -86,9 +93,13 @@ def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Pat
     assert "| raw_sessions | 3 | 2 | 0 | 0 |" in page
     assert "| training_sets | 3 | 0 | 0 | 0 |" in page
     assert "2 calls, 9,000 tokens in and 800 out: $0.2500." in page
-    assert "| mean quality | 0.750 | 0.500 |" in page
+    assert "| mean of the dimensions | 0.750 | 0.500 |" in page
+    assert "| done, checked | 1 | 0 |" in page
+    assert "1 of 3 sessions have a verdict: 1 done, checked. 1: nothing shows it: " in page
+    assert "1 session not scored." in page
     assert headline(report) == (
-        "Week of 2026-10-12: 3 sessions, mean quality 0.75 (+0.25), nothing failed, $0.25 spent"
+        "Week of 2026-10-12: 3 sessions, 1 with a verdict (1 done, checked), nothing failed, "
+        "$0.25 spent"
     )
     assert report.did_something
     assert page_of(report_of(lake_of(tmp_path), WEEK, done)) == page
@@ -115,11 +126,10 @@ def test_the_page_of_a_week_alone_in_the_lake_has_nothing_to_compare_with(tmp_pa
     lake = Lake(str(tmp_path))
     lake.write("raw_sessions", WEEK, [head("s1")], SessionHead)
     report = report_of(lake, WEEK)
-    assert "| mean quality | – | – |" in page_of(report)
+    assert "| mean of the dimensions | – | – |" in page_of(report)
     assert "Nothing but this page was made." in page_of(report)
     assert (
-        headline(report)
-        == "Week of 2026-10-12: 1 sessions, not scored, nothing failed, $0.00 spent"
+        headline(report) == "Week of 2026-10-12: 1 session, not scored, nothing failed, $0.00 spent"
     )
     assert not report.did_something
 

@@ -24,6 +24,7 @@ Ground = Literal[
     "stopped",
     "no_change",
     "no_work",
+    "many_requests",
     "model",
 ]
 """What a verdict rests on.
@@ -33,7 +34,7 @@ that could have failed because of the change. ``check_not_covering``: checks ran
 last edit looks at what was changed. ``no_check``: nothing was run after the last edit.
 ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it. ``no_change``: nothing
 was changed, so there is nothing to check (a question, a review). ``no_work``: hardly anything was
-done. ``model``: a model read it."""
+done. ``many_requests``: no check shows what became of each of them. ``model``: a model read it."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
@@ -100,6 +101,7 @@ def ground_shown(row: SessionVerdict) -> str:
         "stopped": "It was stopped before it ended.",
         "no_change": "Nothing was changed, so there is nothing to check.",
         "no_work": "Hardly anything was done.",
+        "many_requests": "It holds many requests, and no check shows what became of them.",
         "model": f"{row.source or 'A model'} read it.",
     }[row.ground]
     more = " The last request has no answer." if row.unanswered else ""
@@ -115,6 +117,7 @@ GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "stopped": "it was stopped",
     "no_change": "nothing was changed",
     "no_work": "hardly anything was done",
+    "many_requests": "many requests and no check",
     "model": "a model read it",
 }
 """Each ground in a few words, where sessions are counted by it."""

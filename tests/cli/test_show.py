@@ -35,7 +35,9 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
         "The session holds words that look made for a judge",
-        "overall quality 0.30  by offline",
+        "verdict  not done\n    The last check failed: pytest -q.\n    seen in turn 1",
+        "security compliance  –\n    Nothing to go by.",
+        "mean of the dimensions 0.30 of 2 dimensions, scored by offline",
         "task completion  partial 0.33 ± 0.10\n    The last check failed.\n    seen in turn 1",
         "Turn 1  09:00  1 image ──",
         "Thinking  The sign must be wrong.",
@@ -86,8 +88,9 @@ def test_a_transcript_that_no_lake_has_is_shown_and_scored_when_asked(
     assert "Nobody has scored it" in capsys.readouterr().out
     show(IDENTITY[:8], offline=True)
     printed = capsys.readouterr().out
-    assert "by offline" in printed
-    assert "task completion" in printed
+    assert re.search(r"^verdict  \w", printed, re.MULTILINE)
+    assert printed.index("verdict") < printed.index("task completion")
+    assert "scored by offline" in printed
 
 
 def test_nothing_that_a_terminal_or_a_browser_would_obey_gets_through(

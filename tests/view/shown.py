@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import httpx
 from fastapi import FastAPI
+from msgspec.structs import replace
 
 from debrief.door.app import Door
 from debrief.keys import week_of
@@ -129,6 +130,23 @@ def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
             for session, _ in pairs
         ]
         lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
+
+
+def placed_lake(settings: Settings) -> list[str]:
+    """A lake of 20 sessions of one tool and kind, the first ones with more failed calls, and one
+    that cannot be compared; the ids of the 20."""
+    lake = Lake(settings.lake)
+    made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
+    alone = session_of("alone", "Alone.", tool="codex")
+    fill(lake, [(one, 0.9) for one in (*made, alone)])
+    rows = [
+        replace(scores_of(one, 0.9), kind="coding", facts={"errors": 1 - n / 20, "streak": 1.0})
+        for n, one in enumerate(made)
+    ]
+    untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
+    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"errors": 1.0})
+    lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
+    return [one.id for one in made]
 
 
 def settings_of(folder: Path, **variables: str) -> Settings:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from debrief.lake import Lake
 from debrief.outcomes.giving import given_labels
 from debrief.outcomes.labels import labels_from_csv
+from debrief.outcomes.store import own_table
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.settings import Settings
@@ -20,6 +21,7 @@ from tests.view.shown import (
     MONDAY,
     OWN,
     fill,
+    placed_lake,
     scores_of,
     served,
     session_of,
@@ -70,7 +72,8 @@ def offered(client: httpx.Client, skip: int = 0) -> str:
 def test_label_next_goes_from_the_hardest_session_on_until_none_is_left(settings: Settings) -> None:
     with served(settings) as client:
         text = client.get("/labels/next").text
-        assert "Nothing tells whether it was done: Nothing was changed" in text
+        assert "Nothing tells whether it was done. Nothing was changed" in text
+        assert "<b>Cannot tell:</b> Nothing was changed" in text
         assert [offered(client, skip) for skip in range(3)] == ["open", "middling", "clear"]
         assert offered(client, 3) == "Nothing more to label"
         for session, said, after in (
@@ -184,11 +187,13 @@ def test_the_panel_beside_a_session_has_a_label_at_once(settings: Settings) -> N
         assert said in client.get("/sessions/open").text
 
 
-def test_what_a_fit_would_gain_is_shown_and_not_stored(settings: Settings) -> None:
+def test_what_a_fit_would_gain_is_shown_and_not_stored(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, DEBRIEF_RATER="ada")
+    first, second, *_ = placed_lake(settings)
     with served(settings) as client:
-        assert "No session has a label of success yet" in client.get("/labels/fit").text
-        post(client, "open", say="good")
-        post(client, "clear", say="bad")
+        assert "that can be compared with others has a label" in client.get("/labels/fit").text
+        post(client, first, say="good")
+        post(client, second, say="bad")
         text = client.get("/labels/fit").text
-    assert "coding: 2 labelled sessions (2 view), 1 succeeded. 18 more labelled sessions" in text
-    assert not (Path(settings.lake) / "success").exists()
+    assert "coding: 2 labelled sessions (2 view), 1 done. 18 more labelled sessions" in text
+    assert own_table(Lake(settings.lake)) is None

@@ -16,13 +16,10 @@ from msgspec.structs import replace
 from debrief.lake import Lake
 from debrief.offline.order import shipped_table
 from debrief.outcomes.store import LABELS, Label, store_table
-from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Message, Turn
-from debrief.settings import Settings
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind
-from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of, words
+from tests.view.shown import MONDAY, fill, placed_lake, served, session_of, settings_of, words
 
 LAST_WEEK = MONDAY - timedelta(weeks=1)
 
@@ -173,23 +170,6 @@ def test_home_looks_back_to_where_there_are_verdicts(tmp_path: Path) -> None:
         text = words(client.get("/").text)
     assert "Since 3 Mar 2025" in text
     assert "6 of 7 sessions have a verdict : 6 done, checked . 1 not scored." in text
-
-
-def placed_lake(settings: Settings) -> list[str]:
-    """A lake of 20 sessions of one tool and kind, the first ones with more failed calls, and one
-    that cannot be compared; the ids of the 20."""
-    lake = Lake(settings.lake)
-    made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
-    alone = session_of("alone", "Alone.", tool="codex")
-    fill(lake, [(one, 0.9) for one in (*made, alone)])
-    rows = [
-        replace(scores_of(one, 0.9), kind="coding", facts={"errors": 1 - n / 20, "streak": 1.0})
-        for n, one in enumerate(made)
-    ]
-    untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
-    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"errors": 1.0})
-    lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
-    return [one.id for one in made]
 
 
 def test_what_to_look_at_first_is_a_fifth_of_those_that_can_be_compared(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class PromptRow(Struct, frozen=True, kw_only=True):
     until: str
     """The day of its last one."""
     sessions: int
-    told: int
+    with_verdict: int
     """Sessions with a verdict."""
     done: Estimate | None
     """Share of those that are done and checked."""
@@ -119,7 +119,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            told=told,
+            with_verdict=told,
             done=share_of(verified, told),
             task=task,
             before=before.get(task, ""),

@@ -150,10 +150,10 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
     over = sum(chunk.tokens > target for chunk in chunks)
     several = sum(len(row.chunks) > 1 for row in good)
     uncertain = sum(row.uncertain for row in good)
-    out.print(f"{len(good)} sessions scored, {len(rows) - len(good)} failed")
+    out.print(f"{counted(len(good), 'session')} scored, {len(rows) - len(good)} failed")
     out.print(
-        f"{len(chunks)} parts, {over} of them over {target:,} tokens; {several} sessions in "
-        f"several parts, {uncertain} uncertain"
+        f"{counted(len(chunks), 'part')}, {over} of them over {target:,} tokens; "
+        f"{counted(several, 'session')} in several parts, {uncertain} uncertain"
     )
     heads = ((row.verdict.verdict, row.verdict.ground, 1) for row in rows if row.verdict)
     out.print(counted_verdicts(len(rows), heads).sentences())

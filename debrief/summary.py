@@ -57,7 +57,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
     @property
     def shown(self) -> str:
         """Return how many have a verdict, in a sentence without its stop."""
-        return f"{self.told:,} of {counted(self.sessions, 'session')} have a verdict"
+        return f"{self.told:,} of {self.sessions:,} sessions have a verdict"
 
     @property
     def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
+from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
-from assets.sessions import session_metadata
+from assets.sessions import raw_sessions, session_metadata
 from assets.training import FOLLOWS
 from assets.weekly import COUNT, Metadata, StageRun, fill, stage, upstream, weekly_asset
 from debrief.judging.model import JudgeEvaluation
@@ -31,6 +32,7 @@ from debrief.training.leaderboard import (
     leaderboard,
     leaderboard_markdown,
     leaderboard_plot,
+    work_of,
 )
 from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
@@ -84,7 +86,7 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
 
 
 TABLE, MOVES, ALL = "fingerprint_leaderboard", "weekly_moves", "all"
-FORM = "3"
+FORM = "4"
 """Raised when the same sessions give other rows or pictures."""
 PAGE = "reports/fingerprint_leaderboard.md"
 
@@ -93,20 +95,26 @@ PAGE = "reports/fingerprint_leaderboard.md"
     group_name="reports",
     code_version=versions.LEADERBOARD,
     automation_condition=FOLLOWS,
-    deps=[all_of(session_scores), all_of(judge_evaluations), all_of(session_metadata)],
+    deps=[
+        labels,
+        *map(all_of, (raw_sessions, session_scores, judge_evaluations, session_metadata)),
+    ],
 )
 def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Prompt fingerprint by tool and model: how many sessions, mean and 95 % interval of overall
-    quality, judges and efficiencies.
+    """Prompt fingerprint by tool and model: how many sessions are done and checked, with 95 %
+    intervals; beside it overall quality, judges and efficiencies.
 
-    Only what is comparable is compared: each set of judges and scorer is a group of its own. And
-    when the weekly mean moved: how much of it came with other prompts, models, judges or tasks.
+    Only what is comparable is compared: within each set of judges and scorer, sessions on the same
+    task, or in the same repository on work of the same kind and size. And when the weekly mean
+    moved: how much of it came with other prompts, models, judges or tasks.
     """
     run = StageRun(context)
     lake = run.lake
     weeks = lake.partitions("session_scores")
     made_from = ("session_scores", "session_metadata", "judge_evaluations")
-    inputs = digest_of(FORM, [upstream(lake, *made_from, week=week) for week in weeks])
+    work = work_of(lake)
+    worked_on = sorted((id_, one.task, one.growth) for id_, one in work.items())
+    inputs = digest_of(FORM, worked_on, [upstream(lake, *made_from, week=week) for week in weeks])
     scores = partial(lake.rows, "session_scores", SessionScores, weeks)
     metadata = partial(lake.rows, "session_metadata", SessionMetadataRow, weeks)
     judged = partial(lake.rows, "judge_evaluations", JudgeEvaluation, weeks)
@@ -116,7 +124,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
         ALL,
         LeaderboardRow,
         inputs,
-        lambda _: leaderboard(scores(), metadata(), judged()),
+        lambda _: leaderboard(scores(), metadata(), judged(), work),
     )
     moves = fill(run, MOVES, ALL, WeeklyMove, inputs, lambda _: weekly_moves(scores(), metadata()))
     unchanged = board.skipped and moves.skipped
@@ -138,7 +146,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
-                TABLE, "overall quality with 95 % intervals", lambda: leaderboard_plot(board.rows)
+                TABLE, "sessions done and checked", lambda: leaderboard_plot(board.rows)
             ),
             "moves": markdown(moved),
             "moves_picture": drawn(

@@ -148,8 +148,8 @@ def _of_miner(run: StageRun, table: str, row_type: type[Row], *weeks: str) -> li
     deps=[raw_sessions, session_scores],
 )
 def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric]) -> Metadata:
-    """What sets the week's best sessions apart from its worst, for each score name: candidates for
-    rubrics, with evidence that was found in the sessions quoted.
+    """What sets the week's good sessions apart from its bad ones, for each score name: candidates
+    for rubrics, with evidence that was found in the sessions quoted.
 
     Every other week is set aside for trials; every other session while there are few. A small week
     is ranked together with the three before it. What was looked at and dropped is listed as well,
@@ -211,8 +211,8 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
     sense.
 
     Candidates are merged over all weeks and tried on sessions that nothing was mined from; one is
-    kept when it tells the best of these from the worst, corrected for all candidates that were
-    looked at. Each rubric's effect is the one seen there.
+    kept when it tells the good ones of these from the bad ones, corrected for all candidates that
+    were looked at. Each rubric's effect is the one seen there.
     """
     run = StageRun(context)
     lake = run.lake

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 RESAMPLES = 1_000
 Z = NormalDist().inv_cdf(0.975)
 """Standard deviations to either side that hold 95 % of a normal distribution."""
-_BANDS = 5
 _SMALL = 16
 """Values for which every division into two groups (12,870 at most) is looked at."""
 _EPSILON = 1e-6
@@ -78,16 +77,6 @@ class StratifiedDifference(Struct, frozen=True, kw_only=True):
     first: int = 0
     """Values of the first group in these strata."""
     second: int = 0
-
-
-class Band(Struct, frozen=True):
-    """Sessions of about the same probability, and how many of them succeeded."""
-
-    sessions: int
-    said: float
-    """Mean probability."""
-    came: Estimate
-    """Share of successes."""
 
 
 def mean_of(
@@ -513,27 +502,6 @@ def brier_excess(probabilities: Floats, success: Bools, weights: Floats) -> Floa
     whole = weights.sum(axis=1)
     came = _ratio(weights @ success, whole)
     return _ratio(weights @ (probabilities - success) ** 2, whole) - came * (1 - came)
-
-
-def calibration(probabilities: Floats, success: Bools, weights: Floats) -> tuple[Band, ...]:
-    """Return five bands of as many sessions each, the least probable first."""
-    import numpy as np
-
-    bands = []
-    for part in np.array_split(np.argsort(probabilities, kind="stable"), _BANDS):
-        drawn = weights[:, part]
-        came = estimate_of(_ratio(drawn @ success[part], drawn.sum(axis=1)))
-        if came is not None:
-            bands.append(Band(len(part), float(probabilities[part].mean()), came))
-    return tuple(bands)
-
-
-def outer_half(scores: Floats) -> Bools:
-    """Return which half of the sessions is farthest from the middle rank, which are the surest."""
-    import numpy as np
-
-    distance = np.abs(ranks(scores) - (len(scores) + 1) / 2)
-    return np.asarray(distance >= np.median(distance))
 
 
 def mean_of_families(columns: Sequence[Floats]) -> Floats:

@@ -72,19 +72,19 @@ def test_a_probability_is_compared_with_knowing_the_base_rate_alone() -> None:
     assert stats.brier_excess(np.full(10, 0.9), success, once(10))[0] > 0.3
 
 
-def test_bands_of_an_honest_probability_come_true() -> None:
-    random = np.random.default_rng(1)
-    said = random.uniform(size=2_000)
-    success = random.uniform(size=2_000) < said
-    weights = stats.resampled([str(n) for n in range(2_000)], 200)
-    bands = stats.calibration(said, success, weights)
-    assert [band.sessions for band in bands] == [400] * 5
-    assert sum(band.came.low <= band.said <= band.came.high for band in bands) >= 4
-
-
-def test_the_surest_half_is_at_both_ends() -> None:
-    kept = stats.outer_half(np.array([0.5, 0.1, 0.9, 0.4, 0.6, 0.2, 0.8, 0.45]))
-    assert list(kept) == [False, True, True, False, False, True, True, False]
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2))
+def test_a_kappa_of_names_is_the_usual_one_and_knows_no_order(
+    rows: list[tuple[bool, bool]],
+) -> None:
+    ours, theirs = zip(*rows, strict=True)
+    usual = weighted_kappa([*map(int, ours)], [*map(int, theirs)], 2)
+    named = stats.nominal_kappa([*map(str, ours)], [*map(str, theirs)])
+    assert (named is None) == (usual is None)
+    assert named is None or usual is None or named.value == pytest.approx(usual.value)
+    near, far = (stats.nominal_kappa([*"abcabc"], [*"abcab", last]) for last in "ba")
+    assert near is not None
+    assert far is not None
+    assert near.value == pytest.approx(far.value, abs=0.02)
 
 
 def simulated(seed: int, each: int) -> tuple[Floats, Floats]:

@@ -1,9 +1,9 @@
-"""Fits the table of success that the program ships.
+"""Fits the weights of the order that the program ships.
 
-``python -m tools.fit_table FOLDER... [--write]``: folders as ``debrief validity`` takes them. Every
-family has a base rate of its own, which is fitted and thrown away, and counts by the root of its
-size. Without ``--write`` the table is only printed. How it does on families left out, and fitted
-on, says ``python -m tools.validity``.
+``python -m tools.fit_table FOLDER... [--write]``: folders with a ``labels.csv``, as ``debrief
+validity`` takes them. Facts are ranks in a family; every family has a base rate of its own, which
+is fitted and thrown away, and counts by the root of its size. A weight whose sign is another one
+when any family is left out becomes 0. Without ``--write`` the table is only printed.
 """
 
 from __future__ import annotations
@@ -12,143 +12,109 @@ import datetime as dt
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
-import msgspec
 import numpy as np
-from debrief.offline.success import (
-    GUARD_AT_MOST,
-    GUARDS,
-    SPEAKS_FOR,
-    VALUES,
-    KindTable,
-    SuccessTable,
-    TableKind,
-    Term,
-    estimate,
-    minimum,
-    row_of,
-)
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from debrief.offline import success
+from debrief.offline import order
 from debrief.offline.facts import facts_of
-from debrief.validity.measuring import Measured, batches_of_folder
+from debrief.offline.order import VALUES, OrderedSession, TableKind, ranks_of, values_of
+from debrief.validity.references import corpora_in
 
 HELD = 0.02
 """How firmly weights are held to 0, by the importance of all sessions together."""
-MOST = {"wrote": -0.2}
-"""The furthest that a weight may go: what it took must not be the heart of the order."""
-SET = {"corrections": -0.2}
-"""Weights that are set, not fitted: no labelled session has a person in it who corrects."""
 
 
-def read(folders: Sequence[Path]) -> Iterator[Measured]:
-    """Yield the facts of all labelled sessions."""
+class LabelledRun(NamedTuple):
+    """A session of a benchmark."""
+
+    family: str
+    kind: TableKind
+    ranks: list[float]
+    """Of each fact, from -1 to 1."""
+    done: bool
+
+
+def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
+    """Yield all labelled sessions of families that are large enough to be ranked in."""
     for folder in folders:
-        for batch in batches_of_folder(folder, 0)[0]:
-            for session in batch.sessions(lambda each: each):
-                if run := batch.runs.get(session.id):
-                    yield Measured(run=run, facts=facts_of(session), values={})
+        for corpus in corpora_in(folder)[0]:
+            sessions = []
+            for session in corpus.sessions(lambda each: each):
+                facts = facts_of(session)
+                sessions.append(
+                    OrderedSession(
+                        session_id=session.id,
+                        started=session.started,
+                        tool=session.tool,
+                        kind=facts.kind,
+                        facts=values_of(facts),
+                    )
+                )
+            kinds = {each.session_id: each.kind for each in sessions}
+            for id_, (ranks, _) in ranks_of(sessions).items():
+                known = corpus.references[id_]
+                kind: TableKind = "service" if kinds[id_] == "service" else "coding"
+                row = [2 * ranks[name] - 1 for name in VALUES]
+                yield LabelledRun(known.family, kind, row, known.done is True)
 
 
-def fitted(rows: Sequence[Measured], kind: TableKind, terms: Sequence[str]) -> KindTable:
-    """Return the table of a kind, fitted to these sessions."""
-    rows = [each for each in rows if each.facts.kind == each.run.kind == kind]
-    families = np.array([each.run.family for each in rows])
-    names, place = np.unique(families, return_inverse=True)
-    values = np.array([[VALUES[name](each.facts) for name in terms] for each in rows])
-    inside = [values[families == name] for name in names]
-    means = np.mean([part.mean(0) for part in inside], axis=0)
-    scales = np.sqrt(np.mean([part.var(0) for part in inside], axis=0)) + 1e-6
-    scales = np.where(scales > 1e-3, scales, 1.0)
-    usual = zip(terms, means, scales, strict=True)
-    numbers = KindTable(
-        terms={name: Term(float(mean), float(scale), 0.0) for name, mean, scale in usual},
-        guards=dict.fromkeys(GUARDS, 0.0),
-    )
-    x = np.array([row_of(each.facts, numbers)[:-1] for each in rows])
-    own: NDArray[Any] = np.eye(len(names))[place]
+def weights_of(rows: Sequence[LabelledRun]) -> NDArray[Any]:
+    """Return the weights of the facts that explain these sessions best."""
+    families, place = np.unique([row.family for row in rows], return_inverse=True)
+    x = np.hstack([np.array([row.ranks for row in rows]), np.eye(len(families))[place]])
+    y = np.array([row.done for row in rows], dtype=float)
     importance = (1 / np.sqrt(np.bincount(place)))[place]
-    held = np.array([HELD] * x.shape[1] + [1e-4] * len(names)) * importance.sum()
-    bounds = [_bounds(name) for name in (*terms, *GUARDS)]
-    weights = minimum(
-        np.hstack([x, own]),
-        np.array([each.run.success for each in rows], dtype=float),
-        importance,
-        np.array([SET.get(name, 0.0) for name in (*terms, *GUARDS)] + [0.0] * len(names)),
-        held,
-        [*bounds, *[(None, None)] * len(names)],
-    )
-    found = [round(float(weight), 3) + 0.0 for weight in weights]
-    return KindTable(
-        terms={
-            name: Term(round(term.mean, 4), round(term.scale, 4), weight)
-            for (name, term), weight in zip(numbers.terms.items(), found, strict=False)
-        },
-        guards=dict(zip(GUARDS, found[len(terms) : len(terms) + len(GUARDS)], strict=True)),
-        fitted_on=", ".join(sorted({each.run.family for each in rows})),
-        sessions=len(rows),
-        succeeded=sum(each.run.success for each in rows),
-        date=dt.datetime.now(dt.UTC).date().isoformat(),
-        licence="numbers of this project's own; the sessions are not part of it",
-    )
+    held = np.array([HELD] * len(VALUES) + [1e-4] * len(families)) * importance.sum()
+
+    def loss(weights: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        odds = x @ weights
+        value = importance @ (np.logaddexp(0, odds) - y * odds) + 0.5 * held @ weights**2
+        slope = x.T @ (importance * (1 / (1 + np.exp(-odds)) - y)) + held * weights
+        return float(value), slope
+
+    found = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
+    return np.asarray(found[: len(VALUES)])
 
 
-def _bounds(name: str) -> tuple[float | None, float | None]:
-    if name in SET:
-        return SET[name], SET[name]
-    if name in GUARDS:
-        return None, GUARD_AT_MOST
-    return (0.0, None) if name in SPEAKS_FOR else (MOST.get(name), 0.0)
+def stable(rows: Sequence[LabelledRun]) -> dict[str, float]:
+    """Return the weights whose sign holds whatever family is left out."""
+    whole, families = weights_of(rows), sorted({row.family for row in rows})
+    signs = [
+        np.sign(weights_of([row for row in rows if row.family != family]))
+        for family in families
+        if len(families) > 1
+    ]
+    kept = np.array([np.sign(whole), *signs])
+    holds = (kept == kept[0]).all(axis=0)
+    named = zip(VALUES, whole, holds, strict=True)
+    return {name: round(float(weight), 3) for name, weight, same in named if same and weight}
 
 
-def table_of(rows: Sequence[Measured], without: frozenset[str] = frozenset()) -> SuccessTable:
-    """Return the table fitted to these sessions, of both kinds."""
-    kinds = {}
-    for kind in get_args(TableKind):
-        unseen = frozenset(["last_check_failed", "last_check_passed", "corrections"])
-        skipped = without | (unseen if kind == "service" else frozenset())
-        kinds[kind] = fitted(rows, kind, [name for name in VALUES if name not in skipped])
-    table = SuccessTable(**kinds)
-    for kind in get_args(TableKind):
-        orders = [
-            estimate(each.facts, table).order
-            for each in rows
-            if each.facts.kind == each.run.kind == kind
-        ]
-        known = np.array([order for order in orders if order is not None])
-        deciles = tuple(
-            round(float(one), 3) for one in np.quantile(known, np.linspace(0.1, 0.9, 9))
-        )
-        kinds[kind] = msgspec.structs.replace(kinds[kind], deciles=deciles)
-    return SuccessTable(**kinds)
-
-
-def toml(table: SuccessTable) -> str:
-    """Return a table as the file that is shipped."""
+def toml(rows: Sequence[LabelledRun]) -> str:
+    """Return the table as the file that is shipped; a kind without sessions keeps its weights."""
     lines = ["# Made by tools/fit_table.py; docs/scores.md says how."]
     for kind in get_args(TableKind):
-        numbers = getattr(table, kind)
-        lines += ["", f"[{kind}]"]
-        for name in ("fitted_on", "licence", "date"):
-            lines.append(f'{name} = "{getattr(numbers, name)}"')
-        lines += [f"sessions = {numbers.sessions}", f"succeeded = {numbers.succeeded}"]
-        lines += [f"deciles = {list(numbers.deciles)}", "", f"[{kind}.terms]"]
-        for name, term in numbers.terms.items():
-            said = f"mean = {term.mean}, scale = {term.scale}, weight = {term.weight}"
-            lines.append(f"{name} = {{ {said} }}")
-        lines += ["", f"[{kind}.guards]"]
-        lines += [f"{name} = {weight}" for name, weight in numbers.guards.items()]
+        own = [row for row in rows if row.kind == kind]
+        shipped = getattr(order.shipped_table(), kind)
+        weights = stable(own) if own else shipped.weights
+        families = ", ".join(sorted({row.family for row in own}))
+        date = dt.datetime.now(dt.UTC).date().isoformat() if own else shipped.date
+        lines += ["", f"[{kind}]", f'fitted_on = "{families or shipped.fitted_on}"']
+        lines += [f"sessions = {len(own) or shipped.sessions}"]
+        lines += [f"done = {sum(row.done for row in own) or shipped.done}", f'date = "{date}"']
+        lines += ["", f"[{kind}.weights]", *(f"{name} = {w}" for name, w in weights.items())]
     return "\n".join([*lines, ""])
 
 
 def main() -> None:
     """Fit, and write the table when asked to."""
     folders = [Path(name) for name in sys.argv[1:] if not name.startswith("--")]
-    text = toml(table_of(list(read(folders))))
+    text = toml(list(read(folders)))
     if "--write" in sys.argv:
-        Path(success.__file__).with_name("table.toml").write_text(text, encoding="utf-8")
+        Path(order.__file__).with_name("order.toml").write_text(text, encoding="utf-8")
     print(text)
 
 

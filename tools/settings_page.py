@@ -43,8 +43,9 @@ FAMILIES = {
     "labels": (
         "| `DEBRIEF_TRAINING_<OPTION>` | what is taken into training sets, in every run that does "
         "not choose at launch: the options of `training_sets` in the launchpad, in capitals, such "
-        "as `DEBRIEF_TRAINING_MAX_TOKENS=8192`, `…_STATUS=ready`, `…_MIN_OVERALL_QUALITY=0.6`, "
-        "`…_TOOLS=claude-code,codex` | every session one can learn from |"
+        "as `DEBRIEF_TRAINING_MAX_TOKENS=8192`, `…_STATUS=ready`, "
+        "`…_VERDICTS=done_verified`, `…_TOOLS=claude-code,codex` | every session one can learn "
+        "from and that does not fall short of done |"
     ),
 }
 """Rows for variables whose names hold another name, before the field that they precede."""

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.errors import DebriefError, InputError
+from debrief.errors import DebriefError, InputError, LangfuseError
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, langfuse_for
@@ -122,7 +122,12 @@ class LangfuseSource:
                 reason, where = f"not listed: {error.reason}", path_of(self.client.host)
                 now = self.now()
                 missed = ScanEntry(
-                    source=SOURCE, path=where, started=now, week=week_of(now), reason=reason
+                    source=SOURCE,
+                    path=where,
+                    started=now,
+                    week=week_of(now),
+                    reason=reason,
+                    cause="server",
                 )
                 return [*_entries(listed), missed]
         return _entries(listed)
@@ -149,7 +154,9 @@ class LangfuseSource:
 
         def bring(entry: ScanEntry) -> None:
             if away.is_set():
-                reader.failures[entry.path] = "not fetched: the server is away"
+                reader.failures[entry.path] = LangfuseError(
+                    entry.path, "not fetched: the server is away"
+                )
                 return
             one = known.get(entry.session_id)
             span, count = ((one.started, one.last), one.observations) if one else (None, None)
@@ -158,7 +165,8 @@ class LangfuseSource:
             except DebriefError as error:
                 if isinstance(error, LangfuseAwayError):
                     away.set()
-                reader.failures[entry.path] = f"not fetched: {error.reason}"
+                kind = LangfuseError if isinstance(error, LangfuseError) else InputError
+                reader.failures[entry.path] = kind(entry.path, f"not fetched: {error.reason}")
                 return
             key = _key(entry.session_id)
             lake.write(FETCHED_TABLE, key, [session], Session, lambda: made_from[entry.path])
@@ -254,7 +262,7 @@ class FetchedReader:
     """Reads sessions that were fetched, as the readers of transcripts read theirs."""
 
     def __init__(self, lake: Lake) -> None:
-        self.failures: dict[str, str] = {}
+        self.failures: dict[str, InputError | LangfuseError] = {}
         """Why a session was not fetched, by path."""
         self._lake = lake
 
@@ -262,14 +270,15 @@ class FetchedReader:
         """Return a session that was fetched.
 
         Raises:
-            InputError: it was not, and why.
+            LangfuseError: the server did not answer.
+            InputError: it was not fetched, and why.
         """
-        reason = self.failures.get(transcript.path)
-        if reason is None:
-            key = _key(transcript.path.removeprefix(path_of("")))
-            for session in self._lake.read(FETCHED_TABLE, key, Session):
-                return session
-        raise InputError(transcript.path, reason or "was not fetched")
+        if failure := self.failures.get(transcript.path):
+            raise failure
+        key = _key(transcript.path.removeprefix(path_of("")))
+        for session in self._lake.read(FETCHED_TABLE, key, Session):
+            return session
+        raise InputError(transcript.path, "was not fetched")
 
 
 def source_from_settings(settings: Settings) -> LangfuseSource | None:

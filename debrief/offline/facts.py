@@ -236,8 +236,10 @@ class _Reading:
         self.known |= self.recent
 
     def _is_work(self, path: str) -> bool:
-        """Return whether a file belongs to the work: no scratch file, no agent's own note."""
-        if _HIDDEN.search(path):
+        """Return whether a file belongs to the work: no scratch file, no agent's own note, no name
+        that only the shell knows.
+        """
+        if _HIDDEN.search(path) or path.startswith("$"):
             return False
         return not _SCRATCH.match(path) or bool(
             self.session.cwd and path.startswith(self.session.cwd.rstrip("/") + "/")

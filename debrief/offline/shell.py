@@ -221,7 +221,7 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
         return kind, program
     if kind:
         return (kind, "ruff format") if "--check" in rest else None
-    for word in (*plain[:1], *rest[:3]):
+    for word in (" ".join(plain[:2]), *plain[:1], *rest[:3]):
         if kind := _runs().get(f"{program} {word}"):
             return kind, f"{program} {word}".replace(" --", " ")
     if program in _TASK_RUNNERS:

@@ -7,7 +7,7 @@
    answer is no such end: it says nothing of the work before it.
 4. The last check that could have failed because of the change decides: failed, it is done in part;
    passed, it is done and verified.
-5. Else it is done and unverified.
+5. Else it is done and unverified, or cannot be told where it holds many requests.
 
 No word list decides: what somebody says of the work is shown beside the verdict.
 """
@@ -22,6 +22,8 @@ from debrief.sessions.model import Evidence
 RULES = "1"
 """Change it with whatever changes a verdict: rows of another version are made again."""
 _LEAST_CALLS = 2
+_MANY = 8
+"""Requests from which on an unchecked session says too little of each."""
 _SHOWN = 3
 
 
@@ -46,6 +48,8 @@ def verdict_of(facts: Facts, outcome: tuple[bool, str] | None = None) -> Session
     if facts.broke_off:
         return _said("partly", "stopped" if stopped else "open_end", facts, *at_end)
     last = facts.last_check
+    if last is None and facts.turns >= _MANY:
+        return _said("cannot_tell", "many_requests", facts, *changed)
     if last is None:
         ground = "check_not_covering" if _ran_after(facts) else "no_check"
         return _said("done_unverified", ground, facts, *changed)

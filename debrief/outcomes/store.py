@@ -275,12 +275,13 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
     for id_, answers in said.items():
         ordered = sorted(answers[min(answers)].values(), key=lambda one: (one[0], one[1].source))
         success, label = ordered[(len(ordered) - 1) // 2]
-        found[id_] = Success(success, label.source, label.task or _own_task(by_id[id_]))
+        found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]))
     return found
 
 
-def _own_task(session: LabelledSession) -> str:
-    """Return the plan that a session is on: a repository is no task that several sessions try."""
+def own_task(session: LabelledSession) -> str:
+    """Return the plan that a session is on, else the session's id: a repository is no task that
+    several sessions try."""
     is_plan = session.task not in ("unknown", slugify(session.repository or "unknown"))
     return session.task if is_plan else session.id
 

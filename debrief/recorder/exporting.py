@@ -195,9 +195,9 @@ def training_line(
     metadata = metadata_row(head, snapshot, _NO_CAPTURES)
     scores = _unscored(session)
     candidate = candidate_of(traits_of(session, compared=compared), metadata, scores)
-    reason = reason_against(candidate, _OPTIONS)
-    if reason is not None:
-        raise InputError(f"session {session.id}", reason)
+    excluded = reason_against(candidate, _OPTIONS)
+    if excluded is not None:
+        raise InputError(f"session {session.id}", excluded.reason)
     sample = sample_of(
         session,
         metadata=metadata,
@@ -310,7 +310,7 @@ def publish_records(
             made[id] = replace(new, line=b"")
         candidates = [one.candidate for one in made.values()]
         selection = select(candidates, options, Kinship(one.traits for one in candidates))
-        left_out |= selection.left_out
+        left_out |= {id: excluded.reason for id, excluded in selection.left_out.items()}
         sets: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
         for candidate in selection.selected:
             if split in (None, candidate.split):

@@ -96,7 +96,16 @@ class RecorderSource:
             path, reason = stored_path("database"), f"not listed: {error.reason}"
             week = week_of(self._now())
             began = datetime.fromisoformat(week).replace(tzinfo=UTC)
-            away = [ScanEntry(source=SOURCE, path=path, started=began, week=week, reason=reason)]
+            away = [
+                ScanEntry(
+                    source=SOURCE,
+                    path=path,
+                    started=began,
+                    week=week,
+                    reason=reason,
+                    cause="server",
+                )
+            ]
         return [*map(_entry, listed.values()), *away]
 
     def reader(

@@ -17,7 +17,6 @@ VERDICT_NAMES: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
 
 Ground = Literal[
     "outcome",
-    "person",
     "check",
     "check_not_covering",
     "no_check",
@@ -25,16 +24,17 @@ Ground = Literal[
     "stopped",
     "no_change",
     "no_work",
+    "many_requests",
     "model",
 ]
 """What a verdict rests on.
 
-``outcome``: what became of the work, by ``source``. ``person``: the person's own words after it.
-``check``: the last check that could have failed because of the change. ``check_not_covering``:
-checks ran, and none after the last edit looks at what was changed. ``no_check``: nothing was run
-after the last edit. ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it.
-``no_change``: nothing was changed, so there is nothing to check (a question, a review).
-``no_work``: hardly anything was done. ``model``: a model read it."""
+``outcome``: what became of the work, or a person's label, by ``source``. ``check``: the last check
+that could have failed because of the change. ``check_not_covering``: checks ran, and none after the
+last edit looks at what was changed. ``no_check``: nothing was run after the last edit.
+``open_end``: it breaks off. ``stopped``: the person or a limit stopped it. ``no_change``: nothing
+was changed, so there is nothing to check (a question, a review). ``no_work``: hardly anything was
+done. ``many_requests``: no check shows what became of each of them. ``model``: a model read it."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
@@ -77,12 +77,23 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
         return self.verdict != "cannot_tell"
 
 
+_BY_PERSON = "A person's label says so."
+_OUTCOMES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("person", "view", "csv", "langfuse"), _BY_PERSON),
+    "benchmark": "The benchmark's tests say so.",
+    "pull-request": "Its pull request was merged or closed.",
+    "revert": "Its commit was reverted.",
+    "ci": "CI says so.",
+    "kept": "Its own lines are in a later commit.",
+    "survival": "Its lines are still there.",
+}
+
+
 def ground_shown(row: SessionVerdict) -> str:
     """Return what a verdict rests on, as one sentence without its evidence."""
     failed = row.verdict in SHORT_OF_DONE
     sentence = {
-        "outcome": f"Its outcome says so ({row.source}).",
-        "person": "The person's own words say so.",
+        "outcome": _OUTCOMES.get(row.source, f"Its outcome says so ({row.source})."),
         "check": f"The last check {'failed' if failed else 'passed'}: {row.check}.",
         "check_not_covering": "No check after the last edit looks at what was changed.",
         "no_check": "No check ran after the last edit.",
@@ -90,6 +101,7 @@ def ground_shown(row: SessionVerdict) -> str:
         "stopped": "It was stopped before it ended.",
         "no_change": "Nothing was changed, so there is nothing to check.",
         "no_work": "Hardly anything was done.",
+        "many_requests": "It holds many requests, and no check shows what became of them.",
         "model": f"{row.source or 'A model'} read it.",
     }[row.ground]
     more = " The last request has no answer." if row.unanswered else ""
@@ -98,7 +110,6 @@ def ground_shown(row: SessionVerdict) -> str:
 
 GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "outcome": "what became of the work",
-    "person": "the person's words",
     "check": "the last check",
     "check_not_covering": "no check looks at what was changed",
     "no_check": "no check ran",
@@ -106,7 +117,7 @@ GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "stopped": "it was stopped",
     "no_change": "nothing was changed",
     "no_work": "hardly anything was done",
-    "named_check_not_run": "a check that a prompt names never ran",
+    "many_requests": "many requests and no check",
     "model": "a model read it",
 }
 """Each ground in a few words, where sessions are counted by it."""

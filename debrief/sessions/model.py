@@ -272,6 +272,10 @@ class Session(Struct, frozen=True, kw_only=True):
         return self.lines_added + self.lines_removed
 
 
+UnreadCause = Literal["transcript", "server"]
+"""What kept a transcript from being read: what it is, or a server that did not answer."""
+
+
 class UnreadTranscript(Struct, frozen=True, kw_only=True):
     """A transcript that gave no session, and why: nothing is lost without a word."""
 
@@ -283,6 +287,7 @@ class UnreadTranscript(Struct, frozen=True, kw_only=True):
     expected: bool
     """True for a file that never held a session (empty, or bookkeeping alone): reported, but
     no failure."""
+    cause: UnreadCause = "transcript"
 
 
 class SessionHead(Struct, frozen=True, kw_only=True):

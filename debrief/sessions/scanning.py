@@ -19,7 +19,17 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.model import Message, Name, Own, Session, Subagent, Turn, Usage, messages_of
+from debrief.sessions.model import (
+    Message,
+    Name,
+    Own,
+    Session,
+    Subagent,
+    Turn,
+    UnreadCause,
+    Usage,
+    messages_of,
+)
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import time_without_records, unique
 
@@ -60,6 +70,7 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     line: int = 0
     expected: bool = False
     """See ``UnreadTranscript.expected``."""
+    cause: UnreadCause = "transcript"
     version: Own = ""
     """Of a session on a server: changes when the session does."""
     looked_for: tuple[Own, ...] = ()

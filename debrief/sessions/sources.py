@@ -15,10 +15,10 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from debrief.errors import InputError
+from debrief.errors import InputError, LangfuseError
 from debrief.keys import week_of
 from debrief.sessions.actions import with_actions
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
     BrokenTranscript,
@@ -210,13 +210,15 @@ def _read_group(
 def _failed(entry: ScanEntry, error: Exception) -> ScanEntry:
     """Return the entry of a transcript that could not be read, and why."""
     line = error.line if isinstance(error, BrokenTranscript) else 0
-    if isinstance(error, InputError):
+    if isinstance(error, InputError | LangfuseError):
         reason = error.reason
     elif isinstance(error, OSError):
         reason = reason_of(error)
     else:
         reason = f"its reader failed: {type(error).__name__}: {error}"
-    return replace(entry, reason=reason, line=line, expected=isinstance(error, NoSession))
+    cause: UnreadCause = "server" if isinstance(error, LangfuseError) else "transcript"
+    is_none = isinstance(error, NoSession)
+    return replace(entry, reason=reason, line=line, expected=is_none, cause=cause)
 
 
 def _unread(entry: ScanEntry) -> UnreadTranscript:

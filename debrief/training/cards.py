@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -12,7 +11,12 @@ from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
-from debrief.training.model import LineRow, SampleMetadata, SkippedSessions
+from debrief.training.model import (
+    LineRow,
+    SampleLine,
+    SkippedSessions,
+    not_trained_in,
+)
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import by_verdict
 
@@ -23,7 +27,6 @@ HOW_TO_LOAD = "## How to load it\n\n"
 _MOST_ROWS = 15
 _SESSIONS_NAMED = 5
 _SHORTEST = 1 << 10
-_REASONS = re.compile(r"(?:^|; )turn \d+: ([^:;]+)")
 _NOT = {True: "", False: "not "}
 
 
@@ -55,6 +58,7 @@ class SetCounts:
         """Changed lines of code."""
         self.not_trained: Counter[str] = Counter()
         """Turns with answers that are not trained on, by why."""
+        self._untrained: set[tuple[str, int, str]] = set()
         self.judges: dict[tuple[str, str, float], list[float]] = defaultdict(list)
 
     @property
@@ -62,8 +66,9 @@ class SetCounts:
         """The lines that are not held out."""
         return [row for row in self.rows if row.split == "train"]
 
-    def add_line(self, sample: SampleMetadata, row: LineRow) -> None:
+    def add_line(self, line: SampleLine, row: LineRow) -> None:
         """Count a line in."""
+        sample = line.metadata
         if sample.parent_session:
             self.subagents.append(row)
             return
@@ -75,12 +80,16 @@ class SetCounts:
         by["scorer"][sample.scoring_model, sample.scoring_fingerprint] += 1
         for name in ("prompt_origin", "system_prompt", "tool_schemas", "base_commit_origin"):
             by[name][getattr(sample, name)] += 1
+        untrained = {
+            (sample.session_id, why.turn, why.kind) for why in not_trained_in(line.messages)
+        }
+        self.not_trained.update(kind for _, _, kind in untrained - self._untrained)
+        self._untrained |= untrained
         if sample.window == 1:
             self.totals.update({name: getattr(sample, name) for name in _OF_A_SESSION})
             for entry in sample.scores:
                 if entry.kind == "judge":
                     self.judges[entry.name, entry.model, entry.weight].append(entry.value)
-            self.not_trained.update(_REASONS.findall(sample.not_trained))
             if sample.windows > 1:
                 self.totals.update(split_sessions=1, windows=sample.windows)
 

@@ -28,7 +28,13 @@ from msgspec.structs import replace
 from debrief.offline.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.training.given import Request, requests_in, thoughts_and_words
-from debrief.training.model import ChatCall, ChatFunction, ChatMessage
+from debrief.training.model import (
+    ChatCall,
+    ChatFunction,
+    ChatMessage,
+    NotTrained,
+    NotTrainedReason,
+)
 
 NO_PROMPT = "(no prompt recorded)"
 NO_RESULT = "(no result recorded)"
@@ -51,8 +57,6 @@ class ConversationBuilder:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
         self.stand_ins = 0
-        self.not_trained: dict[tuple[int, str], None] = {}
-        """The turns with answers that are not trained on, and why, in order."""
         self._turn = 0
         """The turn of the last answer."""
         self._is_known = True
@@ -70,7 +74,7 @@ class ConversationBuilder:
         for request in requests_in(turn, notices):
             correction = correction_in(request.text)
             if correction:
-                self._discredit(f"the person corrected it: {correction}")
+                self._discredit(correction)
             self._turn = turn.number if request.answers else self._turn
             self._add_request(request)
 
@@ -105,19 +109,21 @@ class ConversationBuilder:
                 self._ask(answer.summary, is_known=True)
             self._add_answer(answer, is_trained=place not in request.after_notices)
         if request.is_stopped and self._last == "assistant":
-            self._messages[-1] = replace(self._messages[-1], weight=0)
-            self._note("the person interrupted it")
+            self._messages[-1] = self._untrained(self._messages[-1], "interrupted")
 
-    def _note(self, reason: str) -> None:
-        self.not_trained.setdefault((self._turn, reason))
+    def _untrained(
+        self, message: ChatMessage, reason: NotTrainedReason, sign: str = ""
+    ) -> ChatMessage:
+        why = NotTrained(turn=self._turn, reason=reason, sign=sign)
+        return replace(message, weight=0, not_trained=message.not_trained or why)
 
-    def _discredit(self, reason: str) -> None:
+    def _discredit(self, sign: str) -> None:
         """Train on no answer to the last request: the person rejects, undoes or corrects them."""
         place = len(self._messages) - 1
         while place >= 0 and self._messages[place].role in ("assistant", "tool"):
             if self._messages[place].role == "assistant":
-                self._messages[place] = replace(self._messages[place], weight=0)
-                self._note(reason)
+                said = self._messages[place]
+                self._messages[place] = self._untrained(said, "corrected", sign)
             place -= 1
 
     def _ask(self, text: str, *, is_known: bool) -> None:
@@ -138,25 +144,24 @@ class ConversationBuilder:
         else:
             message = ChatMessage(role="assistant", content=text, reasoning_content=thoughts)
         for reason in self._reasons_against(answer, is_trained):
-            message = replace(message, weight=0)
-            self._note(reason)
+            message = self._untrained(message, reason)
         self._messages.append(replace(message, tool_calls=calls) if calls else message)
         for call, source in zip(calls, answer.calls, strict=True):
             self._messages.append(
                 ChatMessage(role="tool", content=self._result(source), tool_call_id=call.id)
             )
 
-    def _reasons_against(self, answer: Message, is_trained: bool) -> Iterator[str]:
+    def _reasons_against(self, answer: Message, is_trained: bool) -> Iterator[NotTrainedReason]:
         if not self._is_known:
-            yield "its request is not known"
+            yield "unknown_request"
         elif not is_trained:
-            yield "it follows a notice that is in no line"
+            yield "notice"
         if any(call.status == "rejected" for call in answer.calls):
-            yield "the person refused a call"
+            yield "refused"
         elif any(call.result is None for call in answer.calls):
-            yield "a call has no result"
+            yield "no_result"
         if not self._has_arguments:
-            yield "the arguments of a call are not known"
+            yield "unknown_arguments"
 
     def _call(self, call: ToolCall) -> ChatCall:
         arguments, text = call_arguments(call.input)
@@ -217,7 +222,9 @@ def ending_on_words(messages: list[ChatMessage]) -> list[ChatMessage]:
     """Put an assistant message behind results that the model never answered."""
     if not messages or messages[-1].role != "tool":
         return messages
-    return [*messages, ChatMessage(role="assistant", content=TURN_ENDED, weight=0)]
+    why = NotTrained(reason="stand_in")
+    ended = ChatMessage(role="assistant", content=TURN_ENDED, weight=0, not_trained=why)
+    return [*messages, ended]
 
 
 def marked(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -28,6 +28,7 @@ from debrief.sessions.model import DeclaredTool
 from debrief.training.conversations import function_name, label, parsed_arguments, whole_text
 from debrief.training.model import (
     ChatCall,
+    NotTrained,
     SampleMetadata,
     Schema,
     ToolFunction,
@@ -285,6 +286,7 @@ class StrictAssistant(_StrictMessage, frozen=True, tag="assistant"):
     tool_calls: tuple[ChatCall, ...] | UnsetType = UNSET
     weight: Literal[0, 1] | UnsetType = UNSET
     reasoning_content: str = ""
+    not_trained: NotTrained | None = None
 
 
 class StrictTool(_StrictMessage, frozen=True, tag="tool"):

@@ -1,7 +1,9 @@
 """The leaderboard: how prompts, tools and models compare, where they can be compared; its picture.
 
-Two sessions' qualities are comparable when the same judges (eval fingerprint) and the same scorer
-(scoring fingerprint) looked at them. Rows of one such group are ranked among themselves only.
+What is compared is how many of the sessions with a verdict are done and checked. Rows of one group
+were looked at by the same judges (eval fingerprint) and the same scorer (scoring fingerprint), and
+within it like is compared with like: sessions on the same task, else in the same repository, of the
+same kind and size. A row that shares too little of that with the best one has no rank.
 
 Pictures are PNG bytes that are the same for the same numbers, drawn with matplotlib's object
 interface on its Agg canvas: pyplot keeps global state that threads of one process would share.
@@ -11,19 +13,30 @@ from __future__ import annotations
 
 import io
 import math
-from collections import Counter, defaultdict
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from itertools import chain, permutations
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
 from debrief.markdown import interval, plain, shorten, table
+from debrief.outcomes.store import LabelledSession, own_task, success_labels
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.stats import NO_ESTIMATE, MeanEstimate, mean_of
+from debrief.stats import (
+    NO_ESTIMATE,
+    Estimate,
+    MeanEstimate,
+    StratifiedDifference,
+    mean_of,
+    share_of,
+    stratified_difference,
+)
 from debrief.training.samples import judges_mean
 
 if TYPE_CHECKING:
@@ -38,6 +51,11 @@ MEASURES: dict[str, tuple[str, float | None]] = {
     "user_turn_efficiency": ("lasting lines per turn", None),
 }
 """What is compared, in words, and the most that it can be."""
+_COMPARED = "done and checked, of those with a verdict"
+_FEWEST = 5
+"""Sessions on the same work, of each of two rows, that a comparison takes."""
+_SIZES = (0, 30, 200)
+"""Changed lines up to which a session's work is of one size."""
 _KEY = (
     *("eval_fingerprint", "scoring_fingerprint", "scoring_model"),
     *("prompt_fingerprint", "tool", "model"),
@@ -54,14 +72,36 @@ class JudgeEstimate(Struct, frozen=True, kw_only=True):
     """From 0 to 1, over the sessions that it did not fail on."""
 
 
+Standing = Literal["best", "compared", "other_work", "too_few", "no_verdict", "alone"]
+"""How a row stands to the best one of its group: it is it, or is compared with it; none of its
+sessions is on the same work; too few are; none of them has a verdict; or there is no other row."""
+STANDINGS: Mapping[Standing, str] = {
+    "best": "the best of those compared",
+    "compared": "",
+    "other_work": "not comparable: no session on the same work",
+    "too_few": f"not comparable: fewer than {_FEWEST} sessions each on the same work",
+    "no_verdict": "not comparable: no session has a verdict",
+    "alone": "nothing to compare it with",
+}
+
+
 class LeaderboardRow(Struct, frozen=True, kw_only=True):
     """One prompt fingerprint with one tool and one model, inside a group."""
 
     eval_fingerprint: str
     scoring_fingerprint: str
     scoring_model: str
-    rank: int
-    """Within the group, from 1: by mean overall quality, those without an interval last."""
+    rank: int | None = None
+    """Within the group, from 1, by the difference from the best; None: not comparable."""
+    standing: Standing = "too_few"
+    told: int = 0
+    """Sessions with a verdict."""
+    verified: int = 0
+    """Of those, the ones that are done and checked."""
+    done: Estimate | None = None
+    """Their share, with Wilson's interval; None where no session has a verdict."""
+    difference: StratifiedDifference = StratifiedDifference()
+    """Of this share from the best row's, like compared with like; below 0: fewer."""
     prompt_fingerprint: str
     tool: str
     model: str
@@ -87,74 +127,244 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
         """Prompt fingerprint, tool and model in one line."""
         return f"{self.prompt_fingerprint} · {self.tool} · {self.model}"
 
+    @property
+    def compared(self) -> str:
+        """Return how it compares with the best row, in words or as a difference."""
+        found = self.difference
+        if self.standing == "compared":
+            return interval(found.value, found.low, found.high, "+.2f")
+        return STANDINGS[self.standing]
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What a session worked on, as far as sessions are compared by it."""
+
+    task: str = ""
+    """The benchmark's or the plan's; empty where it is on a task of its own."""
+    growth: int = 0
+    """Lines added plus lines removed."""
+
+
+class _WorkedOn(LabelledSession, frozen=True, kw_only=True):
+    lines_added: int = 0
+    lines_removed: int = 0
+
+
+def work_of(lake: Lake) -> dict[str, Work]:
+    """Return what each session of a lake worked on, by its id."""
+    known = success_labels(lake)
+    found = {}
+    for row in lake.rows("raw_sessions", _WorkedOn):
+        task = known[row.id].task if row.id in known else own_task(row)
+        growth = row.lines_added + row.lines_removed
+        found[row.id] = Work(task="" if task == row.id else task, growth=growth)
+    return found
+
+
+_Who = tuple[str, ...]
+"""Prompt fingerprint, tool and model."""
+_Told = list[tuple[tuple[str, ...], float]]
+"""What each session with a verdict can be compared within, and 1 where it is done and checked."""
+
+
+class _Entry(NamedTuple):
+    """A session of a row."""
+
+    scores: SessionScores
+    judges: list[JudgeEvaluation]
+    strata: tuple[str, ...]
+    """The task that it is on, and the repository with kind and size of the work: none where it is
+    not known."""
+
 
 def leaderboard(
     scores: Iterable[SessionScores],
     metadata: Iterable[SessionMetadataRow],
     judgements: Iterable[JudgeEvaluation] = (),
+    work: Mapping[str, Work] = {},
 ) -> list[LeaderboardRow]:
     """Return the rows, the largest group first and the best of each group first.
 
-    A session that was not scored, or has no metadata, is not counted; one that two sets of
-    judges judged counts in both groups.
+    A session that nothing was scored of, or without metadata, is not counted; one that two sets
+    of judges judged counts in both groups.
+
+    Args:
+        scores: of all sessions.
+        metadata: of them.
+        judgements: of them.
+        work: what each of them worked on, by its id.
     """
     judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
     for judgement in judgements:
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
-    members: dict[tuple[str, ...], list[tuple[SessionScores, list[JudgeEvaluation]]]]
-    members = defaultdict(list)
-    for row, known in known_scores(scores, metadata):
+    groups: dict[tuple[str, ...], dict[_Who, list[_Entry]]]
+    groups = defaultdict(lambda: defaultdict(list))
+    for row, known in _known(scores, metadata):
         who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
+        strata = _strata(row, known, work.get(row.session_id))
         for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
-            key = (eval_fingerprint, row.scoring_fingerprint, row.model, *who)
-            members[key].append((row, beside))
-    return _ranked([_row(key, sessions) for key, sessions in members.items()])
+            group = (eval_fingerprint, row.scoring_fingerprint, row.model)
+            groups[group][who].append(_Entry(row, beside, strata))
+    in_order = sorted(groups, key=lambda group: (-sum(map(len, groups[group].values())), group))
+    return [row for group in in_order for row in _ranked(group, groups[group])]
 
 
 def known_scores(
     scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
 ) -> Iterator[tuple[SessionScores, SessionMetadataRow]]:
-    """Yield the scores of each scored session that has metadata, with these, by id and scorer."""
+    """Yield the scores of each session with an overall quality that has metadata, with these, by id
+    and scorer."""
+    for row, known in _known(scores, metadata):
+        if row.overall_quality is not None:
+            yield row, known
+
+
+def _known(
+    scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
+) -> Iterator[tuple[SessionScores, SessionMetadataRow]]:
     known = {row.session_id: row for row in metadata}
     for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
-        if row.session_id in known and row.status == "ok" and row.overall_quality is not None:
+        if row.session_id in known and row.status == "ok":
             yield row, known[row.session_id]
 
 
-def _row(
-    key: tuple[str, ...], sessions: Sequence[tuple[SessionScores, list[JudgeEvaluation]]]
-) -> LeaderboardRow:
+def _strata(row: SessionScores, known: SessionMetadataRow, work: Work | None) -> tuple[str, ...]:
+    """Return what a session can be compared within, the closest first."""
+    found = []
+    if work is not None and work.task:
+        found.append(f"task {work.task}")
+    if work is not None and known.repository and row.kind != "unknown":
+        size = bisect_left(_SIZES, work.growth)
+        found.append(f"repository {known.repository} {row.kind} {size}")
+    return tuple(found)
+
+
+def _ranked(
+    group: tuple[str, ...], entries: Mapping[_Who, Sequence[_Entry]]
+) -> Iterator[LeaderboardRow]:
+    """Yield the rows of a group: those that can be compared by rank, then the others by size."""
+    told = {who: _with_verdict(sessions) for who, sessions in entries.items()}
+    best, against = _best(told)
+    rows = []
+    for who, sessions in entries.items():
+        row = _row((*group, *who), sessions)
+        standing: Standing = "compared"
+        if len(entries) == 1:
+            standing = "alone"
+        elif not told[who]:
+            standing = "no_verdict"
+        elif who == best:
+            standing = "best"
+        elif who not in against:
+            others = [best] if best is not None else [other for other in told if other != who]
+            shared = any(_alike(told[other], told[who]) for other in others)
+            standing = "too_few" if shared else "other_work"
+        difference = against.get(who, StratifiedDifference())
+        rows.append(replace(row, standing=standing, difference=difference))
+
+    def order(row: LeaderboardRow) -> tuple[object, ...]:
+        far = {"best": 0, "compared": 1}.get(row.standing, 2)
+        key = tuple(getattr(row, name) for name in _KEY)
+        return far, -(row.difference.value or 0.0), -row.told, -row.sessions, key
+
+    for number, row in enumerate(sorted(rows, key=order), 1):
+        is_ranked = row.standing in ("best", "compared")
+        yield replace(row, rank=number) if is_ranked else row
+
+
+def _with_verdict(sessions: Iterable[_Entry]) -> _Told:
+    known = ((one.strata, one.scores.verdict) for one in sessions)
+    return [
+        (strata, float(verdict.verdict == "done_verified"))
+        for strata, verdict in known
+        if verdict is not None and verdict.told
+    ]
+
+
+def _alike(best: _Told, other: _Told) -> list[tuple[str, float, bool]]:
+    """Return the sessions of two rows that are on the same work: its name, whether each is done and
+    checked, and whether it is the other row's."""
+    both = set.intersection(
+        *({name for names, _ in side for name in names} for side in (best, other))
+    )
+    placed = [
+        (next((name for name in names if name in both), ""), value, is_other)
+        for is_other, side in ((False, best), (True, other))
+        for names, value in side
+    ]
+    sides = [{name for name, _, side in placed if side is which} for which in (False, True)]
+    return [one for one in placed if one[0] and one[0] in sides[0] & sides[1]]
+
+
+def _is_enough(alike: Sequence[tuple[str, float, bool]]) -> bool:
+    of_other = sum(is_other for *_, is_other in alike)
+    return min(of_other, len(alike) - of_other) >= _FEWEST
+
+
+def _best(told: Mapping[_Who, _Told]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
+    """Return the row that none which can be compared with it is ahead of, and how these differ.
+
+    The search begins with the row of most sessions. Where rows are ahead of each other in a circle,
+    it ends with the last of them.
+    """
+    pairs: dict[_Who, dict[_Who, list[tuple[str, float, bool]]]] = {}
+    for who, other in permutations(told, 2):
+        alike = _alike(told[who], told[other])
+        if _is_enough(alike):
+            pairs.setdefault(who, {})[other] = alike
+    if not pairs:
+        return None, {}
+    best, seen = max(pairs, key=lambda who: (len(told[who]), who)), set[_Who]()
+    while True:
+        against = {other: _difference(alike) for other, alike in pairs[best].items()}
+        ahead = [
+            (found.value, other)
+            for other, found in against.items()
+            if found.value is not None and found.value > 0 and other not in seen
+        ]
+        if not ahead:
+            return best, against
+        seen.add(best)
+        best = max(ahead)[1]
+
+
+def _difference(alike: Sequence[tuple[str, float, bool]]) -> StratifiedDifference:
+    strata, values, groups = zip(*alike, strict=True)
+    found = stratified_difference(values, groups, strata)
+    ends = {name: getattr(found, name) for name in ("value", "low", "high")}
+    # What a regression leaves of equal shares is no difference, in either direction.
+    rounded = {name: round(end, 6) + 0.0 for name, end in ends.items() if end is not None}
+    return replace(found, **rounded)
+
+
+def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
     """Return the row of sessions that can be compared, each with its judges; not ranked yet."""
     fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
     for name, (_, upper) in MEASURES.items():
         values = (
-            judges_mean(beside) if name == "judges" else getattr(row, name)
-            for row, beside in sessions
+            judges_mean(one.judges) if name == "judges" else getattr(one.scores, name)
+            for one in sessions
         )
         fields[name] = mean_of([value for value in values if value is not None], upper)
     by_judge: dict[str, list[float]] = defaultdict(list)
-    for one in chain.from_iterable(beside for _, beside in sessions):
+    for one in chain.from_iterable(each.judges for each in sessions):
         if one.status == "ok" and one.score is not None:
             by_judge[one.judge].append(one.score)
     judges = tuple(
         JudgeEstimate(judge=judge, score=mean_of(scored, 1.0))
         for judge, scored in sorted(by_judge.items())
     )
-    return LeaderboardRow(rank=0, sessions=len(sessions), by_judge=judges, **fields)
-
-
-def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
-    sizes: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        sizes[row.group] += row.sessions
-
-    def order(row: LeaderboardRow) -> tuple[object, ...]:
-        quality, key = row.overall_quality, tuple(getattr(row, name) for name in _KEY)
-        unsure = quality.low is None
-        return -sizes[row.group], row.group, unsure, -(quality.mean or 0.0), -row.sessions, key
-
-    groups = groups_of(sorted(rows, key=order))
-    return [replace(row, rank=rank) for group in groups for rank, row in enumerate(group, 1)]
+    verdicts = [each.scores.verdict for each in sessions if each.scores.verdict is not None]
+    told = sum(verdict.told for verdict in verdicts)
+    verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
+    return LeaderboardRow(
+        sessions=len(sessions),
+        told=told,
+        verified=verified,
+        done=share_of(verified, told),
+        by_judge=judges,
+        **fields,
+    )
 
 
 def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str] = {}) -> str:
@@ -167,7 +377,18 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
     if not rows:
         return "No scored session yet: score a week first.\n"
     parts = []
-    header = ["#", "prompts", "tool", "model", "n", *(words for words, _ in MEASURES.values())]
+    measures = [words for words, _ in MEASURES.values()]
+    header = [
+        "#",
+        "prompts",
+        "tool",
+        "model",
+        "n",
+        "told",
+        _COMPARED,
+        "against the best",
+        *measures,
+    ]
     for group in groups_of(rows):
         first = group[0]
         sessions = sum(row.sessions for row in group)
@@ -175,6 +396,9 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
             [
                 *_who(row, names),
                 str(row.sessions),
+                str(row.told),
+                _share(row.done),
+                row.compared,
                 *(_cell(getattr(row, name)) for name in MEASURES),
             ]
             for row in group
@@ -186,8 +410,11 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
         )
         parts += _each_judge(group, names)
     note = (
-        "Means with 95 % intervals over sessions (Student's t); no interval below two sessions. "
-        "Overlapping intervals do not tell which is better. Groups are not comparable."
+        "Compared is how many of the sessions with a verdict (told) are done and checked, with "
+        "Wilson's 95 % interval. Against the best: the difference on the same task, else in the "
+        "same repository on work of the same kind and size; one whose interval holds 0 cannot be "
+        "told from chance. Without a rank: not comparable, and why. The other columns are means "
+        "with 95 % intervals (Student's t), of whatever work. Groups are not comparable."
     )
     return "\n\n".join([*parts, note]) + "\n"
 
@@ -210,7 +437,7 @@ def _who(row: LeaderboardRow, names: Mapping[str, str]) -> list[str]:
     key = row.prompt_fingerprint
     name = names.get(key, "")
     prompts = plain(name) if name.endswith(key) else f"{plain(name)} `{key}`".strip()
-    return [str(row.rank), prompts, plain(row.tool), plain(row.model)]
+    return [str(row.rank or "–"), prompts, plain(row.tool), plain(row.model)]
 
 
 def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:
@@ -237,6 +464,10 @@ def _judges_beside(
     return alike or sets or {UNKNOWN: []}
 
 
+def _share(value: Estimate | None) -> str:
+    return "–" if value is None else interval(value.value, value.low, value.high)
+
+
 def _cell(value: MeanEstimate) -> str:
     return interval(value.mean, value.low, value.high, none="–")
 
@@ -251,7 +482,8 @@ _BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"
 
 
 def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
-    """Return a plot of overall quality with 95 % intervals: a row a candidate, a panel a group.
+    """Return a plot of the shares of done sessions with 95 % intervals: a row a candidate, a panel
+    a group; grey where there is no rank.
 
     At most 20 rows are drawn, the first of each group; the title says so when there are more.
     """
@@ -263,7 +495,7 @@ def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
     figure = new_figure(9.5, 1.0 + 0.42 * sum(heights))
     grid = figure.add_gridspec(len(groups), 1, height_ratios=heights)
     shown = sum(map(len, groups))
-    title = "Overall quality by prompts, tool and model: mean and 95 % interval"
+    title = "Sessions done and checked, of those with a verdict: share and 95 % interval"
     if shown < len(rows):
         title += f"\n({shown} of {len(rows)} rows)"
     figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
@@ -276,12 +508,13 @@ def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
 def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
     places = list(range(len(group)))[::-1]
     for place, row in zip(places, group, strict=True):
-        value = row.overall_quality
-        if value.mean is None:
+        value = row.done
+        if value is None:
             continue
-        colour = COLOURS[0] if value.low is not None else GREY
-        axes.errorbar([value.mean], [place], xerr=error_bars([value]), color=colour, **_POINT)
-        text = f"{value.mean:.2f}   n = {row.sessions}"
+        reach = [[value.value - value.low], [value.high - value.value]]
+        colour = COLOURS[0] if row.rank is not None else GREY
+        axes.errorbar([value.value], [place], xerr=reach, color=colour, **_POINT)
+        text = f"{value.value:.2f}   n = {row.told}"
         axes.annotate(text, (1.02, place), color=INK, **_BESIDE)
     first = group[0]
     scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"
@@ -289,7 +522,7 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
     axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
     axes.set(ylim=(-0.7, len(group) - 0.3), xlim=(0, 1), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
     if last:
-        axes.set_xlabel("overall quality (0 to 1)", color=INK)
+        axes.set_xlabel("share of sessions that are done and checked", color=INK)
 
 
 def error_bars(estimates: Sequence[MeanEstimate]) -> list[list[float]]:

@@ -7,6 +7,7 @@ metadata has at least one entry, and every number that can be a fraction is writ
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
@@ -41,6 +42,48 @@ class ChatCall(Struct, frozen=True, gc=False):
     function: ChatFunction
 
 
+NotTrainedReason = Literal[
+    "unknown_request",
+    "notice",
+    "refused",
+    "no_result",
+    "unknown_arguments",
+    "interrupted",
+    "corrected",
+    "stand_in",
+]
+_NOT_TRAINED: Mapping[NotTrainedReason, str] = {
+    "unknown_request": "its request is not known",
+    "notice": "it follows a notice that is in no line",
+    "refused": "the person refused a call",
+    "no_result": "a call has no result",
+    "unknown_arguments": "the arguments of a call are not known",
+    "interrupted": "the person interrupted it",
+    "corrected": "the person corrected it",
+    "stand_in": "it stands for what was not recorded",
+}
+
+
+class NotTrained(Struct, frozen=True, kw_only=True):
+    """Why an assistant message carries ``weight`` 0; of several reasons the first."""
+
+    turn: int = 0
+    """Of the session; 0 for a message of ours that stands for the end of one."""
+    reason: NotTrainedReason
+    sign: str = ""
+    """What the person's words were taken by, of a correction."""
+
+    @property
+    def kind(self) -> str:
+        """Return the reason in words, without its sign."""
+        return _NOT_TRAINED[self.reason]
+
+    @property
+    def text(self) -> str:
+        """Return the reason in words."""
+        return f"{self.kind}: {self.sign}" if self.sign else self.kind
+
+
 class ChatMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message in OpenAI's chat form; keys that do not belong to the role are left out."""
 
@@ -52,6 +95,8 @@ class ChatMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """OpenAI's mark of an assistant message: 0 is not trained on."""
     reasoning_content: str = ""
     """What the model thought before it said this."""
+    not_trained: NotTrained | None = None
+    """Of weight 0: why. Exports leave it out, as trainers know no such key."""
 
 
 class ToolParameters(Struct, frozen=True, kw_only=True):
@@ -171,8 +216,6 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     calls."""
     lines_added: int
     lines_removed: int
-    not_trained: str
-    """The turns with answers of weight 0, and why, in words; empty for none."""
     stand_ins: int
     """Messages or results that the transcript lacks and a fixed text in round brackets stands
     for."""
@@ -194,13 +237,92 @@ class SampleLine(Struct, frozen=True, kw_only=True):
     metadata: SampleMetadata
 
 
-class SkippedSessions(Struct, frozen=True, kw_only=True):
-    """A reason for which sessions are not in the training set."""
+def not_trained_in(messages: Iterable[ChatMessage]) -> tuple[NotTrained, ...]:
+    """Return the turns with answers of weight 0 and why, each once, in order; stand-ins apart."""
+    found = (message.not_trained for message in messages)
+    return tuple(dict.fromkeys(each for each in found if each and each.reason != "stand_in"))
 
-    reason: str
+
+ExclusionKind = Literal[
+    "no_metadata",
+    "not_scored",
+    "withheld",
+    "no_answer",
+    "no_request",
+    "suspected",
+    "other_tool",
+    "other_model",
+    "out_of_dates",
+    "not_succeeded",
+    "probability",
+    "place",
+    "quality",
+    "draft",
+    "no_change",
+    "no_validation",
+    "unsure",
+    "verdict",
+    "across",
+    "near_duplicate",
+    "cap",
+    "no_line",
+    "earlier",
+]
+_EXCLUDED: Mapping[ExclusionKind, str] = {
+    "no_metadata": "no metadata",
+    "not_scored": "not scored",
+    "withheld": "{}",
+    "no_answer": "no answer of the model",
+    "no_request": "no answer in full to a request that is known",
+    "suspected": "holds words that look made for whoever judges it: a person should look first",
+    "other_tool": "another tool",
+    "other_model": "another model",
+    "out_of_dates": "outside the dates",
+    "not_succeeded": "no outcome says that it succeeded",
+    "probability": "probability below {}, or not known",
+    "place": "place below {}, or none",
+    "quality": "overall quality below {}, or none",
+    "draft": "the recorder holds it as a draft",
+    "no_change": "nothing was changed",
+    "no_validation": "no validation command ran",
+    "unsure": "holds redactions that a person should look at first",
+    "verdict": "its verdict: {}",
+    "across": "related to a session on the other side of the split",
+    "near_duplicate": "near-duplicate of an earlier session",
+    "cap": "over the cap of {} for its repository",
+    "no_line": "{}",
+    "earlier": "left out by an earlier version: make the set again to see why",
+}
+
+
+class Exclusion(Struct, frozen=True):
+    """Why a session is not in a training set."""
+
+    kind: ExclusionKind
+    detail: str = ""
+    """A limit, a source, or what is wrong with its line; empty for most kinds."""
+
+    @property
+    def reason(self) -> str:
+        """Return it in words."""
+        return _EXCLUDED[self.kind].format(self.detail)
+
+
+class SkippedSessions(Struct, frozen=True, kw_only=True):
+    """Sessions that are not in the training set for one reason."""
+
+    kind: ExclusionKind = "earlier"
+    """``earlier`` in a set of a version that did not record it."""
+    detail: str = ""
+    """As ``Exclusion`` has it."""
     count: int
     sessions: tuple[str, ...]
     """Their ids, in order."""
+
+    @property
+    def reason(self) -> str:
+        """Return why, in words."""
+        return Exclusion(self.kind, self.detail).reason
 
 
 class JudgeResult(BaseModel):

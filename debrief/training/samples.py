@@ -92,7 +92,7 @@ def sample_of(
         InputError: the model said nothing in it, nobody knows on what, or it was not scored.
     """
     if scores.status != "ok":
-        raise InputError(f"session {session.id}", NOT_SCORED, "Score its week first.")
+        raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
     conversation = conversation_of(session, given.system, given.reminder)
@@ -157,9 +157,6 @@ def sample_of(
             subagents=len(session.subagents),
             lines_added=session.lines_added,
             lines_removed=session.lines_removed,
-            not_trained="; ".join(
-                f"turn {turn}: {reason}" for turn, reason in conversation.not_trained
-            ),
             stand_ins=conversation.stand_ins,
             redactions=session.redactions,
             injection_suspected=is_suspected,
@@ -385,7 +382,6 @@ def _line_of(
             subagents=0,
             lines_added=sum(call.added for call in calls),
             lines_removed=sum(call.removed for call in calls),
-            not_trained="; ".join(reason for _, reason in conversation.not_trained),
             stand_ins=conversation.stand_ins,
         ),
     )

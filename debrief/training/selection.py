@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -26,26 +26,24 @@ from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.kinship import Kinship, SessionTraits
-from debrief.training.model import SkippedSessions, Split, Status
+from debrief.training.model import Exclusion, SkippedSessions, Split, Status
 from debrief.training.options import EVAL_SHARE, TrainingOptions
 
-NO_METADATA = "no metadata"
-NOT_SCORED = "not scored"
-NO_ANSWER = "no answer of the model"
-NO_REQUEST = "no answer in full to a request that is known"
-SUSPECTED = "holds words that look made for whoever judges it: a person should look first"
-NO_CHANGE = "nothing was changed"
-NO_VALIDATION = "no validation command ran"
-UNSURE = "holds redactions that a person should look at first"
-DRAFT = "the recorder holds it as a draft"
-BY_VERDICT = {name: f"its verdict: {shown}" for name, shown in SHOWN.items()}
-"""The reason against a session of a verdict that is not asked for."""
-NOT_SUCCEEDED = "no outcome says that it succeeded"
-OTHER_TOOL = "another tool"
-OTHER_MODEL = "another model"
-OUT_OF_DATES = "outside the dates"
-NEAR_DUPLICATE = "near-duplicate of an earlier session"
-ACROSS = "related to a session on the other side of the split"
+NO_METADATA = Exclusion("no_metadata")
+NOT_SCORED = Exclusion("not_scored")
+NO_ANSWER = Exclusion("no_answer")
+NO_REQUEST = Exclusion("no_request")
+SUSPECTED = Exclusion("suspected")
+NO_CHANGE = Exclusion("no_change")
+NO_VALIDATION = Exclusion("no_validation")
+UNSURE = Exclusion("unsure")
+DRAFT = Exclusion("draft")
+NOT_SUCCEEDED = Exclusion("not_succeeded")
+OTHER_TOOL = Exclusion("other_tool")
+OTHER_MODEL = Exclusion("other_model")
+OUT_OF_DATES = Exclusion("out_of_dates")
+NEAR_DUPLICATE = Exclusion("near_duplicate")
+ACROSS = Exclusion("across")
 
 
 Pair = tuple[str, str]
@@ -131,8 +129,8 @@ class SelectionResult(Struct, frozen=True, kw_only=True):
 
     selected: tuple[Candidate, ...]
     """By start and id, each with its side of the split."""
-    left_out: dict[str, str]
-    """Reason by session id."""
+    left_out: dict[str, Exclusion]
+    """By session id."""
 
 
 def candidate_of(
@@ -198,7 +196,7 @@ def select(
     return SelectionResult(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
 
 
-def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None:
+def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion | None:
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
     traits = candidate.traits
     day = traits.started.astimezone(UTC).date()
@@ -218,7 +216,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
         (not candidate.has_scores, NOT_SCORED),
-        (candidate.withheld, candidate.withheld),
+        (candidate.withheld, Exclusion("withheld", candidate.withheld)),
         (not traits.answered, NO_ANSWER),
         (not traits.asked, NO_REQUEST),
         (candidate.suspected and not options.allow_suspected_injections, SUSPECTED),
@@ -226,39 +224,40 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         (options.models and candidate.model not in options.models, OTHER_MODEL),
         (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
         (options.outcome == "succeeded" and not is_success, NOT_SUCCEEDED),
-        (probability < likely, f"probability below {likely:g}, or not known"),
-        ((place.place if place else 0.0) < lowest, f"place below {lowest:g}, or none"),
-        (quality < least, f"overall quality below {least:g}, or none"),
+        (probability < likely, Exclusion("probability", f"{likely:g}")),
+        ((place.place if place else 0.0) < lowest, Exclusion("place", f"{lowest:g}")),
+        (quality < least, Exclusion("quality", f"{least:g}")),
         (options.status == "ready" and candidate.held_as == "draft", DRAFT),
         (needs_change and not traits.growth, NO_CHANGE),
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
-        (not asked, BY_VERDICT[verdict]),
+        (not asked, Exclusion("verdict", SHOWN[verdict])),
     )
     return next((reason for applies, reason in reasons if applies), None)
 
 
 def by_verdict(left_out: Iterable[SkippedSessions]) -> list[SkippedSessions]:
     """Return what was left out for its verdict."""
-    return [row for row in left_out if row.reason in BY_VERDICT.values()]
+    return [row for row in left_out if row.kind == "verdict"]
 
 
-def counted(left_out: dict[str, str]) -> tuple[SkippedSessions, ...]:
+def counted(left_out: Mapping[str, Exclusion]) -> tuple[SkippedSessions, ...]:
     """Return the reasons with their sessions, the most frequent first."""
-    sessions: dict[str, list[str]] = defaultdict(list)
-    for session_id, reason in sorted(left_out.items()):
-        sessions[reason].append(session_id)
-    return tuple(
-        SkippedSessions(reason=reason, count=len(ids), sessions=tuple(ids))
-        for reason, ids in sorted(sessions.items(), key=lambda item: (-len(item[1]), item[0]))
-    )
+    sessions: dict[Exclusion, list[str]] = defaultdict(list)
+    for session_id in sorted(left_out):
+        sessions[left_out[session_id]].append(session_id)
+    rows = [
+        SkippedSessions(kind=why.kind, detail=why.detail, count=len(ids), sessions=tuple(ids))
+        for why, ids in sessions.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.count, row.reason)))
 
 
 def _kept_apart(
     candidates: Iterable[Candidate],
     options: TrainingOptions,
     kinship: Kinship,
-    left_out: dict[str, str],
+    left_out: dict[str, Exclusion],
 ) -> Iterator[Candidate]:
     """Yield candidates with their sides so that no two related ones are on different sides.
 
@@ -286,7 +285,7 @@ def _kept_apart(
 
 
 def _capped(
-    candidates: list[Candidate], options: TrainingOptions, left_out: dict[str, str]
+    candidates: list[Candidate], options: TrainingOptions, left_out: dict[str, Exclusion]
 ) -> list[Candidate]:
     cap = options.max_per_repository
     if cap is None:
@@ -295,7 +294,7 @@ def _capped(
     for candidate in sorted(candidates, key=_preferred):
         taken[candidate.repository] += 1
         if taken[candidate.repository] > cap:
-            left_out[candidate.session_id] = f"over the cap of {cap} for its repository"
+            left_out[candidate.session_id] = Exclusion("cap", str(cap))
     return [candidate for candidate in candidates if candidate.session_id not in left_out]
 
 

@@ -30,6 +30,8 @@ from debrief.scoring.model import SessionKind
 from debrief.stats import Estimate
 
 _FOLDS = 5
+_ONE_SIDED = 0.52 / 1.96
+"""Of an interval of 95 %, what leaves 30 % on one side alone."""
 _LEAST_FITTED = 10
 """Labelled sessions that the other folds need together."""
 
@@ -74,8 +76,10 @@ class Gain(Struct, frozen=True, kw_only=True):
 
     @property
     def is_better(self) -> bool:
-        """Return whether the probability beats the base rate on held-out tasks."""
-        return self.brier is not None and self.brier.value < 0
+        """Return whether the probability most likely beats the base rate on held-out tasks."""
+        if self.brier is None:
+            return False
+        return self.brier.value + _ONE_SIDED * (self.brier.high - self.brier.value) < 0
 
 
 class Refit(Struct, frozen=True):
@@ -213,7 +217,7 @@ def gain_text(gain: Gain) -> str:
     if gain.brier is None:
         lines.append("  Too few held-out tasks to say what it gains.")
     elif not gain.is_better:
-        lines.append("  The probability is no better than the base rate on held-out tasks.")
+        lines.append("  It is not clearly better than the base rate on held-out tasks.")
     elif gain.gained is not None and gain.gained.low <= 0 <= gain.gained.high:
         labels = counted(gain.sessions, "label")
         lines.append(f"  With your {labels} the order's gain cannot be told from chance.")

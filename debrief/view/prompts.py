@@ -10,7 +10,6 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any, Literal
 
-import msgspec
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 from msgspec import Struct
@@ -43,7 +42,7 @@ from debrief.snapshots.model import (
     name_prompt,
     prompts_in_use,
 )
-from debrief.stats import MeanEstimate, mean_of
+from debrief.stats import Estimate, share_of
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
@@ -72,7 +71,10 @@ class PromptRow(Struct, frozen=True, kw_only=True):
     until: str
     """The day of its last one."""
     sessions: int
-    quality: MeanEstimate
+    told: int
+    """Sessions with a verdict."""
+    done: Estimate | None
+    """Share of those that are done and checked."""
     task: str
     """Of most of its sessions."""
     before: str = ""
@@ -106,11 +108,11 @@ def _rows(page: PageContext) -> list[PromptRow]:
     tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
     rows: list[tuple[str, PromptRow]] = []
     before: dict[str, str] = {}
-    for fingerprint, first, last, sessions, qualities in page.index.select(
-        "SELECT fingerprint, min(started), max(started), count(*), json_group_array(quality) "
+    for fingerprint, first, last, sessions, told, verified in page.index.select(
+        "SELECT fingerprint, min(started), max(started), count(*), "
+        "sum(verdict NOT IN ('', 'cannot_tell')), sum(verdict = 'done_verified') "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
     ):
-        known = [value for value in msgspec.json.decode(qualities) if value is not None]
         task = tasks[fingerprint]
         row = PromptRow(
             fingerprint=fingerprint,
@@ -118,7 +120,8 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            quality=mean_of(known, 1.0),
+            told=told,
+            done=share_of(verified, told),
             task=task,
             before=before.get(task, ""),
         )
@@ -136,7 +139,7 @@ def prompts(page: Page) -> Response:
 
 @router.get("/prompts/{fingerprint}")
 def prompt(page: Page, fingerprint: str) -> Response:
-    """Show the texts of a prompt, its lines of the leaderboard, and its worst sessions."""
+    """Show the texts of a prompt, its lines of the leaderboard, and what fell short with it."""
     known, rows = _find(page, fingerprint), _rows(page)
     return page.render(
         "prompts/prompt.html",
@@ -150,7 +153,10 @@ def prompt(page: Page, fingerprint: str) -> Response:
             if row.prompt_fingerprint == fingerprint
         ],
         worst=page.index.sessions(
-            "fingerprint = ? AND quality IS NOT NULL", (fingerprint,), "quality", _WORST
+            "fingerprint = ? AND verdict IN ('not_done', 'partly')",
+            (fingerprint,),
+            "verdict = 'partly', started DESC",
+            _WORST,
         ),
     )
 

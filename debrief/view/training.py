@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -16,7 +15,6 @@ from debrief.lake import Lake
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.training.conversations import TURN_ENDED
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import (
     INDEX,
@@ -25,6 +23,7 @@ from debrief.training.model import (
     LineRow,
     SampleLine,
     TrainingSetRow,
+    not_trained_in,
     training_path,
 )
 from debrief.training.store import training_set_of
@@ -39,7 +38,6 @@ _NEAR = 25
 _MESSAGES = 150
 """Messages of a line that are shown at once."""
 _HEAD, _TAIL = 6_000, 2_000
-_REASON = re.compile(r"(?:^|; )turn (\d+): ")
 
 
 class ChatView(Struct, frozen=True, kw_only=True):
@@ -150,6 +148,9 @@ def training_set(
         count=len(lines),
         line=line,
         sample=sample,
+        untrained=[f"turn {why.turn}: {why.text}" for why in not_trained_in(sample.messages)]
+        if sample
+        else [],
         messages=messages[start : start + _MESSAGES],
         start=start,
         left=max(0, len(messages) - start - _MESSAGES),
@@ -169,15 +170,8 @@ def _bytes_of(lake: Lake, row: TrainingSetRow, line: LineRow) -> bytes:
 
 def _chat(page: PageContext, sample: SampleLine) -> list[ChatView]:
     """Return a line's messages, with the reason of each that is not trained on."""
-    said = _REASON.split(sample.metadata.not_trained)[1:]
-    reasons: dict[int, list[str]] = {}
-    for turn, reason in zip(said[::2], said[1::2], strict=True):
-        reasons.setdefault(int(turn), []).append(reason)
     turns = _turns(page, sample)
-    return [
-        _shown(message, turn, reasons.get(turn or 0, []))
-        for message, turn in zip(sample.messages, turns, strict=True)
-    ]
+    return [_shown(message, turn) for message, turn in zip(sample.messages, turns, strict=True)]
 
 
 def _turns(page: PageContext, sample: SampleLine) -> Iterator[int | None]:
@@ -199,12 +193,7 @@ def _turns(page: PageContext, sample: SampleLine) -> Iterator[int | None]:
         yield now
 
 
-def _shown(message: ChatMessage, turn: int | None, reasons: Sequence[str]) -> ChatView:
-    is_trained = message.role == "assistant" and message.weight != 0
-    why_not = ""
-    if message.role == "assistant" and not is_trained:
-        is_ours = message.content == TURN_ENDED
-        why_not = "it stands for what was not recorded" if is_ours else "; ".join(reasons)
+def _shown(message: ChatMessage, turn: int | None) -> ChatView:
     return ChatView(
         role=message.role,
         turn=turn,
@@ -214,6 +203,6 @@ def _shown(message: ChatMessage, turn: int | None, reasons: Sequence[str]) -> Ch
             (call.function.name, msgspec.json.format(call.function.arguments))
             for call in message.tool_calls or ()
         ),
-        is_trained=is_trained,
-        why_not=why_not,
+        is_trained=message.role == "assistant" and message.weight != 0,
+        why_not=message.not_trained.text if message.not_trained else "",
     )

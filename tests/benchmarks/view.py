@@ -21,6 +21,7 @@ import httpx
 import psutil
 
 from debrief.lake import Lake
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from tests.benchmarks.measuring import DEBRIEF, PROJECT, options, show
 from tests.machine import clean_environment
@@ -101,8 +102,8 @@ def _sessions(count: int) -> Iterator[tuple[Session, float]]:
 
 def _answer(text: str, chance: random.Random) -> Message:
     path = f"shop/module{chance.randrange(500)}.py"
-    call = ToolCall(
-        id="c1", name="Edit", input=f'{{"file_path": "{path}"}}', result=text, status="ok"
+    call = described(
+        ToolCall(id="c1", name="Edit", input=f'{{"file_path": "{path}"}}', result=text, status="ok")
     )
     return Message(id="m", model="m", text=text, calls=(call,))
 
@@ -111,12 +112,14 @@ def _long_session() -> Session:
     """A session whose transcript has a line for each of 25,000 calls and one for each result."""
 
     def message(turn: int, place: int) -> Message:
-        call = ToolCall(
-            id=f"c{turn}-{place}",
-            name="Bash",
-            input=f'{{"command": "pytest tests/test_{place}.py"}}',
-            result=f"test {place} passed\n" * 20,
-            status="ok",
+        call = described(
+            ToolCall(
+                id=f"c{turn}-{place}",
+                name="Bash",
+                input=f'{{"command": "pytest tests/test_{place}.py"}}',
+                result=f"test {place} passed\n" * 20,
+                status="ok",
+            )
         )
         text = f"Step **{place}** of turn {turn}."
         return Message(id=f"m{turn}-{place}", model="m", text=text, calls=(call,))

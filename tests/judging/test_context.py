@@ -16,6 +16,7 @@ from debrief.judging.evaluation import (
     left_out_note,
     split_hunks,
 )
+from debrief.sessions.actions import described
 from debrief.sessions.model import Message, ToolCall
 from tests.judging.scenario import make_session
 
@@ -125,13 +126,15 @@ def test_hunks_split_and_join_to_the_same_patch(parts: list[str]) -> None:
 
 def test_a_judge_sees_what_was_run_how_it_ended_and_what_a_shell_changed() -> None:
     def run(number: int, command: str, result: str, code: int) -> ToolCall:
-        return ToolCall(
-            id=f"r{number}",
-            name="Bash",
-            input=json.dumps({"command": command}),
-            result=result,
-            status="failed" if code else "ok",
-            exit_code=code,
+        return described(
+            ToolCall(
+                id=f"r{number}",
+                name="Bash",
+                input=json.dumps({"command": command}),
+                result=result,
+                status="failed" if code else "ok",
+                exit_code=code,
+            )
         )
 
     calls = (

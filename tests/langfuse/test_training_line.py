@@ -15,6 +15,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.formats import validate_line
+from debrief.training.model import NotTrained, not_trained_in
 from debrief.training.options import TrainingOptions
 from debrief.training.windows import line_row
 from tests.langfuse.scenario import (
@@ -93,10 +94,10 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
     assert validate_line(msgspec.json.encode(line)) == []
     answered = [message for message in line.messages if message.role == "assistant"]
     assert [message.weight for message in answered] == [0, 0, 0, UNSET]
-    assert line.metadata.not_trained == "turn 1: the arguments of a call are not known"
+    assert not_trained_in(line.messages) == (NotTrained(turn=1, reason="unknown_arguments"),)
     counts = SetCounts()
-    counts.add_line(line.metadata, line_row(line, b"", 0))
+    counts.add_line(line, line_row(line, b"", 0))
     card = training_card("t", "a-b", TrainingOptions(), 1, counts, [], "")
     assert "1: the arguments of a call are not known" in card
     assert calls_of(told.turns[0])[0].input == '{"folder":"tests"}'
-    assert line_of(told).metadata.not_trained == ""
+    assert not_trained_in(line_of(told).messages) == ()

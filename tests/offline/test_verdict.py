@@ -117,7 +117,7 @@ def test_an_outcome_decides_before_all_else(story: Story) -> None:
     assert (done.verdict, done.ground, done.source) == ("done_verified", "outcome", "pull-request")
     assert (reverted.verdict, ground_shown(reverted)) == (
         "not_done",
-        "Its outcome says so (revert).",
+        "Its commit was reverted.",
     )
 
 
@@ -130,8 +130,8 @@ def test_an_outcome_decides_before_all_else(story: Story) -> None:
     ],
 )
 def test_no_word_of_the_agent_moves_a_verdict(words: str) -> None:
-    for story in (lambda: fixing(), lambda: fixing().run("pytest", RED), lambda: Story().turn("x")):
-        assert pair(story().say(words)) == pair(story().say("The uploader waits a second now."))
+    for make in (fixing, lambda: fixing().run("pytest", RED), lambda: Story().turn("x")):
+        assert pair(make().say(words)) == pair(make().say("The uploader waits a second now."))
 
 
 def test_junk_at_the_end_raises_nothing() -> None:

@@ -103,9 +103,10 @@ def test_labels_of_pages_count_wherever_peoples_labels_do(lake: Lake) -> None:
         ("task_completion", 1, 1.0)
     ]
     assert (agreement.unmatched, agreement.problems) == ((), ())
-    assert [(row.success, row.source) for row in rows_of_lake(lake, {"view"})] == [
-        (True, "view"), (False, "view"),
-    ]  # fmt: skip
+    labels = rows_of_lake(lake, {"view"}).labels
+    assert {id_: (one.success, one.source) for id_, one in labels.items()} == {
+        "s1": (True, "view"), "s2": (False, "view"),
+    }  # fmt: skip
     redactor = Redactor(b"0" * 32)
     sent = annotations_of(lake, lambda text: redactor.redact(text).text)
     assert {(one.session_id, one.name, one.value) for each in sent.values() for one in each} == {
@@ -150,7 +151,7 @@ def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
         worth_of([scenario.scores(one, verdict=mute)], []),
         worth_of([scenario.scores(one, verdict=unchecked)], [high]),
         worth_of([scenario.scores(one, verdict=sure)], [high, high]),
-        worth_of([scenario.scores(one, None)], [high, low]),
+        worth_of([scenario.scores(one, None, status="failed")], [high, low]),
     ]
     assert [worth.value for worth in ranked] == sorted((w.value for w in ranked), reverse=True)
     assert ranked[0].why == (

@@ -511,10 +511,13 @@ def test_what_an_earlier_version_left_goes_too(machine: Machine) -> None:
     name = theirs.replace("training/", "training/former/")
     lake.write_bytes(name, sets[theirs])
     lake.write_bytes(name.replace(".jsonl", ".txt"), words.encode())
+    lake.write(INDEX, "former/b1-e1", [Former(CHOSEN, "")], Former)
+    lake.write(INDEX, "former/b2-e1", [Former(MINED, "")], Former)
     needles = needles_of(machine.sessions(), CHOSEN)
     machine.forget(CHOSEN, "--yes")
     assert found_in(machine.everything, needles) == {}
     assert "2025-01-13" in lake.partitions("session_scores")
+    assert [key for key in lake.partitions(INDEX) if "former" in key] == ["former/b2-e1"]
     assert len((lake.read_bytes(name) or b"").splitlines()) == len(
         (lake.read_bytes(theirs) or b"").splitlines()
     )

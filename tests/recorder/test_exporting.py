@@ -82,8 +82,14 @@ def test_metadata_tells_where_a_line_is_from_and_that_nobody_scored_it() -> None
     assert (metadata.task, metadata.repository, metadata.base_commit) == ("cart", "shop", "1" * 40)
     assert (metadata.status, metadata.tool) == ("draft", "recorder")
     assert (metadata.scoring_fingerprint, metadata.scoring_model) == ("", "")
-    assert [(score.name, score.value) for score in metadata.scores] == [
-        ("user_turn_efficiency", 9.0)
+    assert (metadata.verdict, metadata.verdict_ground, metadata.quality) == (
+        "cannot_tell",
+        "",
+        None,
+    )
+    assert [(score.name, score.value, score.category) for score in metadata.scores] == [
+        ("verdict", 0.0, "cannot_tell"),
+        ("user_turn_efficiency", 9.0, ""),
     ]
     assert metadata.split == side_of("shop", build().meta.started_at)
     assert msgspec.json.decode(line(build()), type=SampleLine).metadata.status == "ready"
@@ -228,7 +234,7 @@ def test_a_copy_of_a_session_is_left_out(tmp_path: Path) -> None:
     text = "\n".join(f"{word} and {word} again {place}" for place, word in enumerate(WORDS * 6))
     copy, original = (a_record(n, text=text, week=0) for n in (2, 1))
     done = publish_records(rows([copy, original]), str(tmp_path), "messages", TrainingOptions())
-    assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE}
+    assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE.reason}
 
 
 @pytest.mark.parametrize("form", RECORD_FORMS)

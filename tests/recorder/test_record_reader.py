@@ -31,6 +31,7 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.training.kinship import languages_of, was_validated
+from debrief.training.model import Exclusion
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import (
     DRAFT,
@@ -286,9 +287,8 @@ def test_a_patch_without_operations_is_told() -> None:
     ]
 
 
-BELOW_BAR = {"allow_unknown": True, "allow_broken_off": True}
-ANY, READY = TrainingOptions(**BELOW_BAR), TrainingOptions(status="ready")
-CHANGED = TrainingOptions(require_change=True, **BELOW_BAR)
+ANY, READY = TrainingOptions(), TrainingOptions(status="ready")
+CHANGED = TrainingOptions(require_change=True)
 
 
 def session(**meta: Any) -> Session:
@@ -314,7 +314,12 @@ DECISIONS = {
     "unknown, nothing checked": ("", {"validated": False}, READY, NO_VALIDATION),
     "a redaction in doubt": ("ready", {"unsure_redactions": 1}, READY, UNSURE),
     "a change is required": ("ready", {"growth": 0}, CHANGED, NO_CHANGE),
-    "nothing to train on": ("ready", {"withheld": "holds nothing"}, ANY, "holds nothing"),
+    "nothing to train on": (
+        "ready",
+        {"withheld": "holds nothing"},
+        ANY,
+        Exclusion("withheld", "holds nothing"),
+    ),
 }
 
 
@@ -325,7 +330,7 @@ def test_what_the_recorder_holds_of_a_session_decides(
     held_as: Literal["", "draft", "ready"],
     known: dict[str, Any],
     options: TrainingOptions,
-    reason: str | None,
+    reason: Exclusion | None,
 ) -> None:
     assert reason_against(candidate(held_as, **known), options) == reason
 

@@ -19,7 +19,7 @@ from debrief.training.conversations import (
     is_trained_on,
 )
 from debrief.training.formats import validate_line
-from debrief.training.model import ChatMessage
+from debrief.training.model import ChatMessage, NotTrained, not_trained_in
 from debrief.training.samples import encode_line
 from tests.sessions.scenario import Log
 from tests.training.scenario import MONDAY, call, line_of, says, session, talk, turn
@@ -183,8 +183,9 @@ def test_work_that_the_person_then_corrects_is_not_trained_on(
         conversation.add_turn(one)
     messages = conversation.close()
     assert [m.weight != 0 for m in messages if m.role == "assistant"] == list(map(bool, weights))
-    assert len(conversation.not_trained) == reasons
-    assert all(number == 1 for number, _ in conversation.not_trained)
+    found = not_trained_in(messages)
+    assert len(found) == reasons
+    assert all(why.turn == 1 and why.reason == "corrected" and why.sign for why in found)
 
 
 def test_a_call_without_a_result_says_so_and_its_answer_is_not_trained_on() -> None:
@@ -195,10 +196,10 @@ def test_a_call_without_a_result_says_so_and_its_answer_is_not_trained_on() -> N
     messages = conversation.close()
     assert [m.content for m in messages if m.role == "tool"] == ["ok", REJECTED, NO_RESULT]
     assert [m.weight for m in messages if m.role == "assistant"] == [UNSET, 0, 0, UNSET]
-    assert list(conversation.not_trained) == [
-        (1, "the person refused a call"),
-        (1, "a call has no result"),
-    ]
+    assert not_trained_in(messages) == (
+        NotTrained(turn=1, reason="refused"),
+        NotTrained(turn=1, reason="no_result"),
+    )
     assert conversation.stand_ins == 2
 
 

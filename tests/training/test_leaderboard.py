@@ -3,16 +3,22 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import VerdictName
+from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.stats import mean_of
+from debrief.stats import mean_of, share_of
 from debrief.training.decomposition import (
     Factor,
     WeeklyMove,
@@ -22,44 +28,150 @@ from debrief.training.decomposition import (
     weekly_moves,
 )
 from debrief.training.leaderboard import (
+    STANDINGS,
     LeaderboardRow,
+    Standing,
+    Work,
     leaderboard,
     leaderboard_markdown,
     leaderboard_plot,
+    work_of,
 )
-from tests.training.scenario import MONDAY, judgement, metadata, scores, session
+from tests.training.scenario import MONDAY, judgement, metadata, said, scores, session
 
 PNG = b"\x89PNG\r\n\x1a\n"
-World = tuple[list[SessionScores], list[SessionMetadataRow], list[JudgeEvaluation]]
+World = tuple[list[SessionScores], list[SessionMetadataRow], list[JudgeEvaluation], dict[str, Work]]
 
 
-def world(*candidates: tuple[str, list[float]], **fields: Any) -> World:
-    """Sessions by prompt fingerprint, with these overall qualities."""
-    made: World = ([], [], [])
-    for prompt, values in candidates:
-        for number, value in enumerate(values):
-            of = session(f"{prompt}-{number}", started=MONDAY + timedelta(weeks=number % 5))
-            made[0].append(scores(of, value, **fields.get("scores", {})))
-            made[1].append(metadata(of, prompt_fingerprint=prompt))
-            made[2].append(judgement(of, score=value, **fields.get("judgement", {})))
+LETTERS: dict[str, VerdictName] = {
+    "v": "done_verified",
+    "u": "done_unverified",
+    "p": "partly",
+    "n": "not_done",
+    "?": "cannot_tell",
+}
+
+
+def world(*candidates: tuple[str, str], **fields: Any) -> World:
+    """Sessions by prompt fingerprint, a letter a verdict, on one small piece of work each."""
+    made: World = ([], [], [], {})
+    for prompt, verdicts in candidates:
+        for number, letter in enumerate(verdicts):
+            id_ = f"{fields.get('name', '')}{prompt}-{number}"
+            of = session(id_, started=MONDAY + timedelta(weeks=number % 5))
+            verdict = said(LETTERS[letter])
+            made[0].append(scores(of, 0.5, verdict=verdict, **fields.get("scores", {})))
+            known = {"prompt_fingerprint": prompt, **fields.get("metadata", {})}
+            made[1].append(metadata(of, **known))
+            made[2].append(judgement(of, **{"score": 0.5, **fields.get("judgement", {})}))
+            made[3][of.id] = Work(**{"growth": 10, **fields.get("work", {})})
     return made
 
 
 def together(*worlds: World) -> World:
-    scored, known, judged = zip(*worlds, strict=True)
-    return list(chain(*scored)), list(chain(*known)), list(chain(*judged))
+    scored, known, judged, work = zip(*worlds, strict=True)
+    every = {id_: one for each in work for id_, one in each.items()}
+    return list(chain(*scored)), list(chain(*known)), list(chain(*judged)), every
 
 
-def test_candidates_are_ranked_by_mean_quality() -> None:
-    rows = leaderboard(*world(("aaaa", [0.2, 0.4]), ("bbbb", [0.9, 0.7, 0.8])))
-    assert [(row.rank, row.prompt_fingerprint, row.sessions) for row in rows] == [
-        (1, "bbbb", 3),
-        (2, "aaaa", 2),
+def stands(rows: list[LeaderboardRow]) -> list[tuple[int | None, str, str]]:
+    return [(row.rank, row.prompt_fingerprint, row.standing) for row in rows]
+
+
+def test_rows_on_the_same_work_are_ranked_by_what_is_done_and_checked() -> None:
+    rows = leaderboard(*world(("aaaa", "vunnn"), ("bbbb", "vvvvu?"), ("cccc", "vvvnp")))
+    assert stands(rows) == [
+        (1, "bbbb", "best"), (2, "cccc", "compared"), (3, "aaaa", "compared"),
+    ]  # fmt: skip
+    best, middle, last = rows
+    assert (best.sessions, best.told, best.verified) == (6, 5, 4)
+    assert best.done == share_of(4, 5)
+    assert middle.difference.value == pytest.approx(0.6 - 0.8)
+    assert last.difference.value == pytest.approx(0.2 - 0.8)
+    assert (last.difference.first, last.difference.second) == (5, 5)
+    page = leaderboard_markdown(rows)
+    assert "| 1 | `bbbb` | claude-code | opus | 6 | 5 | 0.80 (0.38 to 0.96) |" in page
+    assert "the best of those compared" in page
+
+
+def test_hard_work_that_others_do_not_do_costs_no_rank() -> None:
+    easy = world(("aaaa", "vvvvv"), ("bbbb", "vvvvvvv"))
+    hard = world(("bbbb", "nnnnnnnnnn"), work={"growth": 900}, name="hard-")
+    rows = leaderboard(*together(easy, hard))
+    (other,) = [row for row in rows if row.standing == "compared"]
+    assert other.compared == "+0.00 (+0.00 to +0.00)"
+    assert {row.prompt_fingerprint: row.done for row in rows} == {
+        "aaaa": share_of(5, 5), "bbbb": share_of(7, 17),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("other", "standing"),
+    [
+        (world(("bbbb", "vvvvv"), metadata={"repository": "till"}), "other_work"),
+        (world(("bbbb", "vvvvv"), scores={"kind": "service"}), "other_work"),
+        (world(("bbbb", "vvvvv"), work={"growth": 100}), "other_work"),
+        (world(("bbbb", "vvvv")), "too_few"),
+        (world(("bbbb", "?????")), "no_verdict"),
+    ],
+    ids=["another repository", "another kind", "another size", "few", "nothing told"],
+)
+def test_what_is_not_alike_has_no_rank_and_the_page_says_why(
+    other: World, standing: Standing
+) -> None:
+    rows = leaderboard(*together(world(("aaaa", "vvnnn"), ("cccc", "vvvvn")), other))
+    assert stands(rows) == [
+        (1, "cccc", "best"), (2, "aaaa", "compared"), (None, "bbbb", standing),
+    ]  # fmt: skip
+    page = leaderboard_markdown(rows)
+    assert "| – | `bbbb` |" in page
+    assert STANDINGS[standing] in page
+    assert STANDINGS[standing].startswith("not comparable: ")
+
+
+def test_the_same_task_is_compared_whatever_the_repository() -> None:
+    task = {"work": {"task": "fix-git", "growth": 900}}
+    one = world(("aaaa", "vvvvv"), metadata={"repository": "shop"}, **task)
+    other = world(("bbbb", "vvnnn"), metadata={"repository": ""}, **task)
+    assert stands(leaderboard(*together(one, other))) == [
+        (1, "aaaa", "best"), (2, "bbbb", "compared"),
+    ]  # fmt: skip
+
+
+def test_alone_or_with_nothing_alike_no_row_has_a_rank() -> None:
+    assert stands(leaderboard(*world(("aaaa", "vvvvv")))) == [(None, "aaaa", "alone")]
+    apart = world(("bbbb", "vvvvvv"), metadata={"repository": "till"})
+    assert stands(leaderboard(*together(world(("aaaa", "vvvvv")), apart))) == [
+        (None, "bbbb", "other_work"), (None, "aaaa", "other_work"),
+    ]  # fmt: skip
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abcdefg"), st.text("vn", min_size=1, max_size=12), st.booleans()),
+    min_size=1,
+    max_size=7,
+    unique_by=lambda row: row[0],
+)
+
+
+@given(ROWS)
+@settings(deadline=None, max_examples=40)
+def test_no_rank_is_skipped_and_every_row_without_one_says_why(
+    drawn: list[tuple[str, str, bool]],
+) -> None:
+    parts = [
+        world((f"{name}0000000", verdicts), metadata={"repository": "shop" if here else "till"})
+        for name, verdicts, here in drawn
     ]
-    assert rows[0].overall_quality.mean == pytest.approx(0.8)
-    assert rows[0].judges.mean == pytest.approx(0.8)
-    assert rows[0].token_efficiency.mean == pytest.approx(1.5)
-    assert rows[0].user_turn_efficiency.mean is None
+    rows = leaderboard(*together(*parts))
+    ranks = [row.rank for row in rows if row.rank is not None]
+    assert ranks == list(range(1, len(ranks) + 1))
+    assert len(ranks) != 1
+    assert len(rows) == len(drawn)
+    for row in rows:
+        assert (row.rank is None) == (row.standing not in ("best", "compared"))
+        assert row.compared
+        assert row.rank != 1 or row.standing == "best"
 
 
 @pytest.mark.parametrize(
@@ -68,26 +180,50 @@ def test_candidates_are_ranked_by_mean_quality() -> None:
     ids=["other judges", "another scorer"],
 )
 def test_what_was_not_judged_alike_is_not_ranked_together(other: dict[str, Any]) -> None:
-    rows = leaderboard(*together(world(("aaaa", [0.2])), world(("bbbb", [0.9]), **other)))
-    assert [row.rank for row in rows] == [1, 1]
+    pair = ("aaaa", "vvvvv"), ("cccc", "vvvvn")
+    again = ("bbbb", "vvvvv"), ("dddd", "vvvvn")
+    rows = leaderboard(*together(world(*pair), world(*again, **other)))
+    assert [row.rank for row in rows] == [1, 2, 1, 2]
     assert len({row.group for row in rows}) == 2
     assert leaderboard_markdown(rows).count("### Eval fingerprint") == 2
 
 
-def test_a_session_that_was_not_scored_or_is_not_known_is_not_counted() -> None:
-    made_scores, made_metadata, judged = world(("aaaa", [0.2, 0.4, 0.6]))
-    made_scores[0] = scores(session("aaaa-0"), None)
-    assert [row.sessions for row in leaderboard(made_scores, made_metadata[:2], judged)] == [1]
+def test_a_session_that_failed_or_is_not_known_is_not_counted() -> None:
+    made_scores, made_metadata, judged, work = world(("aaaa", "vvn"))
+    made_scores[0] = replace(made_scores[0], status="failed")
+    found = leaderboard(made_scores, made_metadata[:2], judged, work)
+    assert [(row.sessions, row.told) for row in found] == [(1, 1)]
     (row,) = leaderboard(made_scores, made_metadata[:2])
     assert row.eval_fingerprint == "unknown", "nobody judged it"
-    assert "| – |" in leaderboard_markdown([row])
+    nothing = leaderboard(*world(("aaaa", "??")))
+    assert "| 2 | 0 | – | nothing to compare it with |" in leaderboard_markdown(nothing)
+
+
+def test_what_a_lakes_sessions_worked_on_is_read_from_them_and_from_labels(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    made = [
+        session("s1", task="shop", lines_added=3, lines_removed=4),
+        session("s2", task="plan-7"),
+        session("s3", task="shop"),
+    ]
+    lake.write("raw_sessions", f"{MONDAY:%Y-%m-%d}", made, Session)
+    label = Label(session_id="s3", name="success", value="1", source="csv", task="fix-git")
+    put_labels(lake, Labels(labels=(label,)))
+    assert work_of(lake) == {
+        "s1": Work(growth=7), "s2": Work(task="plan-7"), "s3": Work(task="fix-git"),
+    }  # fmt: skip
+    lake.write("fingerprint_leaderboard", "all", leaderboard(*world(("a", "vn?"))), LeaderboardRow)
+    (row,) = lake.read("fingerprint_leaderboard", "all", LeaderboardRow)
+    assert (row.done, row.rank, row.standing) == (share_of(1, 2), None, "alone")
 
 
 def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() -> None:
-    made_scores, made_metadata, judged = world(("aaaa", [0.4, 0.6]), ("bbbb", [0.5]))
+    made_scores, made_metadata, judged, work = world(("aaaa", "vv"), ("bbbb", "v"))
+    judged[0] = replace(judged[0], score=0.4)
+    judged[1] = replace(judged[1], score=0.6)
     judged.append(judgement(session("aaaa-0"), "plan", None))
     judged.append(judgement(session("aaaa-1"), "plan", 0.9))
-    rows = leaderboard(made_scores, made_metadata, judged)
+    rows = leaderboard(made_scores, made_metadata, judged, work)
     (first,) = [row for row in rows if row.prompt_fingerprint == "aaaa"]
     assert first.judges.count == 1
     assert first.judges.mean == pytest.approx(0.75)
@@ -102,16 +238,16 @@ def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() ->
 
 
 def test_offline_judges_stand_beside_offline_scores_only() -> None:
-    offline = world(("aaaa", [0.2]))
+    offline = world(("aaaa", "v"))
     model = {"model": "m"}
     asked = world(
-        ("aaaa", [0.8]),
+        ("aaaa", "v"),
         scores={**model, "scoring_fingerprint": "0"},
-        judgement={**model, "eval_fingerprint": "00000000"},
+        judgement={**model, "eval_fingerprint": "00000000", "score": 0.8},
     )
     found = leaderboard(*together(offline, asked))
     assert {(row.group, row.judges.mean) for row in found} == {
-        (("a3f8b2c1", "5c0e1d2a"), 0.2),
+        (("a3f8b2c1", "5c0e1d2a"), 0.5),
         (("00000000", "0"), 0.8),
     }
 
@@ -135,7 +271,7 @@ def test_every_interval_holds_its_mean_and_stays_in_range(values: list[float]) -
 
 
 def many(count: int) -> list[LeaderboardRow]:
-    candidates = [(f"{number:08x}", [number / count, 0.5]) for number in range(count)]
+    candidates = [(f"{number:08x}", "v" * number + "n" * 5) for number in range(count)]
     return leaderboard(*world(*candidates))
 
 
@@ -149,7 +285,8 @@ def test_plots_grow_up_to_twenty_rows_and_are_the_same_bytes_for_the_same_number
     assert size_of(small)[1] < size_of(twenty)[1] == size_of(more)[1]
     assert leaderboard_plot(many(2)) == small
     assert b"Software" not in small
-    made_scores = world(("aaaa", [0.2, 0.4, 0.9]), ("bbbb", [0.3]))[0]
+    qualities = enumerate((0.2, 0.4, 0.9, 0.3))
+    made_scores = [scores(session(f"s{number}"), value) for number, value in qualities]
     assert scores_over_weeks_plot(made_scores) == scores_over_weeks_plot(made_scores[::-1])
 
 

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
@@ -33,16 +34,11 @@ def lake(tmp_path: Path) -> Lake:
     """One session, judged by two sets of judges, with a training set of each."""
     one = session("one", turn("Fix the cart.", says("Fixed it.")))
     made = lake_of(tmp_path / "lake", [one])
-    first = judgement(one)
-    both = [first, type(first)(**{**_fields(first), "eval_fingerprint": "0ddba115"})]
+    both = [judgement(one), replace(judgement(one), eval_fingerprint="0ddba115")]
     made.write("judge_evaluations", week_of(MONDAY), both, JudgeEvaluation)
     stored(made)
     stored(made, fingerprint=OTHER)
     return made
-
-
-def _fields(row: JudgeEvaluation) -> dict[str, object]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}
 
 
 def files(lake: Lake) -> list[str]:

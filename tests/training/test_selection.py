@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from debrief.errors import ConfigurationError
 from debrief.offline.order import Place
 from debrief.outcomes.store import Success
-from debrief.scoring.verdict import VerdictName
+from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.training.kinship import Kinship, SessionTraits, traits_of
+from debrief.training.model import Exclusion
 from debrief.training.options import TrainingOptions, options_chosen, training_options
 from debrief.training.selection import (
-    BY_VERDICT,
     NEAR_DUPLICATE,
     NO_ANSWER,
     NO_CHANGE,
@@ -73,8 +73,8 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
         pytest.param(candidate(session()), {"models": ("haiku",)}, OTHER_MODEL, id="another model"),
         pytest.param(candidate(session()), {"since": date(2026, 1, 6)}, OUT_OF_DATES, id="too early"),
         pytest.param(candidate(session()), {"until": date(2026, 1, 4)}, OUT_OF_DATES, id="too late"),
-        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, "overall quality below 0.6, or none", id="not good enough"),
-        pytest.param(candidate(session(), None), {"min_overall_quality": 0.1}, "overall quality below 0.1, or none", id="no quality where one is asked for"),
+        pytest.param(candidate(session(), 0.59), {"min_overall_quality": 0.6}, Exclusion("quality", "0.6"), id="not good enough"),
+        pytest.param(candidate(session(), None), {"min_overall_quality": 0.1}, Exclusion("quality", "0.1"), id="no quality where one is asked for"),
         pytest.param(candidate(session()), {"require_change": True}, NO_CHANGE, id="no change"),
         pytest.param(candidate(session()), {"require_validation": True}, NO_VALIDATION, id="no test ran"),
         pytest.param(candidate(REFUSED), {"require_validation": True}, NO_VALIDATION, id="a refused call tested nothing"),
@@ -82,7 +82,7 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
     ],
 )  # fmt: skip
 def test_a_session_is_left_out_for_a_reason(
-    awkward: Given, options: dict[str, Any], reason: str
+    awkward: Given, options: dict[str, Any], reason: Exclusion
 ) -> None:
     outcome = chosen(awkward, **options)
     assert outcome.selected == ()
@@ -139,22 +139,26 @@ def test_what_falls_short_of_done_is_left_out_unless_it_is_asked_for(
     given: Given, options: dict[str, Any], taken: bool
 ) -> None:
     id_, verdict = given[0].session_id, given[0].verdict
-    assert chosen(given, **options).left_out == ({} if taken else {id_: BY_VERDICT[verdict]})
+    assert chosen(given, **options).left_out == (
+        {} if taken else {id_: Exclusion("verdict", SHOWN[verdict])}
+    )
 
 
 def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> None:
     of = session()
     given = candidate(of, scores=scores(of, None, verdict=None))
     assert chosen(given).left_out == {}
-    assert chosen(given, verdicts=("done_verified",)).left_out == {"s1": BY_VERDICT["cannot_tell"]}
+    assert chosen(given, verdicts=("done_verified",)).left_out == {
+        "s1": Exclusion("verdict", SHOWN["cannot_tell"])
+    }
 
 
 def test_filters_by_the_order_and_by_outcome() -> None:
     placed = candidate(session(), place=Place(place=0.4, among=20, probability=0.7))
-    at_least = "probability below 0.8, or not known"
+    at_least = Exclusion("probability", "0.8")
     assert chosen(placed, min_probability=0.8).left_out == {"s1": at_least}
     assert chosen(placed, min_probability=0.7).left_out == {}
-    assert chosen(placed, min_place=0.5).left_out == {"s1": "place below 0.5, or none"}
+    assert chosen(placed, min_place=0.5).left_out == {"s1": Exclusion("place", "0.5")}
     assert chosen(placed, min_place=0.4).left_out == {}
     assert chosen(candidate(session()), min_place=0.1).selected == ()
     assert chosen(placed, outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
@@ -180,7 +184,7 @@ def test_of_each_repository_the_best_are_kept() -> None:
         max_per_repository=2,
     )
     assert [one.session_id for one in outcome.selected] == ["high", "mid", "other"]
-    assert outcome.left_out == {"low": "over the cap of 2 for its repository"}
+    assert outcome.left_out == {"low": Exclusion("cap", "2")}
 
 
 def test_the_later_of_two_copies_is_dropped() -> None:

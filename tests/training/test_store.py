@@ -22,9 +22,17 @@ from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.model import LINES, LineRow, training_path
+from debrief.training.model import LINES, Exclusion, LineRow, training_path
 from debrief.training.options import TrainingOptions
-from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
+from debrief.training.selection import (
+    ACROSS,
+    NO_CHANGE,
+    NO_VALIDATION,
+    SUSPECTED,
+    UNSURE,
+    observed_pairs,
+    side_of,
+)
 from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
@@ -58,8 +66,8 @@ def lines(lake: Lake, task: str = TASK) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def reasons(made: Any) -> dict[str, tuple[str, ...]]:
-    return {row.reason: row.sessions for row in made.row.left_out}
+def reasons(made: Any) -> dict[Exclusion, tuple[str, ...]]:
+    return {Exclusion(row.kind, row.detail): row.sessions for row in made.row.left_out}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +148,6 @@ def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path:
     lake = lake_of(tmp_path, [work("s1")])
     add(lake, [work("s1")], injection_suspected=True)
     assert reasons(stored(lake)) == {SUSPECTED: ("s1",)}
-    assert "made for whoever judges it" in stored(lake).card
     assert reasons(stored(lake, allow_suspected_injections=True)) == {}
     add(lake, [work("s1")])
     assert reasons(stored(lake)) == {}
@@ -174,7 +181,7 @@ def test_what_falls_short_of_done_is_counted_for_its_verdict(tmp_path: Path) -> 
     lake = lake_of(tmp_path, team(3))
     add(lake, team(3), verdict=said("partly"))
     made = stored(lake)
-    assert reasons(made) == {"its verdict: partly done": ("s00", "s01", "s02")}
+    assert reasons(made) == {Exclusion("verdict", "partly done"): ("s00", "s01", "s02")}
     assert (made.row.short, made.row.samples) == (3, 0)
     assert "3 sessions were left out, 3 of them for their verdict" in made.card
     widened = stored(lake, verdicts=("partly",))
@@ -200,7 +207,7 @@ def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> 
     assert placed["s00"] > placed["s19"], "the more errors, the sooner it is looked at"
     left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
     first = tuple(sorted(name for name, place in placed.items() if place < 0.2))
-    assert left_out == {"place below 0.2, or none": first}
+    assert left_out == {Exclusion("place", "0.2"): first}
 
 
 def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
@@ -216,9 +223,9 @@ def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
         ],
     )
     assert reasons(stored(lake, status="ready")) == {
-        "holds redactions that a person should look at first": ("unsure",),
-        "no validation command ran": ("untested",),
-        "nothing was changed": ("unchanged",),
+        UNSURE: ("unsure",),
+        NO_VALIDATION: ("untested",),
+        NO_CHANGE: ("unchanged",),
     }
     assert [row["metadata"]["status"] for row in lines(lake)] == ["ready"]
     stored(lake, status="ready", ready_without_change=True)
@@ -272,7 +279,9 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
         ]
         lake.write(table, week, rows, kind)
     made = stored(lake)
-    assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
+    assert reasons(made) == {
+        Exclusion("no_line", "the last gate still found a secret"): (leaky.id,)
+    }
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
 

@@ -18,7 +18,7 @@ from tests.validity.scenario import HEAD, benchmark_folder, identity, read_folde
 def test_readers_are_found_with_the_sessions_beside_them(tmp_path: Path) -> None:
     for name in ("a", "b", "other"):
         worked(name).write(tmp_path / "sessions" / f"{name}.jsonl")
-    said = [
+    said: list[dict[str, object]] = [
         {"name": "a", "verdict": "done_verified", "quality": 80, "why": "good", "reading": 1},
         {"name": "a", "verdict": "partly", "quality": 50},
         {"name": "b", "verdict": "cannot_tell"},

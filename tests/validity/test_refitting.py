@@ -118,7 +118,12 @@ def lake_of(folder: Path, rows: LabelledOrder) -> Lake:
         lake.write("session_scores", week, scored[week], SessionScores)
     labels = [
         Label(
-            session_id=id_, name="success", value=str(int(known.success)), source="csv", origin="f"
+            session_id=id_,
+            name="success",
+            value=str(int(known.success)),
+            source="csv",
+            origin="f",
+            task=known.task,
         )
         for id_, known in rows.labels.items()
     ]

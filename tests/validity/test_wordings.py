@@ -38,9 +38,8 @@ def literals() -> Iterator[tuple[str, str]]:
             nodes = list(ast.walk(ast.parse(path.read_text())))
             documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
             for node in nodes:
-                is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-                if is_text and id(node) not in documents:
-                    yield path.name, node.value
+                if isinstance(node, ast.Constant) and id(node) not in documents:
+                    yield path.name, str(node.value)
         elif path.suffix in (".toml", ".txt"):
             for line in path.read_text().splitlines():
                 yield path.name, line

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from debrief.lake import Lake
 from debrief.sessions.model import Message, Session
-from tests.training.lakes import TASK, lake_of, stored
-from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
+from tests.training.lakes import TASK, add, lake_of, stored
+from tests.training.scenario import FINGERPRINT, MONDAY, call, said, says, session, turn
 from tests.view.every_kind import page_of
 from tests.view.shown import served, settings_of
 from tests.view.test_session import EVIL, LIVE
@@ -39,16 +39,20 @@ def shown(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
-def test_the_list_names_each_set_with_its_samples_and_quality(tmp_path: Path) -> None:
+def test_the_list_names_each_set_with_its_samples_and_verdicts(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    fill_training(Path(settings.lake), corrected(), session("poor", started=MONDAY), poor=0.2)
+    lake = lake_of(Path(settings.lake), [])
+    add(lake, [corrected(), session("poor", started=MONDAY)], verdict=said("done_unverified"))
+    stored(lake)
     with served(settings) as client:
         page = page_of(client, "/training")
         assert f'href="{ADDRESS}"' in page
         assert "2 samples of" in shown(page)
-        assert '<span class="chip fair">0.45</span>' in page
-        stored(Lake(settings.lake), min_overall_quality=0.5)
-        assert '<span class="chip good">0.70</span>' in page_of(client, "/training")
+        assert "2 done, not checked" in shown(page)
+        own = shown(page_of(client, ADDRESS))
+        asked = "Verdicts that were asked for: done, checked; done, not checked; cannot tell"
+        assert asked in own
+        assert "done, not checked · its session" in own
 
 
 def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: Path) -> None:
@@ -58,15 +62,15 @@ def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: P
     )
     with served(settings) as client:
         page = page_of(client, ADDRESS)
-        said = shown(page)
+        told = shown(page)
         raw = client.get(f"{ADDRESS}?raw=1")
         second = page_of(client, f"{ADDRESS}?line=2")
-    assert "Line 1 of 2" in said
-    assert re.search(r"user turn 1 (?:.* )?Fix the tax\.", said)
-    assert "assistant weight 0 the person corrected it" in said
-    assert "assistant trained on Undone, sorry." in said
+    assert "Line 1 of 2" in told
+    assert re.search(r"user turn 1 (?:.* )?Fix the tax\.", told)
+    assert "assistant weight 0 the person corrected it" in told
+    assert "assistant trained on Undone, sorry." in told
     assert '<a class="note" href="/sessions/corrected#turn-2">turn 2</a>' in page
-    assert "tax.py" in said
+    assert "tax.py" in told
     assert f'href="{ADDRESS}?line=2#line-2" rel="next"' in page
     data = lake.read_bytes(f"training/{TASK}/{FINGERPRINT}.jsonl") or b""
     assert raw.json() == json.loads(data.splitlines()[0])

@@ -150,12 +150,16 @@ def encoded(line: Any) -> bytes:
 
 
 def decoded(line: bytes) -> StoredLine:
-    """Return a stored line.
+    """Return a stored line, as trainers take it: without why messages carry weight 0.
 
     Raises:
         msgspec.DecodeError: it is none.
     """
-    return _STORED.decode(line)
+    found = _STORED.decode(line)
+    if all(message.not_trained is None for message in found.messages):
+        return found
+    messages = tuple(replace(message, not_trained=None) for message in found.messages)
+    return replace(found, messages=messages)
 
 
 def without_reasoning(line: StoredLine) -> StoredLine:

@@ -19,7 +19,8 @@ from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Session, Turn
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.given import without_reminder
-from debrief.training.model import LINES, LineRow, SampleLine
+from debrief.training.manifest import write_manifest
+from debrief.training.model import INDEX, LINES, LineRow, SampleLine
 from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.samples import encode_line
 from debrief.training.windows import ContextTable, line_row
@@ -215,3 +216,25 @@ def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
     with pytest.raises(InputError, match="it holds only what an earlier version made"):
         told(lake, tmp_path)
     assert files_below(tmp_path) == {}
+
+
+def test_a_set_of_an_earlier_version_is_left_out_and_named_and_the_others_are_exported(
+    lake: Lake, tmp_path: Path
+) -> None:
+    class FormerRow(msgspec.Struct):
+        task: str
+        lines: int
+
+    both = Lake(str(shutil.copytree(lake.url, tmp_path / "lake")))
+    both.write(INDEX, "billing/b1-e1", [FormerRow("billing", 3)], FormerRow)
+    write_manifest(both, [(TASK, FINGERPRINT), ("billing", "b1-e1"), ("not-yet", "b1-e1")])
+    made = told(both, tmp_path / "out")
+    assert [one.task for one in made.sets] == [TASK]
+    (said,) = made.warnings
+    assert said == (
+        "1 set that an earlier version made, left out until debrief run makes them anew: "
+        "billing b1-e1"
+    )
+    assert said in (tmp_path / "out/README.md").read_text()
+    with pytest.raises(InputError, match="it holds only what an earlier version made"):
+        told(both, tmp_path / "other", task="billing")

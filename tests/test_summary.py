@@ -31,7 +31,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
             ("cannot_tell", "no_change", 40),
         ],
     )  # fmt: skip
-    assert (counted.told, counted.untold) == (69, 62)
+    assert (counted.known, counted.unknown) == (69, 62)
     assert counted.sentences() == (
         "69 of 300 sessions have a verdict: 68 done, checked; 1 not done. "
         "62: nothing shows it: nothing was changed (40), hardly anything was done (22). "

@@ -20,7 +20,7 @@ from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
-from debrief.scoring.verdict import SessionVerdict, ground_told
+from debrief.scoring.verdict import SessionVerdict, ground_with_turns
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
 
@@ -74,7 +74,7 @@ def print_scores(
     out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
     if row.verdict is not None:
         out.print(verdict_line(row.verdict))
-        out.print(Padding(_plain(ground_told(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
+        out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
         out.print()
     for verdict in row.verdicts:
         weight = BY_NAME[verdict.dimension].weight

@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from debrief.markdown import counted
-from debrief.scoring.verdict import ground_told
+from debrief.scoring.verdict import ground_with_turns
 from debrief.view.reasons import EvidenceMark, Gap, find
 from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, title_of
 
@@ -77,7 +77,7 @@ class _Printer:
         verdict = transcript.assessment.verdict
         if verdict is not None:
             self.line(Text.assemble(("verdict  ", "bold"), (verdict.shown, "bold cyan")))
-            self.line(ground_told(verdict), 4)
+            self.line(ground_with_turns(verdict), 4)
         for reason in transcript.reasons:
             if reason.group != "verdict":
                 self.reason(reason)

@@ -71,7 +71,7 @@ class PromptRow(Struct, frozen=True, kw_only=True):
     until: str
     """The day of its last one."""
     sessions: int
-    told: int
+    with_verdict: int
     """Sessions with a verdict."""
     done: Estimate | None
     """Share of those that are done and checked."""
@@ -108,7 +108,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
     tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
     rows: list[tuple[str, PromptRow]] = []
     before: dict[str, str] = {}
-    for fingerprint, first, last, sessions, told, verified in page.index.select(
+    for fingerprint, first, last, sessions, with_verdict, verified in page.index.select(
         "SELECT fingerprint, min(started), max(started), count(*), "
         "sum(verdict NOT IN ('', 'cannot_tell')), sum(verdict = 'done_verified') "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
@@ -120,8 +120,8 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            told=told,
-            done=share_of(verified, told),
+            with_verdict=with_verdict,
+            done=share_of(verified, with_verdict),
             task=task,
             before=before.get(task, ""),
         )

@@ -24,7 +24,7 @@ from debrief.scoring.dimensions import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
-from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_told
+from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_with_turns
 from debrief.sessions.model import Evidence
 
 Redact = Callable[[str], str]
@@ -168,7 +168,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
     """
     scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
     if row.verdict is not None:
-        scores.append((VERDICT, row.verdict.verdict, ground_told(row.verdict), ()))
+        scores.append((VERDICT, row.verdict.verdict, ground_with_turns(row.verdict), ()))
     for verdict in row.verdicts:
         if verdict.value is None:
             continue

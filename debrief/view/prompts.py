@@ -107,7 +107,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
     tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
     rows: list[tuple[str, PromptRow]] = []
     before: dict[str, str] = {}
-    for fingerprint, first, last, sessions, told, verified in page.index.select(
+    for fingerprint, first, last, sessions, with_verdict, verified in page.index.select(
         "SELECT fingerprint, min(started), max(started), count(*), "
         "sum(verdict NOT IN ('', 'cannot_tell')), sum(verdict = 'done_verified') "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
@@ -119,8 +119,8 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            with_verdict=told,
-            done=share_of(verified, told),
+            with_verdict=with_verdict,
+            done=share_of(verified, with_verdict),
             task=task,
             before=before.get(task, ""),
         )

@@ -272,8 +272,6 @@ class LakeMetrics:
 
     def _sums(self, table: str, key: str) -> dict[tuple[str, ...], float]:
         sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        if table == INDEX:
-            sums["debrief_training_sets",] = 1
         for row in self._lake.read(table, key, _Row):
             status = row.status or ""
             if table == "raw_sessions":
@@ -282,6 +280,7 @@ class LakeMetrics:
                 reason = "empty" if row.expected else "unreadable"
                 sums["debrief_unread_transcripts", reason] += 1
             elif table == INDEX:
+                sums["debrief_training_sets",] += row.samples > 0
                 sums["debrief_training_samples",] += row.samples
             else:
                 sums["debrief_rows", table, status] += 1

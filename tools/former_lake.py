@@ -73,9 +73,11 @@ def _install(source: Path, folder: Path) -> Path:
     venv = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
     subprocess.run([_UV, *build, "--out-dir", folder, source], check=True)
     subprocess.run(venv, check=True)
-    packages = ("--require-hashes", "-r", source / "deploy" / "locks" / "run.lock")
-    for arguments in (packages, ("--no-deps", *folder.glob("*.whl"))):
-        subprocess.run([_UV, "pip", "install", "--quiet", *arguments], env=environment, check=True)
+    packages = ["--require-hashes", "-r", str(source / "deploy" / "locks" / "run.lock")]
+    wheel = ["--no-deps", *map(str, folder.glob("*.whl"))]
+    for arguments in (packages, wheel):
+        install = [str(_UV), "pip", "install", "--quiet", *arguments]
+        subprocess.run(install, env=environment, check=True)
     return folder / "venv" / "bin" / "debrief"
 
 

@@ -132,8 +132,8 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
-    filled = sum(bool(row.samples) for row in rows)
-    return f"Training sets: {samples} in {counted(filled, 'set')}{left}"
+    sets = counted(sum(row.samples > 0 for row in rows), "set")
+    return f"Training sets: {samples} in {sets}{left}"
 
 
 _SHOWN = 8
@@ -219,7 +219,7 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
     if rest:
         console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
     if len(shown) < len(samples):
-        console.print(f"     0  in {len(samples) - len(shown)} more: their cards say why")
+        console.print(f"     0  of {counted(len(samples) - len(shown), 'pair')} more")
     console.print()
 
 

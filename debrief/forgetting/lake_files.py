@@ -311,9 +311,10 @@ def _restore_set(
         for each in of_set.left_out
         if (ids := tuple(one for one in each.sessions if one not in signs.ids))
     ]
-    if not rows and not skipped:
+    if not rows:
         for name in (path, training_path(of_set.task, of_set.fingerprint, ".card.md")):
             lake.remove(name)
+    if not rows and not skipped:
         for table in (LINES, INDEX):
             lake.remove(f"{table}/{partition}.parquet")
         return

@@ -304,7 +304,8 @@ def _rows_with(batch: pa.RecordBatch, column: str, values: Collection[str]) -> I
 
 
 def _all_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    return batch.to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+    return rows
 
 
 @contextmanager

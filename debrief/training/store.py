@@ -202,6 +202,8 @@ def store_training_set(
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
 
+    Without a line neither is there: why, the row of the pair says.
+
     Args:
         lake: where the tables are and the files go.
         task: the pair's task.
@@ -239,10 +241,8 @@ def store_training_set(
     selection = select(candidates, options, kinship)
     counts, content = SetCounts(), hashlib.sha256()
     rows: list[LineRow] = []
-    with (
-        tempfile.TemporaryFile() as scratch,
-        lake.create(training_path(task, fingerprint)) as creation,
-    ):
+    name, card_name = (training_path(task, fingerprint, end) for end in (".jsonl", ".card.md"))
+    with tempfile.TemporaryFile() as scratch, lake.create(name) as creation:
         stretches = _make_lines(lake, members, materials, selection, options, counts, scratch)
         for candidate in selection.selected:
             if candidate.session_id in stretches:
@@ -254,9 +254,15 @@ def store_training_set(
                 rows.append(replace(row, offset=creation.file.tell()))
                 creation.file.write(line)
                 content.update(line)
+        creation.keep = bool(rows)
     considered, left_out = len(materials.by_session), counted(selection.left_out)
-    card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)
-    lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
+    card = ""
+    if rows:
+        card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)
+        lake.write_bytes(card_name, card.encode())
+    else:
+        lake.remove(name)
+        lake.remove(card_name)
     lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, content.hexdigest)
     of_set = TrainingSetRow(
         task=task,
@@ -399,6 +405,9 @@ def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredT
     card = lake.read_bytes(training_path(task, fingerprint, ".card.md")) or b""
     row = training_set_of(lake, task, fingerprint)
     digests = lines.inputs, lake.digest_of_file(name), hashlib.sha256(card).hexdigest()
-    if row is None or digests != (row.lines_digest, row.lines_digest, row.card_digest):
+    if row is None:
+        return None
+    of_file = row.lines_digest if row.samples else None
+    if digests != (row.lines_digest, of_file, row.card_digest):
         return None
     return StoredTrainingSet(row=row, path=lake.path(name), card=card.decode(), changed=False)

@@ -34,8 +34,7 @@ def lake(tmp_path: Path) -> Lake:
     """One session, judged by two sets of judges, with a training set of each."""
     one = session("one", turn("Fix the cart.", says("Fixed it.")))
     made = lake_of(tmp_path / "lake", [one])
-    first = judgement(one)
-    both = [first, replace(first, eval_fingerprint="0ddba115")]
+    both = [judgement(one), replace(judgement(one), eval_fingerprint="0ddba115")]
     made.write("judge_evaluations", week_of(MONDAY), both, JudgeEvaluation)
     stored(made)
     stored(made, fingerprint=OTHER)

@@ -153,7 +153,7 @@ def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> 
         ("order", "place", 0.4, ""),
         ("order", "probability", 0.7, ""),
     ]
-    assert known.scores[0].comment == "Its outcome says so (ci)."
+    assert known.scores[0].comment == "CI says so."
     assert (bare.verdict, bare.verdict_ground, bare.quality) == ("cannot_tell", "", None)
     assert [(one.kind, one.category) for one in bare.scores] == [("verdict", "cannot_tell")]
 

@@ -25,6 +25,7 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.conversations import encode
 from debrief.training.formats import validate_line
+from debrief.training.manifest import MANIFEST
 from debrief.training.model import TrainingSetRow, training_path
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
@@ -94,10 +95,16 @@ def test_the_base_commit_travels(tmp_path: Path) -> None:
     assert "base commit is known, by who names it: 1 capture" in made.card
 
 
-def test_nothing_left_gives_an_empty_file_and_a_card_that_says_why() -> None:
-    made = build([session("s1")], min_overall_quality=0.9)
-    assert made.lines == b""
-    assert "| overall quality below 0.9, or none | 1 | s1 |" in made.card
+def test_of_a_pair_without_a_line_only_the_reasons_are_kept(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, [session("s1")])
+    assert stored(lake).row.samples == 1
+    assert len(lake.names("training", ".jsonl")) == len(lake.names("training", ".md")) == 1
+    made = stored(lake, min_overall_quality=0.9)
+    assert lake.names("training") == [MANIFEST]
+    (left,) = made.row.left_out
+    assert left.sessions == ("s1",)
+    again = stored(lake, min_overall_quality=0.9)
+    assert (again.changed, again.row) == (False, made.row)
 
 
 def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> None:

@@ -57,14 +57,14 @@ def shop(folder: Path) -> Settings:
     return settings
 
 
-def test_each_prompt_has_a_name_its_days_its_sessions_and_its_quality(tmp_path: Path) -> None:
+def test_each_prompt_has_a_name_its_days_its_sessions_and_how_many_are_done(tmp_path: Path) -> None:
     with served(shop(tmp_path)) as client:
         page = client.get("/prompts").text
     shown = words(page)
     for text in (
         "How we work · aaaaaaaa",
         "How we work · bbbbbbbb",
-        "2026-11-04 to 2026-11-05 2 0.75 (0.11 to 1.00)",
+        "2026-11-04 to 2026-11-05 2 1.00 (0.34 to 1.00) of 2 with a verdict",
     ):
         assert text in shown
     assert '<a href="/prompts/aaaaaaaa/diff/bbbbbbbb">from the one before</a>' in page
@@ -75,16 +75,20 @@ def test_each_prompt_has_a_name_its_days_its_sessions_and_its_quality(tmp_path: 
 def test_a_prompts_page_has_all_its_texts_and_its_line_of_the_leaderboard(tmp_path: Path) -> None:
     with served(shop(tmp_path)) as client:
         page = client.get("/prompts/bbbbbbbb").text
+        short = client.get("/prompts/aaaaaaaa").text
     shown = words(page)
     for text in (
         "in force 2026-11-04 to 2026-11-05 · 2 sessions · recorded: the transcript",
-        "1 claude-code · opus offline 2 0.75 (0.11 to 1.00)",
+        "– claude-code · opus offline 2 1.00 (0.34 to 1.00) of 2 with a verdict "
+        "not comparable: no session on the same work",
         "Run all tests before you push.",
         "Subagent tester 1 line, 8 characters Test it.",
         "What changed since the one before",
     ):
         assert text in shown
-    assert page.index("/sessions/s2") < page.index("/sessions/s3")
+    assert "/sessions/s2" not in page
+    assert "/sessions/s0" in short
+    assert "/sessions/s1" not in short, "it is done, as far as one sees"
 
 
 def test_a_person_gives_a_prompt_a_name_and_takes_it_back(tmp_path: Path) -> None:

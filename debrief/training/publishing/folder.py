@@ -407,8 +407,7 @@ def _warnings(form: Form, sets: Iterable[PublishedSet], data: Sequence[DataFile]
         if one.lines < form.min_lines:
             asked = f"{form.reader} asks for {form.min_lines}"
             yield f"{one.path}: {counted(one.lines, 'line')}, and {asked}"
-    for made in sets:
-        if not made.count:
-            yield f"{made.name}: no line as {form.name}"
     if not data:
         yield f"no line as {form.name}: nothing was written"
+    elif empty := sum(not made.count for made in sets):
+        yield f"{counted(empty, 'set')} without a line as {form.name}"

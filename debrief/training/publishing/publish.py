@@ -251,6 +251,8 @@ def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pai
         raise InputError(lake.url, reason, move)
     found = []
     for row in sets:
+        if not row.samples:
+            continue
         lines = [
             line
             for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)

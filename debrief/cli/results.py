@@ -18,7 +18,6 @@ from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
-from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
 from debrief.scoring.verdict import SessionVerdict, ground_with_turns
 from debrief.sessions.model import Session
@@ -40,7 +39,7 @@ _PROMPT_SHOWN = 90
 
 
 class CitedTurn(msgspec.Struct, frozen=True):
-    """A turn that a rationale cites."""
+    """A turn that shows what a rationale says."""
 
     turn: int
     prompt: str
@@ -49,8 +48,8 @@ class CitedTurn(msgspec.Struct, frozen=True):
 
 
 def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
-    """Return the turns that a verdict's rationale cites and the session has, in order."""
-    cited = set(cited_turns(verdict.rationale))
+    """Return the turns of a verdict's evidence that the session has, in order."""
+    cited = {place.turn for place in verdict.evidence}
     return [
         CitedTurn(
             turn.number,

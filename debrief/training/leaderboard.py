@@ -72,17 +72,21 @@ class JudgeEstimate(Struct, frozen=True, kw_only=True):
     """From 0 to 1, over the sessions that it did not fail on."""
 
 
-Standing = Literal["best", "compared", "other_work", "too_few", "no_verdict", "alone"]
-"""How a row stands to the best one of its group: it is it, or is compared with it; none of its
-sessions is on the same work; too few are; none of them has a verdict; or there is no other row."""
+Standing = Literal["best", "level", "behind", "other_work", "too_few", "no_verdict", "alone"]
+"""How a row stands to the best one of its group: it is it; it cannot be told from it; it is behind
+it; none of its sessions is on the same work; too few are; none of them has a verdict; or there is
+no other row."""
+RANKED: frozenset[Standing] = frozenset(["best", "level", "behind"])
 STANDINGS: Mapping[Standing, str] = {
     "best": "the best of those compared",
-    "compared": "",
+    "level": "not told from the best",
+    "behind": "behind the best",
     "other_work": "not comparable: no session on the same work",
     "too_few": f"not comparable: fewer than {_FEWEST} sessions each on the same work",
     "no_verdict": "not comparable: no session has a verdict",
     "alone": "nothing to compare it with",
 }
+"""Each standing in words."""
 
 
 class LeaderboardRow(Struct, frozen=True, kw_only=True):
@@ -92,9 +96,10 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
     scoring_fingerprint: str
     scoring_model: str
     rank: int | None = None
-    """Within the group, from 1, by the difference from the best; None: not comparable."""
+    """Within the group: 1 for the best and all that cannot be told from it, then the others by
+    their difference from it; None: not comparable."""
     standing: Standing = "too_few"
-    told: int = 0
+    with_verdict: int = 0
     """Sessions with a verdict."""
     verified: int = 0
     """Of those, the ones that are done and checked."""
@@ -129,14 +134,14 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
 
     @property
     def compared(self) -> str:
-        """Return how it compares with the best row, in words or as a difference."""
-        found = self.difference
-        if self.standing == "compared":
-            return interval(found.value, found.low, found.high, "+.2f")
-        return STANDINGS[self.standing]
+        """Return how it compares with the best row, in words and as a difference."""
+        found, words = self.difference, STANDINGS[self.standing]
+        if found.value is None:
+            return words
+        return f"{interval(found.value, found.low, found.high, '+.2f')}: {words}"
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class WorkedOn(Struct, frozen=True, kw_only=True):
     """What a session worked on, as far as sessions are compared by it."""
 
     task: str = ""
@@ -145,25 +150,25 @@ class Work(Struct, frozen=True, kw_only=True):
     """Lines added plus lines removed."""
 
 
-class _WorkedOn(LabelledSession, frozen=True, kw_only=True):
+class _WorkRow(LabelledSession, frozen=True, kw_only=True):
     lines_added: int = 0
     lines_removed: int = 0
 
 
-def work_of(lake: Lake) -> dict[str, Work]:
+def work_of(lake: Lake) -> dict[str, WorkedOn]:
     """Return what each session of a lake worked on, by its id."""
     known = success_labels(lake)
     found = {}
-    for row in lake.rows("raw_sessions", _WorkedOn):
+    for row in lake.rows("raw_sessions", _WorkRow):
         task = known[row.id].task if row.id in known else own_task(row)
         growth = row.lines_added + row.lines_removed
-        found[row.id] = Work(task="" if task == row.id else task, growth=growth)
+        found[row.id] = WorkedOn(task="" if task == row.id else task, growth=growth)
     return found
 
 
 _Who = tuple[str, ...]
 """Prompt fingerprint, tool and model."""
-_Told = list[tuple[tuple[str, ...], float]]
+_Compared = list[tuple[tuple[str, ...], float]]
 """What each session with a verdict can be compared within, and 1 where it is done and checked."""
 
 
@@ -181,7 +186,7 @@ def leaderboard(
     scores: Iterable[SessionScores],
     metadata: Iterable[SessionMetadataRow],
     judgements: Iterable[JudgeEvaluation] = (),
-    work: Mapping[str, Work] = {},
+    work: Mapping[str, WorkedOn] = {},
 ) -> list[LeaderboardRow]:
     """Return the rows, the largest group first and the best of each group first.
 
@@ -228,7 +233,9 @@ def _known(
             yield row, known[row.session_id]
 
 
-def _strata(row: SessionScores, known: SessionMetadataRow, work: Work | None) -> tuple[str, ...]:
+def _strata(
+    row: SessionScores, known: SessionMetadataRow, work: WorkedOn | None
+) -> tuple[str, ...]:
     """Return what a session can be compared within, the closest first."""
     found = []
     if work is not None and work.task:
@@ -248,7 +255,8 @@ def _ranked(
     rows = []
     for who, sessions in entries.items():
         row = _row((*group, *who), sessions)
-        standing: Standing = "compared"
+        difference = against.get(who, StratifiedDifference())
+        standing: Standing = "level"
         if len(entries) == 1:
             standing = "alone"
         elif not told[who]:
@@ -259,20 +267,22 @@ def _ranked(
             others = [best] if best is not None else [other for other in told if other != who]
             shared = any(_alike(told[other], told[who]) for other in others)
             standing = "too_few" if shared else "other_work"
-        difference = against.get(who, StratifiedDifference())
+        elif difference.high is not None and difference.high < 0:
+            standing = "behind"
         rows.append(replace(row, standing=standing, difference=difference))
 
     def order(row: LeaderboardRow) -> tuple[object, ...]:
-        far = {"best": 0, "compared": 1}.get(row.standing, 2)
+        far = {"best": 0, "level": 1, "behind": 2}.get(row.standing, 3)
         key = tuple(getattr(row, name) for name in _KEY)
-        return far, -(row.difference.value or 0.0), -row.told, -row.sessions, key
+        return far, -(row.difference.value or 0.0), -row.with_verdict, -row.sessions, key
 
-    for number, row in enumerate(sorted(rows, key=order), 1):
-        is_ranked = row.standing in ("best", "compared")
-        yield replace(row, rank=number) if is_ranked else row
+    behind = 1
+    for row in sorted(rows, key=order):
+        behind += row.standing == "behind"
+        yield replace(row, rank=behind) if row.standing in RANKED else row
 
 
-def _with_verdict(sessions: Iterable[_Entry]) -> _Told:
+def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
     known = ((one.strata, one.scores.verdict) for one in sessions)
     return [
         (strata, float(verdict.verdict == "done_verified"))
@@ -281,7 +291,7 @@ def _with_verdict(sessions: Iterable[_Entry]) -> _Told:
     ]
 
 
-def _alike(best: _Told, other: _Told) -> list[tuple[str, float, bool]]:
+def _alike(best: _Compared, other: _Compared) -> list[tuple[str, float, bool]]:
     """Return the sessions of two rows that are on the same work: its name, whether each is done and
     checked, and whether it is the other row's."""
     both = set.intersection(
@@ -301,11 +311,11 @@ def _is_enough(alike: Sequence[tuple[str, float, bool]]) -> bool:
     return min(of_other, len(alike) - of_other) >= _FEWEST
 
 
-def _best(told: Mapping[_Who, _Told]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
+def _best(told: Mapping[_Who, _Compared]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
     """Return the row that none which can be compared with it is ahead of, and how these differ.
 
-    The search begins with the row of most sessions. Where rows are ahead of each other in a circle,
-    it ends with the last of them.
+    The search begins with the row of most sessions. Where chance has rows ahead of each other in a
+    circle, it ends with the last of them.
     """
     pairs: dict[_Who, dict[_Who, list[tuple[str, float, bool]]]] = {}
     for who, other in permutations(told, 2):
@@ -359,7 +369,7 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
     verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
     return LeaderboardRow(
         sessions=len(sessions),
-        told=told,
+        with_verdict=told,
         verified=verified,
         done=share_of(verified, told),
         by_judge=judges,
@@ -396,7 +406,7 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
             [
                 *_who(row, names),
                 str(row.sessions),
-                str(row.told),
+                str(row.with_verdict),
                 _share(row.done),
                 row.compared,
                 *(_cell(getattr(row, name)) for name in MEASURES),
@@ -410,11 +420,11 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
         )
         parts += _each_judge(group, names)
     note = (
-        "Compared is how many of the sessions with a verdict (told) are done and checked, with "
+        "Compared is how many of the sessions with a verdict are done and checked, with "
         "Wilson's 95 % interval. Against the best: the difference on the same task, else in the "
-        "same repository on work of the same kind and size; one whose interval holds 0 cannot be "
-        "told from chance. Without a rank: not comparable, and why. The other columns are means "
-        "with 95 % intervals (Student's t), of whatever work. Groups are not comparable."
+        "same repository on work of the same kind and size. All that cannot be told from the best "
+        "have rank 1. Without a rank: not comparable, and why. The other columns are means with "
+        "95 % intervals (Student's t), of whatever work. Groups are not comparable."
     )
     return "\n\n".join([*parts, note]) + "\n"
 
@@ -514,7 +524,7 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
         reach = [[value.value - value.low], [value.high - value.value]]
         colour = COLOURS[0] if row.rank is not None else GREY
         axes.errorbar([value.value], [place], xerr=reach, color=colour, **_POINT)
-        text = f"{value.value:.2f}   n = {row.told}"
+        text = f"{value.value:.2f}   n = {row.with_verdict}"
         axes.annotate(text, (1.02, place), color=INK, **_BESIDE)
     first = group[0]
     scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"

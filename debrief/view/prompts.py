@@ -33,7 +33,6 @@ from debrief.rubrics.model import (
 from debrief.rubrics.page import p_value
 from debrief.rubrics.trial import MEANINGS
 from debrief.scoring.model import SCORE_NAMES, ScoreName
-from debrief.scoring.model_scorer import cited_turns
 from debrief.snapshots.model import (
     NAMES,
     SNAPSHOTS,
@@ -378,7 +377,7 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
                 value=values[id_],
                 is_good=values[id_] > middle,
                 reasoning=judged[id_].reasoning,
-                turn=next(cited_turns(judged[id_].reasoning), None),
+                turn=next((place.turn for place in judged[id_].evidence), None),
             )
             for id_ in ids[:_SIDE]
             if id_ in rows

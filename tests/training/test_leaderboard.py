@@ -31,7 +31,7 @@ from debrief.training.leaderboard import (
     STANDINGS,
     LeaderboardRow,
     Standing,
-    Work,
+    WorkedOn,
     leaderboard,
     leaderboard_markdown,
     leaderboard_plot,
@@ -40,7 +40,9 @@ from debrief.training.leaderboard import (
 from tests.training.scenario import MONDAY, judgement, metadata, said, scores, session
 
 PNG = b"\x89PNG\r\n\x1a\n"
-World = tuple[list[SessionScores], list[SessionMetadataRow], list[JudgeEvaluation], dict[str, Work]]
+World = tuple[
+    list[SessionScores], list[SessionMetadataRow], list[JudgeEvaluation], dict[str, WorkedOn]
+]
 
 
 LETTERS: dict[str, VerdictName] = {
@@ -64,7 +66,7 @@ def world(*candidates: tuple[str, str], **fields: Any) -> World:
             known = {"prompt_fingerprint": prompt, **fields.get("metadata", {})}
             made[1].append(metadata(of, **known))
             made[2].append(judgement(of, **{"score": 0.5, **fields.get("judgement", {})}))
-            made[3][of.id] = Work(**{"growth": 10, **fields.get("work", {})})
+            made[3][of.id] = WorkedOn(**{"growth": 10, **fields.get("work", {})})
     return made
 
 
@@ -79,27 +81,32 @@ def stands(rows: list[LeaderboardRow]) -> list[tuple[int | None, str, str]]:
 
 
 def test_rows_on_the_same_work_are_ranked_by_what_is_done_and_checked() -> None:
-    rows = leaderboard(*world(("aaaa", "vunnn"), ("bbbb", "vvvvu?"), ("cccc", "vvvnp")))
+    rows = leaderboard(
+        *world(
+            ("aaaa", "nnnnnnnv"), ("bbbb", "vvvvvvvu?"), ("cccc", "vvvvvp"), ("dddd", "nnnnnnnn")
+        )
+    )
     assert stands(rows) == [
-        (1, "bbbb", "best"), (2, "cccc", "compared"), (3, "aaaa", "compared"),
+        (1, "bbbb", "best"), (1, "cccc", "level"), (2, "aaaa", "behind"), (3, "dddd", "behind"),
     ]  # fmt: skip
-    best, middle, last = rows
-    assert (best.sessions, best.told, best.verified) == (6, 5, 4)
-    assert best.done == share_of(4, 5)
-    assert middle.difference.value == pytest.approx(0.6 - 0.8)
-    assert last.difference.value == pytest.approx(0.2 - 0.8)
-    assert (last.difference.first, last.difference.second) == (5, 5)
+    best, level, behind, _ = rows
+    assert (best.sessions, best.with_verdict, best.verified) == (9, 8, 7)
+    assert best.done == share_of(7, 8)
+    assert level.difference.value == pytest.approx(5 / 6 - 7 / 8, abs=1e-6)
+    assert behind.difference.value == pytest.approx(1 / 8 - 7 / 8)
+    assert (behind.difference.first, behind.difference.second) == (8, 8)
     page = leaderboard_markdown(rows)
-    assert "| 1 | `bbbb` | claude-code | opus | 6 | 5 | 0.80 (0.38 to 0.96) |" in page
-    assert "the best of those compared" in page
+    assert "| 1 | `bbbb` | claude-code | opus | 9 | 8 | 0.88 (0.53 to 0.98) |" in page
+    for words in ("the best of those compared", "): not told from the best", "): behind the best"):
+        assert words in page
 
 
 def test_hard_work_that_others_do_not_do_costs_no_rank() -> None:
     easy = world(("aaaa", "vvvvv"), ("bbbb", "vvvvvvv"))
     hard = world(("bbbb", "nnnnnnnnnn"), work={"growth": 900}, name="hard-")
     rows = leaderboard(*together(easy, hard))
-    (other,) = [row for row in rows if row.standing == "compared"]
-    assert other.compared == "+0.00 (+0.00 to +0.00)"
+    (other,) = [row for row in rows if row.standing == "level"]
+    assert other.compared == "+0.00 (+0.00 to +0.00): not told from the best"
     assert {row.prompt_fingerprint: row.done for row in rows} == {
         "aaaa": share_of(5, 5), "bbbb": share_of(7, 17),
     }  # fmt: skip
@@ -121,7 +128,7 @@ def test_what_is_not_alike_has_no_rank_and_the_page_says_why(
 ) -> None:
     rows = leaderboard(*together(world(("aaaa", "vvnnn"), ("cccc", "vvvvn")), other))
     assert stands(rows) == [
-        (1, "cccc", "best"), (2, "aaaa", "compared"), (None, "bbbb", standing),
+        (1, "cccc", "best"), (1, "aaaa", "level"), (None, "bbbb", standing),
     ]  # fmt: skip
     page = leaderboard_markdown(rows)
     assert "| – | `bbbb` |" in page
@@ -134,7 +141,7 @@ def test_the_same_task_is_compared_whatever_the_repository() -> None:
     one = world(("aaaa", "vvvvv"), metadata={"repository": "shop"}, **task)
     other = world(("bbbb", "vvnnn"), metadata={"repository": ""}, **task)
     assert stands(leaderboard(*together(one, other))) == [
-        (1, "aaaa", "best"), (2, "bbbb", "compared"),
+        (1, "aaaa", "best"), (2, "bbbb", "behind"),
     ]  # fmt: skip
 
 
@@ -165,13 +172,13 @@ def test_no_rank_is_skipped_and_every_row_without_one_says_why(
     ]
     rows = leaderboard(*together(*parts))
     ranks = [row.rank for row in rows if row.rank is not None]
-    assert ranks == list(range(1, len(ranks) + 1))
+    assert sorted({*ranks}) == list(range(1, len({*ranks}) + 1))
     assert len(ranks) != 1
     assert len(rows) == len(drawn)
     for row in rows:
-        assert (row.rank is None) == (row.standing not in ("best", "compared"))
+        assert (row.rank is None) == (row.standing not in ("best", "level", "behind"))
+        assert (row.rank == 1) == (row.standing in ("best", "level"))
         assert row.compared
-        assert row.rank != 1 or row.standing == "best"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +190,7 @@ def test_what_was_not_judged_alike_is_not_ranked_together(other: dict[str, Any])
     pair = ("aaaa", "vvvvv"), ("cccc", "vvvvn")
     again = ("bbbb", "vvvvv"), ("dddd", "vvvvn")
     rows = leaderboard(*together(world(*pair), world(*again, **other)))
-    assert [row.rank for row in rows] == [1, 2, 1, 2]
+    assert [row.standing for row in rows] == ["best", "level"] * 2
     assert len({row.group for row in rows}) == 2
     assert leaderboard_markdown(rows).count("### Eval fingerprint") == 2
 
@@ -192,7 +199,7 @@ def test_a_session_that_failed_or_is_not_known_is_not_counted() -> None:
     made_scores, made_metadata, judged, work = world(("aaaa", "vvn"))
     made_scores[0] = replace(made_scores[0], status="failed")
     found = leaderboard(made_scores, made_metadata[:2], judged, work)
-    assert [(row.sessions, row.told) for row in found] == [(1, 1)]
+    assert [(row.sessions, row.with_verdict) for row in found] == [(1, 1)]
     (row,) = leaderboard(made_scores, made_metadata[:2])
     assert row.eval_fingerprint == "unknown", "nobody judged it"
     nothing = leaderboard(*world(("aaaa", "??")))
@@ -210,7 +217,7 @@ def test_what_a_lakes_sessions_worked_on_is_read_from_them_and_from_labels(tmp_p
     label = Label(session_id="s3", name="success", value="1", source="csv", task="fix-git")
     put_labels(lake, Labels(labels=(label,)))
     assert work_of(lake) == {
-        "s1": Work(growth=7), "s2": Work(task="plan-7"), "s3": Work(task="fix-git"),
+        "s1": WorkedOn(growth=7), "s2": WorkedOn(task="plan-7"), "s3": WorkedOn(task="fix-git"),
     }  # fmt: skip
     lake.write("fingerprint_leaderboard", "all", leaderboard(*world(("a", "vn?"))), LeaderboardRow)
     (row,) = lake.read("fingerprint_leaderboard", "all", LeaderboardRow)

@@ -106,13 +106,13 @@ check: .venv/.test
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# Whether scores say anything about success, and rubrics nothing about noise: the gate for every
-# change to scores and prompts. python -m tools.labelled makes such a folder.
+# Whether verdict and order agree with those who know: before and after every change to rules, facts
+# and prompts. A folder of readers' files, or of labels.csv as python -m tools.labelled makes them.
 LABELLED ?= labelled
 validity: .venv/.run
 	@test -d "$(LABELLED)" || { echo "No folder $(LABELLED): make one with python -m tools.labelled" \
 		"(its help says how), or name yours: make validity LABELLED=FOLDER"; exit 1; }
-	@$(BIN)/python -m tools.validity "$(LABELLED)"
+	@$(BIN)/debrief validity "$(LABELLED)"
 
 # The built wheel alone, in an empty environment and an empty folder, runs the demo.
 wheel-test: .venv/.run

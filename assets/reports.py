@@ -209,8 +209,8 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
         "shown_at": dg.MetadataValue.url(link),
         "path": dg.MetadataValue.path(written.path),
         "failures": len(report.now.failures),
-        "with_a_verdict": verdicts.told,
-        "cannot_tell": verdicts.untold,
+        "with_a_verdict": verdicts.known,
+        "cannot_tell": verdicts.unknown,
         **{key: round(value, 6) for key, value in figures.items() if value is not None},
         "summary": headline(report) + ("" if written.changed else " (page unchanged)"),
     }

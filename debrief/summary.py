@@ -22,7 +22,7 @@ from debrief.scoring.verdict import (
     Ground,
     SessionVerdict,
     VerdictName,
-    ground_told,
+    ground_with_turns,
 )
 from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
@@ -45,25 +45,25 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
     """Of those that cannot be told, by what they lack."""
 
     @property
-    def told(self) -> int:
+    def known(self) -> int:
         """Return how many sessions have a verdict."""
         return sum(self.by_verdict.values())
 
     @property
-    def untold(self) -> int:
+    def unknown(self) -> int:
         """Return of how many sessions nothing shows whether they did what was asked."""
         return sum(self.by_ground.values())
 
     @property
     def shown(self) -> str:
         """Return how many have a verdict, in a sentence without its stop."""
-        return f"{self.told:,} of {counted(self.sessions, 'session')} have a verdict"
+        return f"{self.known:,} of {self.sessions:,} sessions have a verdict"
 
     @property
     def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:
         """Return each verdict that there is, its words and how many have it, the best first."""
-        told = (name for name in reversed(WORST_FIRST) if name in self.by_verdict)
-        return [(name, SHOWN[name], self.by_verdict[name]) for name in told]
+        found = (name for name in reversed(WORST_FIRST) if name in self.by_verdict)
+        return [(name, SHOWN[name], self.by_verdict[name]) for name in found]
 
     @property
     def grounds_shown(self) -> list[tuple[Ground, str, int]]:
@@ -73,30 +73,30 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> str:
         """Return all of it in words: ``238 of 300 sessions have a verdict: …``."""
-        told = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
-        lines = [f"{self.shown}: {told}." if told else f"{self.shown}."]
-        if self.untold:
+        each = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
+        lines = [f"{self.shown}: {each}." if each else f"{self.shown}."]
+        if self.unknown:
             why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
-            lines.append(f"{self.untold:,}: nothing shows it: {why}.")
-        if rest := self.sessions - self.told - self.untold:
+            lines.append(f"{self.unknown:,}: nothing shows it: {why}.")
+        if rest := self.sessions - self.known - self.unknown:
             lines.append(f"{counted(rest, 'session')} not scored.")
         return " ".join(lines)
 
 
 def counted_verdicts(sessions: int, verdicts: Iterable[tuple[str, str, int]]) -> CountedVerdicts:
-    """Count sessions by verdict, those that cannot be told by ground.
+    """Count sessions by verdict, and those without one by ground.
 
     Args:
         sessions: how many there are, scored or not.
         verdicts: verdict, ground, and of how many sessions.
     """
-    told, untold = Counter[str](), Counter[str]()
+    known, unknown = Counter[str](), Counter[str]()
     for verdict, ground, count in verdicts:
         if verdict == "cannot_tell":
-            untold[ground] += count
+            unknown[ground] += count
         else:
-            told[verdict] += count
-    return CountedVerdicts(sessions=sessions, by_verdict=told, by_ground=untold)
+            known[verdict] += count
+    return CountedVerdicts(sessions=sessions, by_verdict=known, by_ground=unknown)
 
 
 class VerdictHead(Struct, frozen=True, kw_only=True):
@@ -291,7 +291,7 @@ def ranked_sessions(
         return places[id_].place if id_ in places else -1.0
 
     newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
-    said = {id_: told for id_ in newest if (told := rows[id_][1].verdict) is not None}
+    said = {id_: one for id_ in newest if (one := rows[id_][1].verdict) is not None}
     first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
         short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
@@ -316,7 +316,7 @@ def ranked_sessions(
             id=id_,
             verdict=verdict,
             title=titles.get(id_, ""),
-            reason=why or ("" if verdict is None else ground_told(verdict)),
+            reason=why or ("" if verdict is None else ground_with_turns(verdict)),
         )
 
     look_first, best = (

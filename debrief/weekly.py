@@ -168,17 +168,17 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
 def headline(report: WeeklyReport) -> str:
     """Return the week in one line."""
     now, verdicts = report.now, report.now.verdicts
-    told = "not scored"
-    if verdicts.told:
+    known = "not scored"
+    if verdicts.known:
         each = "; ".join(f"{count} {said}" for _, said, count in verdicts.verdicts_shown)
-        told = f"{verdicts.told} with a verdict ({each})"
-    elif verdicts.untold:
-        told = "none with a verdict"
+        known = f"{verdicts.known} with a verdict ({each})"
+    elif verdicts.unknown:
+        known = "none with a verdict"
     whole = added_up("", report.done)
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
     failed = f"{len(now.failures)} failed" if now.failures else "nothing failed"
     sessions = counted(len(now.heads), "session")
-    return f"Week of {report.week}: {sessions}, {told}, {failed}, {cost}"
+    return f"Week of {report.week}: {sessions}, {known}, {failed}, {cost}"
 
 
 def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _figures(content: Content) -> tuple[str, ...]:
         return "–" if value is None else format(value, form)
 
     heads, verdicts, marks = content.heads, content.verdicts, len(content.qualities)
-    counts = {**verdicts.by_verdict, "cannot_tell": verdicts.untold}
+    counts = {**verdicts.by_verdict, "cannot_tell": verdicts.unknown}
     mean = number(content.quality, ".3f")
     if 0 < marks < len(heads):
         mean += f" (of {counted(marks, 'session')})"

@@ -51,7 +51,7 @@ def failure_in(
     kind, message = error.cls_name or "", error.message.strip()
     if for_strangers and kind not in _own_errors():
         return step, kind
-    return step, message.rpartition(f"{kind}: ")[2] if kind else message
+    return step, message.removeprefix(f"{_own_errors().get(kind, kind)}: ")
 
 
 def _cause(error: Any) -> Any:
@@ -64,8 +64,12 @@ def _cause(error: Any) -> Any:
     return (own or chain or [None])[-1]
 
 
-def _own_errors(kind: type[DebriefError] = DebriefError) -> set[str]:
-    return {kind.__name__}.union(*map(_own_errors, kind.__subclasses__()))
+def _own_errors(kind: type[DebriefError] = DebriefError) -> dict[str, str]:
+    """Return what Python writes before the words of each of our errors, by its name."""
+    found = {kind.__name__: f"{kind.__module__}.{kind.__qualname__}"}
+    for below in kind.__subclasses__():
+        found |= _own_errors(below)
+    return found
 
 
 _LONGEST_REASON = 500

@@ -27,6 +27,7 @@ class Thing(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     names: tuple[str, ...] = ()
     good: bool = True
+    sizes: dict[str, float] = {}
 
 
 def thing(id_: str = "one", **fields: object) -> Thing:
@@ -50,6 +51,9 @@ THINGS = st.builds(
     ).map(tuple),
     names=st.lists(st.text(st.characters(codec="utf-8"), max_size=3), max_size=3).map(tuple),
     good=st.booleans(),
+    sizes=st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=3), st.floats(allow_nan=False), max_size=3
+    ),
 )
 
 

@@ -18,9 +18,8 @@ from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
-from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
-from debrief.scoring.verdict import SessionVerdict, ground_told
+from debrief.scoring.verdict import SessionVerdict, ground_with_turns
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
 
@@ -40,7 +39,7 @@ _PROMPT_SHOWN = 90
 
 
 class CitedTurn(msgspec.Struct, frozen=True):
-    """A turn that a rationale cites."""
+    """A turn that shows what a rationale says."""
 
     turn: int
     prompt: str
@@ -49,8 +48,8 @@ class CitedTurn(msgspec.Struct, frozen=True):
 
 
 def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
-    """Return the turns that a verdict's rationale cites and the session has, in order."""
-    cited = set(cited_turns(verdict.rationale))
+    """Return the turns of a verdict's evidence that the session has, in order."""
+    cited = {place.turn for place in verdict.evidence}
     return [
         CitedTurn(
             turn.number,
@@ -74,7 +73,7 @@ def print_scores(
     out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
     if row.verdict is not None:
         out.print(verdict_line(row.verdict))
-        out.print(Padding(_plain(ground_told(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
+        out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
         out.print()
     for verdict in row.verdicts:
         weight = BY_NAME[verdict.dimension].weight
@@ -150,10 +149,10 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
     over = sum(chunk.tokens > target for chunk in chunks)
     several = sum(len(row.chunks) > 1 for row in good)
     uncertain = sum(row.uncertain for row in good)
-    out.print(f"{len(good)} sessions scored, {len(rows) - len(good)} failed")
+    out.print(f"{counted(len(good), 'session')} scored, {len(rows) - len(good)} failed")
     out.print(
-        f"{len(chunks)} parts, {over} of them over {target:,} tokens; {several} sessions in "
-        f"several parts, {uncertain} uncertain"
+        f"{counted(len(chunks), 'part')}, {over} of them over {target:,} tokens; "
+        f"{counted(several, 'session')} in several parts, {uncertain} uncertain"
     )
     heads = ((row.verdict.verdict, row.verdict.ground, 1) for row in rows if row.verdict)
     out.print(counted_verdicts(len(rows), heads).sentences())

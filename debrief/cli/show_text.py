@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from debrief.markdown import counted
+from debrief.scoring.verdict import ground_with_turns
 from debrief.view.reasons import EvidenceMark, Gap, find
 from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, title_of
 
@@ -73,8 +74,13 @@ class _Printer:
             return
         if main.status == "failed":
             self.line(f"could not be scored: {main.failure}", style="red")
+        verdict = transcript.assessment.verdict
+        if verdict is not None:
+            self.line(Text.assemble(("verdict  ", "bold"), (verdict.shown, "bold cyan")))
+            self.line(ground_with_turns(verdict), 4)
         for reason in transcript.reasons:
-            self.reason(reason)
+            if reason.group != "verdict":
+                self.reason(reason)
         if main.status == "ok":
             mean = transcript.assessment.mean_shown
             self.line(f"mean of the dimensions {mean}, scored by {main.model}", style="dim")

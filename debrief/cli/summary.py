@@ -185,7 +185,7 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
         ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
         ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
         ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
-        ("verdicts", content.verdicts.told, content.verdicts.sentences()),
+        ("verdicts", content.verdicts.known, content.verdicts.sentences()),
         ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
         ("training sets", sum(map(bool, samples.values())), f"{sum(samples.values())} samples"),
         ("failed", len(failed), "retried by the next run" if failed else ""),

@@ -26,6 +26,7 @@ from debrief.models.answers import (
     json_values,
     refuse,
 )
+from debrief.models.citing import cited_evidence
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, new_marker, refuse_lifted
 from debrief.models.language_model import LanguageModel, TooLongError, failures_named, last_answer
 from debrief.models.usage import context_window, total
@@ -87,6 +88,7 @@ class DspyJudge:
             **interval_of(scores),
             **total(answer.usage for _, _, answer in said).columns(),
             answered_by=nearest.model if nearest.model != judge.model else "",
+            evidence=cited_evidence(feedback),
         )
 
     def _sample(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
@@ -23,9 +23,9 @@ from debrief.scoring.dimensions import (
     verdict_on,
 )
 from debrief.scoring.model import SessionScores
-from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import known_shown, value_shown
-from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_told
+from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_with_turns
+from debrief.sessions.model import Evidence
 
 Redact = Callable[[str], str]
 
@@ -166,27 +166,28 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         VerdictError: a category or a number that is not one of its dimension's; a server would
             take it and drop it in silence.
     """
-    scores: list[tuple[str, str | float, str]] = []
+    scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
     if row.verdict is not None:
-        scores.append((VERDICT, row.verdict.verdict, ground_told(row.verdict)))
+        scores.append((VERDICT, row.verdict.verdict, ground_with_turns(row.verdict), ()))
     for verdict in row.verdicts:
         if verdict.value is None:
             continue
         given = verdict.category if verdict.category is not None else verdict.value
         checked = verdict_on(verdict.dimension, given)
         value = checked.category or checked.value or 0.0
-        scores.append((verdict.dimension, value, verdict.rationale))
+        scores.append((verdict.dimension, value, verdict.rationale, verdict.evidence))
     if row.overall_quality is not None:
         of = [f"Mean {known}" for known in [known_shown(row)] if known]
         parts = (f"{verdict.dimension}: {value_shown(verdict)}" for verdict in row.verdicts)
-        scores.append((OVERALL, min(1.0, max(0.0, row.overall_quality)), "\n".join([*of, *parts])))
-    for name, value, why in scores:
+        overall = min(1.0, max(0.0, row.overall_quality))
+        scores.append((OVERALL, overall, "\n".join([*of, *parts]), ()))
+    for name, value, why, evidence in scores:
         yield OutgoingScore(
             id=score_id(row.session_id, name),
             session_id=row.session_id,
             name=name,
             value=value,
-            comment=_comment(row, why, redact),
+            comment=_comment(row, why, redact, evidence),
             metadata=_metadata(row),
             timestamp=timestamp(row.started),
         )
@@ -207,14 +208,14 @@ def outdated_score(
         redact: as for ``outgoing_scores``.
     """
     is_category = config_request(name)["dataType"] == "CATEGORICAL"
-    why = next((v.rationale for v in row.verdicts if v.dimension == name), "")
-    why = f"Outdated: the latest scoring gives no value. {why}".rstrip()
+    now = next((v for v in row.verdicts if v.dimension == name), None)
+    why = f"Outdated: the latest scoring gives no value. {now.rationale if now else ''}".rstrip()
     return OutgoingScore(
         id=score_id(row.session_id, name),
         session_id=row.session_id,
         name=name,
         value=value if is_category else float(value),
-        comment=_comment(row, why, redact),
+        comment=_comment(row, why, redact, now.evidence if now else ()),
         metadata={**_metadata(row), "outdated": True},
         timestamp=timestamp(row.started),
     )
@@ -250,8 +251,8 @@ def evidence_link(host: str, project: str, subject: dict[str, str]) -> str:
     return f"{host}/project/{quote(project, safe='')}/{page}/{quote(identity, safe='')}"
 
 
-def _comment(row: SessionScores, why: str, redact: Redact) -> str:
-    turns = sorted(set(cited_turns(why)))
+def _comment(row: SessionScores, why: str, redact: Redact, evidence: Sequence[Evidence]) -> str:
+    turns = sorted({place.turn for place in evidence})
     seen = f"Evidence: session {row.session_id}"
     if turns:
         word = "turn" if len(turns) == 1 else "turns"

@@ -11,6 +11,7 @@ from msgspec import structs
 from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
 from debrief.keys import digest_of
+from debrief.models.citing import cited_evidence
 from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_lifted
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
@@ -25,11 +26,15 @@ from debrief.rubrics.model import (
     RubricJudgement,
 )
 from debrief.rubrics.parsing import parse_judgement
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 
 Detect = Callable[[Session], Mapping[str, Detection]]
 """Sees the habits of a session; none in one without a human prompt."""
 _Item = tuple[Session, Rubric, RubricEvaluation]
+
+
+_ROW_FORM = "2"
+"""Raised when rows get another field: all are judged again, by a model from its kept answers."""
 
 
 def rubric_digest(rubric: Rubric, version: str = "") -> str:
@@ -66,7 +71,7 @@ def evaluate_rubrics(
         workers: calls at a time.
         only: the pairs of session id and rubric key that are wanted; all when None.
     """
-    version = version_of(judge_by)
+    version = _ROW_FORM + version_of(judge_by)
     ordered = sorted(rubrics, key=lambda rubric: (rubric.score_name, rubric.id, rubric.key))
     known = {_identity(row): row for row in previous if row.status != "failed"}
 
@@ -161,7 +166,8 @@ class OfflineRubricJudge:
             reason = f'gives no occasion for "{habit.name}"{caveat}'
             raise NoOccasionError(f"session {session.id}", reason)
         reasoning = _reasoning(habit, look) + caveat
-        return RubricJudgement(score=look.level, reasoning=reasoning, cost_usd=0.0)
+        shown = tuple(Evidence(one.turn, "", one.quote) for one in look.sightings if one.quote)
+        return RubricJudgement(score=look.level, reasoning=reasoning, evidence=shown, cost_usd=0.0)
 
 
 def _reasoning(habit: Habit, look: Detection) -> str:
@@ -227,6 +233,7 @@ class ModelRubricJudge:
         words = (rubric.name, rubric.description, rubric.scoring_criteria)
         return structs.replace(
             judgement,
+            evidence=cited_evidence(judgement.reasoning),
             **answer.usage.columns(),
             injection_suspected=shown.suspected or bool(injection_signs(words)),
         )

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.scoring.model import ScoreName, SessionScores
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 
 EXTRACTED = "extracted_rubrics"
 DROPPED = "dropped_rubrics"
@@ -173,6 +173,8 @@ class RubricJudgement(Struct, frozen=True, kw_only=True):
     score: int
     """From 1 to 5."""
     reasoning: str
+    evidence: tuple[Evidence, ...] = ()
+    """Where the session shows what the reasoning says."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -241,6 +243,8 @@ class RubricEvaluation(Struct, frozen=True, kw_only=True):
     """``no_occasion``: the session holds nothing that the rubric could be seen in."""
     score: int | None = None
     reasoning: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    """Where the session shows what the reasoning says."""
     failure: str = ""
     injection_suspected: bool = False
     """The session, or the rubric, holds words that are meant for a judge."""

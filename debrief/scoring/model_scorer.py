@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +21,7 @@ from debrief.models.answers import (
     json_values,
     refuse,
 )
+from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words, defuse, defuse_line, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
@@ -161,9 +161,6 @@ _SAME_HEIGHT: Mapping[tuple[str, str], str] = {
 }
 """Words that stand at the same height of another dimension's scale: a slip with one meaning."""
 
-_CITATION = re.compile(
-    r"\bturns?\s+#?(\d{1,6}(?:\s*(?:,|and|to|&|-|–)\s*(?:turns?\s+)?#?\d{1,6}\b)*)", re.IGNORECASE
-)
 _LONGEST_RATIONALE = 4_000
 _LONGEST_QUOTE, _MOST_EVIDENCE = 300, 5
 
@@ -205,12 +202,6 @@ def parse_verdicts(
             if strange:
                 refuse(f"{verdict.dimension} cites turn {strange[0]}, which is not there")
     return verdicts
-
-
-def cited_turns(rationale: str) -> Iterator[int]:
-    """Yield the turn numbers that a rationale cites; of a range its two ends."""
-    for citation in _CITATION.findall(rationale):
-        yield from map(int, re.findall(r"\d+", citation))
 
 
 def _scores(value: Any) -> dict[str, Any] | None:

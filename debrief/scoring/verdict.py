@@ -125,10 +125,10 @@ WORST_FIRST: Final[tuple[VerdictName, ...]] = (
     *("not_done", "partly", "done_unverified", "done_verified"),
     "cannot_tell",
 )
-"""Verdicts in the order of a list; that nothing is told comes last."""
+"""Verdicts in the order of a list; what cannot be told comes last."""
 
 
-def ground_told(row: SessionVerdict) -> str:
+def ground_with_turns(row: SessionVerdict) -> str:
     """Return what a verdict rests on, with the turns that show it and the words of the first."""
     turns = list(dict.fromkeys(place.turn for place in row.evidence))
     if not turns:

@@ -207,12 +207,12 @@ def _weeks(index: Index) -> list[dict[str, Any]]:
 def _since(index: Index, today: date) -> date:
     """Return from which day on the first page looks: the last 30 days, or the newest weeks that
     hold a few verdicts."""
-    told = "SELECT {} FROM sessions WHERE verdict NOT IN ('', 'cannot_tell') {}"
+    known = "SELECT {} FROM sessions WHERE verdict NOT IN ('', 'cannot_tell') {}"
     late = today - timedelta(days=_DAYS)
-    count = told.format("count(*)", "AND started >= ?")
+    count = known.format("count(*)", "AND started >= ?")
     if index.select(count, (late.isoformat(),))[0][0] >= _FEWEST:
         return late
-    few = told.format("week", f"ORDER BY week DESC LIMIT 1 OFFSET {_FEWEST - 1}")
+    few = known.format("week", f"ORDER BY week DESC LIMIT 1 OFFSET {_FEWEST - 1}")
     found = index.select(few) or index.select("SELECT min(week) FROM sessions")
     return date.fromisoformat(found[0][0])
 

@@ -32,7 +32,7 @@ from debrief.outcomes.store import (
 )
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import ground_told
+from debrief.scoring.verdict import ground_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
@@ -222,13 +222,13 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
 def _of_scores(row: SessionScores) -> dict[str, Any]:
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
     columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
-    told = row.verdict
-    if told is not None:
+    verdict = row.verdict
+    if verdict is not None:
         columns |= {
-            "verdict": told.verdict,
-            "ground": told.ground,
-            "reason": shorten(ground_told(told), _REASON),
-            "reason_turn": told.evidence[0].turn if told.evidence else None,
+            "verdict": verdict.verdict,
+            "ground": verdict.ground,
+            "reason": shorten(ground_with_turns(verdict), _REASON),
+            "reason_turn": verdict.evidence[0].turn if verdict.evidence else None,
         }
     return columns | {
         "quality": row.overall_quality,

@@ -33,7 +33,6 @@ from debrief.rubrics.model import (
 from debrief.rubrics.page import p_value
 from debrief.rubrics.trial import MEANINGS
 from debrief.scoring.model import SCORE_NAMES, ScoreName
-from debrief.scoring.model_scorer import cited_turns
 from debrief.snapshots.model import (
     NAMES,
     SNAPSHOTS,
@@ -108,7 +107,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
     tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
     rows: list[tuple[str, PromptRow]] = []
     before: dict[str, str] = {}
-    for fingerprint, first, last, sessions, told, verified in page.index.select(
+    for fingerprint, first, last, sessions, with_verdict, verified in page.index.select(
         "SELECT fingerprint, min(started), max(started), count(*), "
         "sum(verdict NOT IN ('', 'cannot_tell')), sum(verdict = 'done_verified') "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
@@ -120,8 +119,8 @@ def _rows(page: PageContext) -> list[PromptRow]:
             since=first[:10],
             until=last[:10],
             sessions=sessions,
-            with_verdict=told,
-            done=share_of(verified, told),
+            with_verdict=with_verdict,
+            done=share_of(verified, with_verdict),
             task=task,
             before=before.get(task, ""),
         )
@@ -378,7 +377,7 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
                 value=values[id_],
                 is_good=values[id_] > middle,
                 reasoning=judged[id_].reasoning,
-                turn=next(cited_turns(judged[id_].reasoning), None),
+                turn=next((place.turn for place in judged[id_].evidence), None),
             )
             for id_ in ids[:_SIDE]
             if id_ in rows

@@ -73,7 +73,7 @@ _BY_VERDICT = " ".join(
     for number, name in enumerate(name for name in WORST_FIRST if name != "cannot_tell")
 )
 _SORTED_BY = {"verdict": f"(CASE verdict {_BY_VERDICT} END)"}
-"""What stands for a column that is not sorted by its own values. Nothing told comes last."""
+"""What SQL sorts by instead of a column's own values; sessions that cannot be told come last."""
 _COLUMNS = frozenset(SessionRow.__struct_fields__)
 _MOST_WORDS = 32
 """Words and phrases of a search that count."""

@@ -25,13 +25,11 @@ from debrief.models.fencing import LOOK_FIRST
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
-from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.shown import mean_shown, reason_shown, value_shown
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence
 
 Group = Literal["verdict", "dimension", "judge", "rubric"]
-_QUOTED = re.compile(r"\bturn (\d{1,6}): “([^”]{1,400})”")
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
 _LETTER = re.compile(r"[^\W_]")
@@ -174,7 +172,7 @@ def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
             weight=BY_NAME[verdict.dimension].weight,
             text=reason_shown(verdict),
             by=row.model,
-            evidence=verdict.evidence or tuple(_cited(verdict.rationale)),
+            evidence=verdict.evidence,
         )
 
 
@@ -188,7 +186,7 @@ def _of_judge(row: JudgeEvaluation) -> ShownReason:
         weight=row.weight,
         text=row.feedback,
         by=row.answered_by or row.model,
-        evidence=row.evidence or tuple(_cited(row.feedback)),
+        evidence=row.evidence,
         failure=row.failure,
     )
 
@@ -201,17 +199,9 @@ def _of_rubric(row: RubricEvaluation, name: str) -> ShownReason:
         shown="failed" if row.score is None else f"{row.score} of 5",
         text=row.reasoning,
         by=row.model,
-        evidence=tuple(_cited(row.reasoning)),
+        evidence=row.evidence,
         failure=row.failure,
     )
-
-
-def _cited(text: str) -> Sequence[Evidence]:
-    """Return the turns that a text cites, with the words that it quotes beside them."""
-    quoted = [Evidence(int(turn), "", quote) for turn, quote in _QUOTED.findall(text)]
-    turns = {place.turn for place in quoted}
-    rest = (turn for turn in dict.fromkeys(cited_turns(text)) if turn not in turns)
-    return [*quoted, *(Evidence(turn) for turn in rest)]
 
 
 class Back(Struct, frozen=True):

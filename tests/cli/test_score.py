@@ -77,7 +77,9 @@ def test_a_transcript_is_scored_in_six_dimensions(
     assert score(session=str(path), offline=True) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(IDENTITY)
-    assert all(f"\n{name} " in printed for name in (*BY_NAME, "overall_quality"))
+    assert all(f"\n{name} " in printed for name in ("verdict", *BY_NAME, "overall_quality"))
+    assert printed.index("\nverdict ") < printed.index("\ntask_completion ")
+    assert "overall_quality      – (neither task completion nor execution quality" in printed
     assert "weight 0.30" in printed
 
 
@@ -124,7 +126,7 @@ def test_a_file_that_is_no_transcript_is_named(tmp_path: Path) -> None:
 
 def test_everything_is_told_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(session=str(path.parent), offline=True) == 0, "a folder of them"
-    assert "1 sessions scored, 0 failed" in capsys.readouterr().out
+    assert "1 session scored, 0 failed" in capsys.readouterr().out
     assert score(session=str(path), offline=True, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["session"]["id"] == told["scores"]["session_id"] == IDENTITY
@@ -148,8 +150,8 @@ def test_a_lakes_sessions_are_scored_together(
     assert score(everything=True, offline=True) == 1
     printed = capsys.readouterr().out
     assert "the session has no turns" in printed
-    assert "1 sessions scored, 1 failed" in printed
-    assert "1 parts, 0 of them over 70,000 tokens" in printed
+    assert "1 session scored, 1 failed" in printed
+    assert "1 part, 0 of them over 70,000 tokens" in printed
 
 
 def test_the_movements_of_a_long_session_are_told(
@@ -169,10 +171,10 @@ def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert score(langfuse="s1", offline=True, store=True) == 0
-    assert "5 of 5 scores confirmed by" in capsys.readouterr().out
+    assert "3 of 3 scores confirmed by" in capsys.readouterr().out
     assert {kept["sessionId"] for kept in server.scores.values()} == {"s1"}
     receipts = list(Lake(str(home / "lake")).read("langfuse_scores", WEEK, ScoreReceipt))
-    assert len(receipts) == 5
+    assert len(receipts) == 3
     sent = len(server.sent("POST", "/scores"))
     assert score(langfuse="s1", offline=True, store=True) == 0
     assert len(server.sent("POST", "/scores")) == sent
@@ -229,7 +231,7 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
     server.add_config(name="tool_mastery", dataType="CATEGORICAL", categories=kinds)
     assert score(langfuse="s1", offline=True, store=True) == 1
     printed = capsys.readouterr().out
-    assert "4 of 5 scores confirmed by" in printed
+    assert "2 of 3 scores confirmed by" in printed
     assert "tool_mastery: failed: the score config" in printed
 
 
@@ -278,7 +280,7 @@ def test_a_coding_agent_answers_in_a_models_place(
     assert prompt.read_text() == before
     printed = capsys.readouterr().out
     assert "scored by some-model" in printed
-    assert "overall_quality      0.698" in printed
+    assert "overall_quality      0.70" in printed
     assert "turn 1: Fix the cart, please." in printed
 
 

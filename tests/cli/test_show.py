@@ -35,7 +35,7 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
         "The session holds words that look made for a judge",
-        "verdict  not done\n    The last check failed: pytest -q.\n    seen in turn 1",
+        "verdict  not done\n    The last check failed: pytest -q (turn 1: “1 failed”).",
         "security compliance  –\n    Nothing to go by.",
         "mean of the dimensions 0.30 of 2 dimensions, scored by offline",
         "task completion  partial 0.33 ± 0.10\n    The last check failed.\n    seen in turn 1",
@@ -90,7 +90,7 @@ def test_a_transcript_that_no_lake_has_is_shown_and_scored_when_asked(
     printed = capsys.readouterr().out
     assert re.search(r"^verdict  \w", printed, re.MULTILINE)
     assert printed.index("verdict") < printed.index("task completion")
-    assert "scored by offline" in printed
+    assert "scored by offline" in " ".join(printed.split())
 
 
 def test_nothing_that_a_terminal_or_a_browser_would_obey_gets_through(

@@ -15,6 +15,7 @@ from debrief.langfuse.client import LangfuseClient
 from debrief.langfuse.outgoing import (
     LONGEST_COMMENT,
     NAMES,
+    VERDICT,
     ScoreReceipt,
     evidence_link,
     outgoing_scores,
@@ -22,11 +23,15 @@ from debrief.langfuse.outgoing import (
 )
 from debrief.langfuse.scores import WriteOptions
 from debrief.redaction.redactor import Redactor
+from debrief.scoring.dimensions import OVERALL
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import VERDICT_NAMES, SessionVerdict
+from debrief.sessions.model import Evidence
 from tests.langfuse.scenario import START, Clock, client_of, failed, scored
 from tests.langfuse.server import Json, LangfuseServer, Mode, Trouble, Wire
 
 EVERYWHERE = WriteOptions(all_sessions=True, now=lambda: START)
+ALL = len(NAMES)
 KNOWN = replace(EVERYWHERE, all_sessions=False)
 
 
@@ -57,13 +62,15 @@ def values_of(server: LangfuseServer) -> dict[str, object]:
 
 @pytest.mark.parametrize("wire", ["object", "list"])
 @pytest.mark.parametrize("mode", ["events_only", "dual", "old"])
-def test_a_sessions_seven_scores_are_written_and_read_back(mode: Mode, wire: Wire) -> None:
+def test_a_sessions_verdict_and_seven_scores_are_written_and_read_back(
+    mode: Mode, wire: Wire
+) -> None:
     with LangfuseServer(mode, wire, looks=2) as server:
         receipts = write_scores(client_of(server), [scored()])
     assert [receipt.name for receipt in receipts] == list(NAMES)
     assert {receipt.status for receipt in receipts} == {"written"}
     assert {receipt.host for receipt in receipts} == {server.host}
-    kept = server.scores[receipts[0].score_id]
+    kept = server.scores[receipts[1].score_id]
     assert (kept["sessionId"], kept["name"], kept["value"]) == ("s1", "task_completion", "complete")
     assert kept["metadata"]["week"] == "2026-10-05"
     assert "seen in turn 1" in kept["comment"]
@@ -79,13 +86,13 @@ def test_a_server_that_takes_no_lists_is_asked_once(server: LangfuseServer) -> N
     lists = [r for r in server.sent("POST", "/scores") if isinstance(r.body, list)]
     assert len(lists) == 1
     assert client.takes_lists is False
-    assert len(server.scores) == 140
+    assert len(server.scores) == 20 * ALL
 
 
 def test_a_server_that_takes_lists_gets_few_requests() -> None:
     with LangfuseServer(wire="list") as server:
         receipts = write_scores(client_of(server), [scored(f"s{n}") for n in range(20)])
-    assert len(server.sent("POST", "/scores")) == 3
+    assert len(server.sent("POST", "/scores")) == 4
     assert {receipt.status for receipt in receipts} == {"written"}
 
 
@@ -106,8 +113,8 @@ def test_a_changed_score_is_updated_in_place(server: LangfuseServer) -> None:
     row = replace(row, verdicts=(row.verdicts[0], changed, *row.verdicts[2:]))
     second = write_scores(client_of(server), [row], first)
     assert [r.score_id for r in second] == [r.score_id for r in first]
-    assert server.scores[second[1].score_id]["value"] == 0.1
-    assert len(server.scores) == 7
+    assert values_of(server)["execution_quality"] == 0.1
+    assert len(server.scores) == ALL
 
 
 def test_an_update_that_is_not_shown_yet_is_not_confirmed_by_the_score_before_it(
@@ -132,10 +139,12 @@ def test_what_a_server_lost_is_noticed_once_a_day_and_written_again(server: Lang
     same = write_scores(client_of(server), [scored()], first, options=after(0.9))
     assert (same, len(server.requests)) == (first, asked)
     again = write_scores(client_of(server), [scored()], first, options=after(1))
-    assert len(server.sent("POST", "/scores")) == 8 + 2  # the first of each is tried as a list
+    assert (
+        len(server.sent("POST", "/scores")) == ALL + 1 + 2
+    )  # the first of each is tried as a list
     assert server.sent("POST", "/scores")[-1].body["name"] == NAMES[2]
     assert {r.status for r in again} == {"written"}
-    assert len(server.scores) == 7
+    assert len(server.scores) == ALL
     asked = len(server.requests)
     write_scores(client_of(server), [scored()], again, options=after(1.5))
     assert len(server.requests) == asked
@@ -147,7 +156,7 @@ def test_a_session_that_the_server_does_not_have_is_sent_once_it_does(
     holds(server, "s1")
     rows = [scored("s1"), scored("s2")]
     first = write_scores(client_of(server), rows, options=KNOWN)
-    assert [r.status for r in first] == ["written"] * 7 + ["kept"] * 7
+    assert [r.status for r in first] == ["written"] * ALL + ["kept"] * ALL
     assert {kept["sessionId"] for kept in server.scores.values()} == {"s1"}
     asked = len(server.requests)
     assert write_scores(client_of(server), rows, first, options=KNOWN) == first
@@ -193,8 +202,45 @@ def test_a_dimension_without_a_value_writes_no_score(server: LangfuseServer) -> 
     nothing = replace(row.verdicts[2], value=None, category=None)
     given = replace(row, verdicts=(*row.verdicts[:2], nothing, *row.verdicts[3:]))
     written = {receipt.name for receipt in write_scores(client_of(server), [given])}
-    assert len(written) == 6
+    assert len(written) == ALL - 1
     assert nothing.dimension not in written
+
+
+TOLD = SessionVerdict(
+    verdict="partly",
+    ground="check",
+    check="pytest <b>",
+    evidence=(Evidence(3, "c1", "hush, 1 failed"), Evidence(4)),
+)
+
+
+def test_the_verdict_is_a_category_with_its_ground_beside_it(server: LangfuseServer) -> None:
+    row = replace(scored(), verdict=TOLD)
+    client = client_of(server)
+    first = write_scores(client, [row], redact=lambda text: text.replace("hush", "****"))
+    (kept,) = (one for one in server.scores.values() if one["name"] == VERDICT)
+    assert (kept["value"], kept["dataType"]) == ("partly", "CATEGORICAL")
+    assert kept["comment"].startswith(
+        "The last check failed: pytest ‹b› (turns 3, 4: “****, 1 failed”)."
+    )
+    assert "Evidence: session s1, turns 3, 4\n" in kept["comment"]
+    (config,) = (one for one in server.configs if one["name"] == VERDICT)
+    assert {one["label"] for one in config["categories"]} == set(VERDICT_NAMES)
+    later = replace(row, verdict=replace(TOLD, verdict="done_verified"))
+    second = write_scores(client, [later], first)
+    assert [one.score_id for one in second] == [one.score_id for one in first]
+    assert values_of(server)[VERDICT] == "done_verified"
+
+
+def test_a_mean_is_sent_only_where_there_is_one_and_says_of_how_few_it_is() -> None:
+    row = scored()
+    few = [replace(each, value=None, category=None) for each in row.verdicts[2:]]
+    row = replace(row, verdicts=(*row.verdicts[:2], *few))
+    *_, mean = outgoing_scores(row)
+    assert (mean.name, mean.comment.splitlines()[0]) == (OVERALL, "Mean of 2 dimensions")
+    assert "tool_mastery: –" in mean.comment
+    without = {one.name for one in outgoing_scores(replace(row, overall_quality=None))}
+    assert without == {VERDICT, "task_completion", "execution_quality"}
 
 
 def test_a_session_that_was_not_scored_sends_nothing(server: LangfuseServer) -> None:
@@ -207,14 +253,14 @@ def test_a_server_that_is_away_leaves_failed_receipts_for_the_next_run() -> None
         pass
     clock = Clock()
     first = write_scores(client_of(gone, clock), [scored("s1"), scored("s2")])
-    assert len(first) == 14
+    assert len(first) == 2 * ALL
     assert {receipt.status for receipt in first} == {"failed"}
     assert all("cannot be reached" in receipt.reason for receipt in first)
     assert 3 <= len(clock.waits) <= 6  # for both sessions at once
     with LangfuseServer() as server:
         second = write_scores(client_of(server), [scored("s1"), scored("s2")], first)
     assert {receipt.status for receipt in second} == {"written"}
-    assert len(second) == 14
+    assert len(second) == 2 * ALL
 
 
 def test_a_server_that_goes_away_midway_costs_only_what_was_not_sent() -> None:
@@ -238,7 +284,7 @@ def test_a_busy_server_is_waited_for_and_gets_each_score_once(
     server.trouble = [Trouble(429, headers, method="POST") for _ in range(3)]
     receipts = write_scores(client_of(server, clock), [scored()])
     assert {receipt.status for receipt in receipts} == {"written"}
-    assert len(server.scores) == 7
+    assert len(server.scores) == ALL
     assert all(wait >= least for wait in clock.waits[:3])
 
 
@@ -269,7 +315,7 @@ def test_an_unconfirmed_score_is_sent_again_by_the_next_run(server: LangfuseServ
     server.looks = 0
     second = write_scores(client_of(server), [scored()], first)
     assert {receipt.status for receipt in second} == {"written"}
-    assert len(second) == len(server.scores) == 7
+    assert len(second) == len(server.scores) == ALL
 
 
 @pytest.mark.parametrize(
@@ -334,7 +380,7 @@ def test_scores_may_hang_on_the_first_trace(mode: Mode) -> None:
         receipts = write_scores(client_of(server), rows, options=options)
     assert {score["traceId"] for score in server.scores.values()} == {"t-first"}
     assert not any("sessionId" in score for score in server.scores.values())
-    assert [receipt.status for receipt in receipts] == ["written"] * 7 + ["failed"] * 7
+    assert [receipt.status for receipt in receipts] == ["written"] * ALL + ["failed"] * ALL
     assert "no trace of session s2" in receipts[-1].reason
     link = f"\n{server.host}/project/p1/traces/t-first"
     assert server.scores[receipts[0].score_id]["comment"].endswith(link)
@@ -351,7 +397,7 @@ def test_a_comment_is_redacted_and_bounded() -> None:
     row = scored()
     verdict = replace(row.verdicts[0], rationale="hush " * 5_000)
     row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
-    (first, *_) = outgoing_scores(row, redact=lambda text: text.replace("hush", "****"))
+    (_, first, *_) = outgoing_scores(row, redact=lambda text: text.replace("hush", "****"))
     assert len(first.comment) <= LONGEST_COMMENT
     assert "hush" not in first.comment
     assert first.comment.endswith(f"Scored by some-model ({row.scoring_fingerprint})")
@@ -381,6 +427,6 @@ def test_a_secret_split_by_what_cannot_be_seen_is_still_taken_out() -> None:
     verdict = replace(row.verdicts[0], rationale=f"turn 1 shows {hidden} in a file")
     row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
     redactor = Redactor(b"k" * 32)
-    (first, *_) = outgoing_scores(row, redact=lambda text: redactor.redact(text).text)
+    (_, first, *_) = outgoing_scores(row, redact=lambda text: redactor.redact(text).text)
     assert secret not in first.comment
     assert "‹secret:github-token:" in first.comment

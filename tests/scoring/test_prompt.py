@@ -9,12 +9,12 @@ import pytest
 
 from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import Answer, AnswerError
+from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
 from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import (
     ModelChunkScorer,
-    cited_turns,
     parse_verdicts,
     scoring_prompt,
 )

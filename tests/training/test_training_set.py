@@ -122,8 +122,8 @@ def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> 
 
 def test_a_session_that_is_named_by_a_secret_is_not_named_on_the_card() -> None:
     name = "AKIA" + "Q7ZK4MNB2XVH6TRD"
-    made = build([session(name)])
-    assert made.lines == b""
+    made = build([session(name), session("fine")])
+    assert name.encode() not in made.lines
     assert "| the last gate still found a secret | 1 | (aws-access-key-id) |" in made.card
     assert name not in made.card
 

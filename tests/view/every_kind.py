@@ -220,6 +220,7 @@ def fill_every_kind(lake: Lake) -> Session:
         status="ok",
         score=4,
         reasoning="The user asks for proof. Evidence: turn 2: “Review the work”.",
+        evidence=(Evidence(2, "", "Review the work"),),
         **known,
     )
     lake.write("rubric_evaluations", WEEK, [held], RubricEvaluation)

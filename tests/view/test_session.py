@@ -369,3 +369,13 @@ def test_what_is_not_there_is_said_in_one_line(query: str, tmp_path: Path) -> No
         answer = client.get(f"/sessions/one{query}")
     assert answer.status_code == 404
     assert "has no" in answer.text
+
+
+def test_a_mark_cuts_no_entity_in_two() -> None:
+    html = "grep -c &#34;List them all.&#34; 2&gt;&amp;1"
+    mark = EvidenceMark(number=1, turn=1, quote='grep -c "List them all."')
+    assert '<mark class="evidence" id="mark-1">grep -c &#34;List them all.&#34;</mark> 2' in marked(
+        html, [mark]
+    )
+    within = EvidenceMark(number=1, turn=1, quote="all.")
+    assert ">all.</mark>&#34; 2" in marked(html, [within])

@@ -19,6 +19,7 @@ from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import DONE, VERDICT_NAMES
 from debrief.stats import Estimate
+from debrief.validity.changes import CHANGES
 from debrief.validity.measuring import Measured
 
 if TYPE_CHECKING:
@@ -303,9 +304,9 @@ def _lift(rows: Sequence[Measured], value: Value, weights: Floats) -> Floats:
 
 def _moves(rows: Sequence[Measured]) -> Iterator[MoveStatistic]:
     moves = [move for row in rows for move in row.moves]
-    for change, must in dict.fromkeys((move.change, move.must) for move in moves):
-        held = [move.holds for move in moves if move.change == change]
-        yield MoveStatistic(change=change, must=must, held=sum(held), count=len(held))
+    for change, must, _ in CHANGES:
+        if held := [move.holds for move in moves if move.change == change]:
+            yield MoveStatistic(change=change, must=must, held=sum(held), count=len(held))
 
 
 def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Iterator[Statistic]:
@@ -327,22 +328,6 @@ def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> It
     ]
     both = [_spearman(marked, value) for value in (of_model, _shown)]
     yield from _differences("readers' quality: Spearman", names, both, len(marked), 0.0)
-    read = [
-        (row, said.verdict)
-        for row in rows
-        if row.reference.verdict is not None
-        and (said := scores.get(row.reference.session_id)) is not None
-        and said.verdict is not None
-        and said.verdict.ground == "model"
-    ]
-    if read:
-        weights = _weights([row for row, _ in read])
-        exact = [
-            [said.verdict == row.reference.verdict for row, said in read],
-            [_verdict(row) == row.reference.verdict for row, _ in read],
-        ]
-        both = [weights @ _bools(one) / weights.sum(axis=1) for one in exact]
-        yield from _differences("readers' verdict exactly", names, both, len(read), None)
 
 
 def _differences(
@@ -350,7 +335,7 @@ def _differences(
     names: Sequence[str],
     both: Sequence[Floats | None],
     count: int,
-    chance: float | None,
+    chance: float,
 ) -> Iterator[Statistic]:
     ours, theirs = both
     if ours is None or theirs is None:

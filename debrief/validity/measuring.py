@@ -157,17 +157,13 @@ def scores_by(
         workers: questions that go out at a time.
         progress: called with 1 after each session.
     """
-    sessions = (
-        session
-        for corpus in corpora
-        for session in corpus.sessions(_redact())
-        if session.id in corpus.references
-    )
     found: dict[str, SessionScores] = {}
     with ThreadPoolExecutor(workers) as pool:
-        for row in pool.map(partial(_score, scorer=scorer), sessions):
-            found[row.session_id] = row
-            progress(1)
+        for part in (part for corpus in corpora for part in parts_of(corpus, _PART)):
+            sessions = (one for one in part.sessions(_redact()) if one.id in part.references)
+            for row in pool.map(partial(_score, scorer=scorer), sessions):
+                found[row.session_id] = row
+                progress(1)
     return found
 
 

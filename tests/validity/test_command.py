@@ -91,6 +91,9 @@ def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
         assert "$" in refused.stderr
         assert "was not asked. Add --yes to go on." in refused.stderr
         assert len(server.calls) == 0
+        limited = validity(labels, *model, "--yes", "--max-cost", "0.0000001", **env)
+        assert "max_cost_usd is reached" in limited.stdout
+        assert len(server.calls) == 0
         done = validity(labels, *model, "--yes", **env)
         assert done.exit_code == 0, done.output
         shown = [call.system + call.user for call in server.calls]

@@ -138,14 +138,19 @@ def test_the_lift_is_of_failures_below_the_worst_fifth() -> None:
 
 def test_moves_are_reported_as_found() -> None:
     moves = [
-        Move(change="cut", must="fall", before="done_verified", after="partly"),
-        Move(change="cut", must="fall", before="done_verified", after="done_verified"),
+        Move(change="the person complains", must="fall", before="done_verified", after="partly"),
+        Move(
+            change="the person complains",
+            must="fall",
+            before="done_verified",
+            after="done_verified",
+        ),
     ]
     rows = [measured(str(n), "done_verified", done=True, moves=(m,)) for n, m in enumerate(moves)]
     report = report_of(rows)
     (moved,) = report.moves
     assert (moved.held, moved.count) == (1, 2)
-    assert "| cut | must fall | 2 sessions | 50% (9% to 91%) |" in text_of(report)
+    assert "| the person complains | must fall | 2 sessions | 50% (9% to 91%) |" in text_of(report)
 
 
 def scored(row: Measured, quality: float | None) -> SessionScores:

@@ -394,7 +394,7 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
         "tool",
         "model",
         "n",
-        "told",
+        "with a verdict",
         _COMPARED,
         "against the best",
         *measures,

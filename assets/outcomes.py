@@ -1,16 +1,18 @@
 """Outcomes: what people say of sessions, and what became of the work, before anything is scored."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import dagster as dg
 
 from assets import versions
 from assets.partitions import all_of
-from assets.presentation import preview
+from assets.presentation import PREVIEW_ROWS, markdown, preview
 from assets.sessions import raw_sessions
 from assets.weekly import StageRun, check, stage
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.markdown import plain
 from debrief.outcomes.gathering import gather_labels
 from debrief.outcomes.store import PROBLEMS, LabelProblem, all_labels, success_labels
 from debrief.sessions.forgotten import Forgotten
@@ -67,6 +69,12 @@ def labels_were_read(lake: Lake, _keys: list[str]) -> dg.AssetCheckResult:
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
             "not_read": len(problems),
-            "problems": preview(("place and reason",), [(problem.text,) for problem in problems]),
+            "problems": markdown(_list(problems) or "none"),
         },
     )
+
+
+def _list(problems: Sequence[LabelProblem]) -> str:
+    shown = [f"- {plain(problem.text)}" for problem in problems[:PREVIEW_ROWS]]
+    more = len(problems) - len(shown)
+    return "\n".join([*shown, *[f"- and {more} more"] * bool(more)])

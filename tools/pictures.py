@@ -39,13 +39,13 @@ def main(folder: Path) -> int:
     environment = {**os.environ, "DEBRIEF_HOME": str(home), "DEBRIEF_RATER": "sam"}
     subprocess.run([*_DEBRIEF, "demo"], env=environment, check=True)
     lake = Lake(str(home / "demo"))
-    worst, _ = ranked_sessions(lake, lake.partitions("session_scores"), 1)
+    first, _ = ranked_sessions(lake, lake.partitions("session_scores"), 1)
     with ExitStack() as stack:
         pages = stack.enter_context(_started("view", environment))
         ui = stack.enter_context(_started("ui", environment))
         work = {
             "browser": browser,
-            "session": pages + links.session_path(worst[0].id),
+            "session": pages + links.session_path(first[0].id),
             "lineage": f"{ui}/asset-groups",
             "to": str(folder),
         }

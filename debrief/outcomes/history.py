@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -265,13 +265,13 @@ class History:
         if not total:
             return
         committed: Lines = defaultdict(set)
-        holding: dict[str, datetime] = {}
+        holding: Counter[str] = Counter()
         lines = _by_name(own)
         for commit in near:
             for path, added in commit.added.items():
                 if found := lines[_name(path)].intersection(_distinctive(added)):
                     committed[_name(path)] |= found
-                    holding[commit.id] = commit.at
+                    holding[commit.id] += len(found)
         head = self._git("log", "-1", "--format=%ct", f"--since={_seconds(session.ended)}", "HEAD")
         kept = 0
         for path, new in own.items():
@@ -279,8 +279,9 @@ class History:
             if head and len(there) < len(new):
                 there |= new & self._lines_at("HEAD", path)
             kept += len(there)
-        at = max(holding.values(), default=session.ended)
-        named = f" in {', '.join(id_[:8] for id_ in list(holding)[:MOST_NAMED])}" if holding else ""
+        most = [id_ for id_, _ in holding.most_common(MOST_NAMED)]
+        at = max((commit.at for commit in near if commit.id in most), default=session.ended)
+        named = f" in {', '.join(id_[:8] for id_ in most)}" if most else ""
         is_kept = total >= _FEWEST and kept >= _KEPT * total
         said = f"{kept} of {total} own lines were kept{named}"
         yield label("kept", is_kept or "open", said, at)

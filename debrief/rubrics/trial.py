@@ -184,7 +184,9 @@ def _ends(rubric: Rubric, rows: Sequence[SessionScores]) -> Sides | str:
     others = {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
     sides = sides_of(others, rubric.score_name, share=_SHARE, minimum=_MINIMUM)
     if sides is None and rubric.score_name == "excellence":
-        return f"not tried: of those set aside, {_told(_missing(others, _MINIMUM))} are missing"
+        return (
+            f"not tried: of those set aside, {_sides_shown(_missing(others, _MINIMUM))} are missing"
+        )
     return sides or "not tried: too few sessions are set aside, or they score alike"
 
 
@@ -194,7 +196,7 @@ def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
     return max(0, enough - good), max(0, enough - (len(values) - good))
 
 
-def _told(missing: tuple[int, int], more: str = "") -> str:
+def _sides_shown(missing: tuple[int, int], more: str = "") -> str:
     good, bad = missing
     return f"{good}{more} that are done and checked and {bad}{more} that are partly or not done"
 
@@ -309,7 +311,7 @@ def _search(
             f"corrected for all {looked_at} candidates that were looked at."
         )
     else:
-        lacks = _told(missing, " more") if by_verdict else f"{needed} more"
+        lacks = _sides_shown(missing, " more") if by_verdict else f"{needed} more"
         enough = f"yet: {lacks} are needed" if needed else "so far, though there are enough"
         ends = "those" if by_verdict else "the best and the worst quarter of those"
         said = (

@@ -81,7 +81,7 @@ class TrainingOptions(BaseModel):
     """The last day, included."""
     max_per_repository: Limit = Field(default=None, ge=1)
     """0: no limit. Kept are first those that are done and checked, then those that are done, then
-    those that nothing tells of; within these, the best by overall quality where it is known."""
+    those of which nothing is known; within these, the best by overall quality where it is known."""
     near_duplicates: Literal["drop", "keep"] = "drop"
     """`drop` all but the earliest of copies, or `keep` them."""
     system_prompt: SystemPrompt = "recorded"

@@ -118,6 +118,6 @@ def test_lines_that_cannot_be_used_are_listed_and_no_failure(
     assert (shown["dagster/row_count"], shown["sessions_decided"], shown["not_read"]) == (1, 1, 1)
     check = check_of(result, "labels_were_read")
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert "labels.csv:3: success is" in str(check.metadata["problems"].value)
+    assert "labels.csv:3: success is" in str(check.metadata["problems"].value).replace("\\", "")
     file.write_text(f"session_id,success\n{ident(1)},no\n")
     assert check_of(made(place)[0], "labels_were_read").passed

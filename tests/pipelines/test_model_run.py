@@ -11,6 +11,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.state import State
+from debrief.training.manifest import FORMER, stored_sets
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
@@ -128,7 +129,9 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         assert offline.code == 0, offline.err
         assert len(server.calls) == asked
     assert {row.model for row in judgements()} == {MODEL, "offline"}
-    assert len({name.rpartition("/")[2] for name in lake.names("training", ".jsonl")}) == 2
+    (current,) = {row.fingerprint for row in stored_sets(lake).sets}
+    (former,) = {Path(name).stem for name in lake.names(FORMER, ".jsonl")}
+    assert current != former
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
 

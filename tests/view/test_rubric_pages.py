@@ -132,7 +132,7 @@ def test_advice_has_evidence_and_says_what_is_missing_for_more(settings: Setting
         Lake(settings.lake).write(RUBRICS, "excellence", [], Rubric)
         shown = words(client.get("/advice").text)
         assert "No rubric holds on unseen sessions, so nothing is proposed." in shown
-        assert shown.count("more are needed") == 3
+        assert shown.count(" are needed ") == 3
 
 
 def test_hostile_words_are_shown_and_not_obeyed(settings: Settings) -> None:

@@ -1,8 +1,9 @@
 """Forms that say what was good and what was not, and what they need of an export's scores.
 
-The verdict says it, which an outcome decides where there is one. What nothing tells of is neither
-good nor bad. Scores of one scorer are comparable with one another and with nothing else, and may
-all be low: the best and the worst sessions by them are labelled only when that is asked for.
+The verdict says it, which an outcome decides where there is one. A session of which nothing is
+known is neither good nor bad. Scores of one scorer are comparable with one another and with nothing
+else, and may all be low: the best and the worst sessions by them are labelled only when that is
+asked for.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_all_sets_are_in_one_file_with_a_column_for_each(lake: Lake, tmp_path: P
         of_week = {one.id for one in both.read("raw_sessions", week, Session)}
         taken = [row for row in rows if row.session_id in of_week]
         both.write("session_metadata", week, taken, SessionMetadataRow)
-    stored(both, other, eval_share=0.5)
+    stored(both, other, eval_share=0.5, verdicts=())
     made = told(both, tmp_path / "out", form="trl", one_file=True, parquet=True)
     assert [one.count for one in made.sets] == [COUNT, COUNT]
     loaded = load_dataset(str(tmp_path / "out"))

@@ -160,8 +160,8 @@ def test_an_answer_that_the_person_corrects_is_not_desirable() -> None:
         ("done_unverified", "", None, None),
         ("cannot_tell", "", None, None),
         ("cannot_tell", "low", None, (False, "overall quality", "0.70, among the low ones of this export")),
-        ("done_verified", "high", False, (False, "outcome", "not done. Its outcome says so (person).")),
-        ("partly", "low", True, (True, "outcome", "done, checked. Its outcome says so (person).")),
+        ("done_verified", "high", False, (False, "outcome", "not done. A person's label says so.")),
+        ("partly", "low", True, (True, "outcome", "done, checked. A person's label says so.")),
     ],
 )  # fmt: skip
 def test_a_sessions_end_is_labelled_by_its_verdict_and_by_quality_only_when_that_is_asked_for(

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import InputError
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
@@ -28,6 +29,7 @@ from tests.training.scenario import (
     call,
     said,
     says,
+    scores,
     session,
     turn,
 )
@@ -272,8 +274,10 @@ TWO_AT_ONCE = session(
 @pytest.mark.parametrize("form", ["messages", "trl", "openai", "preference"])
 def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> None:
     twin = session("twin", *TWO_AT_ONCE.turns, turn("Why?", says("Because."), number=2))
-    lake = lake_of(tmp_path / "lake", [TWO_AT_ONCE, twin], {"busy": 0.9, "twin": 0.2})
-    stored(lake, eval_share=0.0, near_duplicates="keep")
+    lake = lake_of(tmp_path / "lake", [TWO_AT_ONCE, twin])
+    rows = [scores(TWO_AT_ONCE, 0.9), scores(twin, 0.2, verdict=said("partly"))]
+    lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
+    stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
     command = ["export", "--lake", lake.url, "--form", form, "--to"]
     calls = {}
     for name, options in (("plain", []), ("single", ["--single-calls"])):

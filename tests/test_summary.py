@@ -12,7 +12,7 @@ from rich.console import Console
 
 from debrief.cli.summary import print_summary
 from debrief.lake import Lake
-from debrief.offline.order import FactPlace, Place
+from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
@@ -63,7 +63,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
 def test_what_moved_a_session_to_the_front_is_said_in_words(
     facts: list[FactPlace], words: str
 ) -> None:
-    place = Place(place=0.1, among=48, facts=tuple(facts))
+    place = OrderPlace(place=0.1, among=48, facts=tuple(facts))
     assert look_first_reason(place) == words
 
 

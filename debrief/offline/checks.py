@@ -90,7 +90,7 @@ class CheckRun(Struct, frozen=True, kw_only=True):
         where = self.evidence
         return f"turn {where.turn}: {self.kind} ({self.tool}) {outcome}: {where.quote}"
 
-    def looks_at(self, path: str) -> bool:
+    def covers(self, path: str) -> bool:
         """Return whether the check could fail because of a change of that file."""
         language = language_of(path)
         if self.kind == "run":
@@ -131,7 +131,7 @@ def checks_in(
     if not checks and _ASSERTS.search(code_in(call.command)):
         checks[()] = "run", "an assertion"
     last = bool(commands) and (commands[-1].words in checks or () in checks)
-    certain = _status_tells(call.command, last)
+    certain = _status_counts(call.command, last)
     for kind, tool in dict.fromkeys(checks.values()):
         passed, quote = _result_of(call, failed, certain)
         yield CheckRun(
@@ -161,9 +161,7 @@ def _runs_of(
             yield each.words, ("run", script)
 
 
-def last_that_looks_at(
-    paths: Iterable[str], checks: Sequence[CheckRun], edited: int
-) -> CheckRun | None:
+def last_covering(paths: Iterable[str], checks: Sequence[CheckRun], edited: int) -> CheckRun | None:
     """Return the last check with a known outcome that could have failed because of the change.
 
     Args:
@@ -175,7 +173,7 @@ def last_that_looks_at(
     for run in reversed(checks):
         if run.place < edited:
             return None
-        if run.passed is not None and any(map(run.looks_at, files)):
+        if run.passed is not None and any(map(run.covers, files)):
             return run
     return None
 
@@ -210,7 +208,7 @@ def languages_of(tool: str) -> frozenset[str]:
     return frozenset(found or [ANY])
 
 
-def _status_tells(command: str, last: bool) -> bool:
+def _status_counts(command: str, last: bool) -> bool:
     """Return whether a command's exit status is that of its checks: no pipe, nothing behind it."""
     bare = _QUOTED.sub("", command).strip()
     if _PIPE.search(bare) and "pipefail" not in bare:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_that_looks_at
+from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_covering
 from debrief.offline.ending import End, end_of, publishes
 from debrief.offline.hazards import Hazard, hazards_of
 from debrief.offline.quoting import first_line, label
@@ -295,7 +295,7 @@ class _Reading:
         changed = code or self.edited
         if not changed:
             return next((run for run in reversed(self.checks) if run.passed is not None), None)
-        return last_that_looks_at(changed, self.checks, max(changed.values()))
+        return last_covering(changed, self.checks, max(changed.values()))
 
 
 def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:

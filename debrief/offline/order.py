@@ -91,7 +91,7 @@ class FactPlace(Struct, frozen=True):
     """How far it moved the session's place; below 0: towards "look first"."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class OrderPlace(Struct, frozen=True, kw_only=True):
     """Where a session stands in the order."""
 
     place: float
@@ -178,7 +178,7 @@ def _rank(value: float, ordered: Sequence[float]) -> float:
 
 def places_of(
     sessions: Iterable[OrderedSession], table: OrderTable | None = None
-) -> dict[str, Place]:
+) -> dict[str, OrderPlace]:
     """Return each session's place by its id; those that cannot be compared are left out.
 
     Args:
@@ -209,7 +209,7 @@ def places_of(
             end = max(at + 1, LEAST_AMONG)
             among = sorted(total for _, _, total in group[max(0, end - AMONG) : end])
             places[session_id] = _with_probability(
-                Place(
+                OrderPlace(
                     place=_rank(total, among),
                     among=len(among),
                     facts=tuple(one for one in effects[session_id] if one.effect),
@@ -220,7 +220,9 @@ def places_of(
     return places
 
 
-def _with_probability(place: Place, table: KindTable, ranks: Mapping[str, float]) -> Place:
+def _with_probability(
+    place: OrderPlace, table: KindTable, ranks: Mapping[str, float]
+) -> OrderPlace:
     if table.intercept is None:
         return place
     row = _row(ranks, table)

@@ -250,8 +250,8 @@ def _ranked(
     group: tuple[str, ...], entries: Mapping[_Who, Sequence[_Entry]]
 ) -> Iterator[LeaderboardRow]:
     """Yield the rows of a group: those that can be compared by rank, then the others by size."""
-    told = {who: _with_verdict(sessions) for who, sessions in entries.items()}
-    best, against = _best(told)
+    with_verdict = {who: _with_verdict(sessions) for who, sessions in entries.items()}
+    best, against = _best(with_verdict)
     rows = []
     for who, sessions in entries.items():
         row = _row((*group, *who), sessions)
@@ -259,13 +259,15 @@ def _ranked(
         standing: Standing = "level"
         if len(entries) == 1:
             standing = "alone"
-        elif not told[who]:
+        elif not with_verdict[who]:
             standing = "no_verdict"
         elif who == best:
             standing = "best"
         elif who not in against:
-            others = [best] if best is not None else [other for other in told if other != who]
-            shared = any(_alike(told[other], told[who]) for other in others)
+            others = (
+                [best] if best is not None else [other for other in with_verdict if other != who]
+            )
+            shared = any(_alike(with_verdict[other], with_verdict[who]) for other in others)
             standing = "too_few" if shared else "other_work"
         elif difference.high is not None and difference.high < 0:
             standing = "behind"
@@ -287,7 +289,7 @@ def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
     return [
         (strata, float(verdict.verdict == "done_verified"))
         for strata, verdict in known
-        if verdict is not None and verdict.told
+        if verdict is not None and verdict.is_known
     ]
 
 
@@ -365,7 +367,7 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
         for judge, scored in sorted(by_judge.items())
     )
     verdicts = [each.scores.verdict for each in sessions if each.scores.verdict is not None]
-    told = sum(verdict.told for verdict in verdicts)
+    told = sum(verdict.is_known for verdict in verdicts)
     verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
     return LeaderboardRow(
         sessions=len(sessions),

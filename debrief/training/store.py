@@ -20,7 +20,7 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
@@ -76,7 +76,7 @@ class Material(Struct, frozen=True, kw_only=True):
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
     outcome: Success | None = None
-    place: Place | None = None
+    place: OrderPlace | None = None
 
 
 class Materials(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ def read_materials(
     fingerprint: str,
     members: Members,
     outcomes: Mapping[str, Success],
-    places: Mapping[str, Place],
+    places: Mapping[str, OrderPlace],
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
@@ -140,7 +140,7 @@ def _material(
     eval_digest: str,
     tables: dict[str, list[Any]],
     outcome: Success | None,
-    place: Place | None,
+    place: OrderPlace | None,
 ) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
     scores = sorted(
@@ -197,7 +197,7 @@ def store_training_set(
     *,
     kinship: Kinship | None = None,
     outcomes: Mapping[str, Success] | None = None,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, OrderPlace] | None = None,
     again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
@@ -293,7 +293,7 @@ def is_current(
     options: TrainingOptions,
     kinship: Kinship,
     outcomes: Mapping[str, Success],
-    places: Mapping[str, Place],
+    places: Mapping[str, OrderPlace],
 ) -> bool:
     """Return whether ``store_training_set`` would leave a pair's files alone."""
     if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:

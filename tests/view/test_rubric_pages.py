@@ -71,6 +71,7 @@ def settings(tmp_path: Path) -> Settings:
             status="ok",
             score=level,
             reasoning=f"The user asks (turn 1: “{HOSTILE}”).",
+            evidence=(Evidence(1, "", HOSTILE),),
         )
         for name, (_, level) in SESSIONS.items()
     ]

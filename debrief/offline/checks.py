@@ -161,20 +161,24 @@ def _runs_of(
             yield each.words, ("run", script)
 
 
-def last_covering(paths: Iterable[str], checks: Sequence[CheckRun], edited: int) -> CheckRun | None:
+def last_covering(
+    paths: Iterable[str], checks: Sequence[CheckRun], begun: int, edited: int
+) -> CheckRun | None:
     """Return the last check with a known outcome that could have failed because of the change.
+
+    One that passed before the last edit says nothing of it; one that failed, and did not run again,
+    stands.
 
     Args:
         paths: files that were changed.
         checks: in order.
+        begun: position of the first edit.
         edited: position of the last edit of these files.
     """
     files = list(paths)
     for run in reversed(checks):
-        if run.place < edited:
-            return None
         if run.passed is not None and any(map(run.covers, files)):
-            return run
+            return run if run.place >= edited or (run.place > begun and not run.passed) else None
     return None
 
 
@@ -211,9 +215,13 @@ def languages_of(tool: str) -> frozenset[str]:
 def _status_counts(command: str, last: bool) -> bool:
     """Return whether a command's exit status is that of its checks: no pipe, nothing behind it."""
     bare = _QUOTED.sub("", command).strip()
-    if _PIPE.search(bare) and "pipefail" not in bare:
-        return False
-    return last or not re.search(r"[;\n]|\|\|", bare)
+    return not _is_piped(command) and (last or not re.search(r"[;\n]|\|\|", bare))
+
+
+def _is_piped(command: str) -> bool:
+    """Return whether the exit status is that of a program behind a pipe."""
+    bare = _QUOTED.sub("", command)
+    return bool(_PIPE.search(bare)) and "pipefail" not in bare
 
 
 def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None, str]:
@@ -230,4 +238,6 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
         if bad or pattern("outcomes", "passed").search(line):
             return not (bad or (failed and certain)), shorten(line.strip(), _QUOTE)
     quote = shorten(lines[-1].strip(), _QUOTE) if lines else ""
+    if failed and not _is_piped(call.command):
+        return False, quote
     return (not failed if certain else None), quote

@@ -295,7 +295,7 @@ class _Reading:
         changed = code or self.edited
         if not changed:
             return next((run for run in reversed(self.checks) if run.passed is not None), None)
-        return last_covering(changed, self.checks, max(changed.values()))
+        return last_covering(changed, self.checks, self.first_edit, max(changed.values()))
 
 
 def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:

@@ -35,7 +35,8 @@ _HIDDEN = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|
 """Where coding agents keep plans and notes of their own."""
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
 _ASSERTED = re.compile(
-    r"^-(?!--)[ \t]*(?!//|#|\*|--)(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*)$",
+    r"^-(?!--)[ \t]*(?!//|#|\*|--)"
+    r"(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*)$",
     re.MULTILINE,
 )
 _QUOTE = 120

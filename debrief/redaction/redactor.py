@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hmac
-import itertools
 import json
 import os
 import re
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError
 from debrief.files import make_folder, write_durably
-from debrief.redaction.finder import RULES, VERSION, find, may_hold_secret
+from debrief.redaction.finder import RULES, VERSION, Budget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
 from debrief.settings import Settings
 
@@ -109,13 +109,14 @@ def _named(value: Mapping[str, Any]) -> str:
 
 
 WITHHELD_MARK = "<withheld: would take too long to search for secrets>"
-"""The replacement of a text that could not be searched in the time that its length allows."""
+"""What stands for a stretch of a text that could not be searched in time."""
+_LONG_STRING = 4096
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\s*:)')
 _NO_JSON_MARK = "<withheld: is no JSON without its secrets>"
 _KEY_BYTES = 32
-_MOST_PASSES = 500_000
-"""How many characters may be read again to see whether what was replaced shows more."""
-Find = Callable[[str, str], list[SecretSpan]]
-"""Takes a text and the name that it is the value of; returns the secrets in it."""
+Find = Callable[[str, str, Budget], list[SecretSpan]]
+"""Takes a text, the name that it is the value of, and what the search may take; returns the secrets
+in it."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, gc=False):
@@ -174,7 +175,7 @@ class Redactor:
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
 
-    def redact(self, text: str, field_name: str = "") -> Redacted:
+    def redact(self, text: str, field_name: str = "", budget: Budget | None = None) -> Redacted:
         """Replace the secrets in a text.
 
         Never adds or removes a line, leaves placeholders alone, and does nothing to its own
@@ -183,8 +184,9 @@ class Redactor:
         Args:
             text: any text.
             field_name: the name that the whole text is the value of, such as a JSON key.
+            budget: of all that is searched together; None for a text by itself.
         """
-        return self.replace(text, field_name, find)
+        return self.replace(text, field_name, find, budget or Budget(len(text)))
 
     def redact_json(self, json_text: str) -> Redacted:
         """Replace the secrets in the strings of a JSON text, whose keys tell more about them.
@@ -194,17 +196,18 @@ class Redactor:
         """
         if not may_hold_secret(json_text):
             return Redacted(json_text)
-        return self.replace_in_json(json_text, find)
+        return self.replace_in_json(json_text, find, Budget(len(json_text)))
 
-    def replace_in_json(self, json_text: str, find: Find) -> Redacted:
+    def replace_in_json(self, json_text: str, find: Find, budget: Budget) -> Redacted:
         """Replace what ``find`` finds in the strings of a JSON text, then in the text itself.
 
-        The second look sees what lies between the strings: ``["--password", "…"]``.
+        The second look sees what lies between the strings: ``["--password", "…"]``. Where there
+        is no time for it, short strings are withheld; long ones have been searched.
         """
         findings: list[Finding] = []
 
         def visit(text: str, name: str, path: str) -> str:
-            result = self.replace(text, name, find)
+            result = self.replace(text, name, find, budget)
             findings.extend(structs.replace(found, path=path) for found in result.findings)
             return result.text
 
@@ -212,10 +215,10 @@ class Redactor:
             value = visit_strings(decode(json_text), visit)
             inner = encode(value) if findings else json_text
         except (ValueError, RecursionError):
-            return self.replace(json_text, "", find)
-        outer = self.replace(inner, "", find)
+            return self.replace(json_text, "", find, budget)
+        outer = self.replace(inner, "", find, budget)
         if any(found.kind == WITHHELD for found in outer.findings):
-            outer = Redacted(encode({WITHHELD: outer.text}), outer.findings)
+            outer = _without_short_strings(inner, outer.findings)
         elif outer.findings:
             try:
                 decode(outer.text)
@@ -225,35 +228,52 @@ class Redactor:
                 outer = Redacted(encode({WITHHELD: _NO_JSON_MARK}), (found,))
         return Redacted(outer.text, (*findings, *outer.findings))
 
-    def replace(self, text: str, field_name: str, find: Find) -> Redacted:
+    def replace(self, text: str, field_name: str, find: Find, budget: Budget) -> Redacted:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
-        passes: list[list[tuple[int, int, int]]] = []
-        """Of each pass, (start, length, former length) of each placeholder."""
-        for number in itertools.count():
-            spans = find(text, field_name)
-            if not spans:
-                break
-            if spans[0].kind == WITHHELD or number * len(text) > _MOST_PASSES:
-                whole = _original(passes, len(text))
-                found = Finding(kind=WITHHELD, start=0, end=whole, sure=False)
-                mark = WITHHELD_MARK + "\n" * text.count("\n")
-                return Redacted(mark, (structs.replace(found, placeholder=WITHHELD_MARK),))
+        passes: list[_Moves] = []
+        while spans := find(text, field_name, budget):
             pieces: list[str] = []
             last = shift = 0
-            moved: list[tuple[int, int, int]] = []
+            moves = _Moves([0], [0])
             for span in spans:
-                placeholder = self.placeholder(span.kind, span.value or text[span.start : span.end])
+                hidden = text[span.start : span.end]
+                if span.kind == WITHHELD:
+                    placeholder = WITHHELD_MARK + "\n" * hidden.count("\n")
+                else:
+                    placeholder = self.placeholder(span.kind, span.value or hidden)
                 start, end = _original(passes, span.start), _original(passes, span.end)
-                found = Finding(kind=span.kind, start=start, end=end, sure=span.sure)
-                findings.append(structs.replace(found, placeholder=placeholder))
+                findings.append(
+                    Finding(
+                        kind=span.kind,
+                        start=start,
+                        end=end,
+                        sure=span.sure,
+                        placeholder=placeholder.rstrip("\n"),
+                    )
+                )
                 pieces += (text[last : span.start], placeholder)
-                moved.append((span.start + shift, len(placeholder), span.end - span.start))
-                shift += len(placeholder) - (span.end - span.start)
+                shift += len(placeholder) - len(hidden)
                 last = span.end
-            passes.append(moved)
+                moves.ends.append(last + shift)
+                moves.shifts.append(shift)
+            passes.append(moves)
             text = "".join([*pieces, text[last:]])
         return Redacted(text, tuple(sorted(findings, key=lambda finding: finding.start)))
+
+
+def _without_short_strings(json_text: str, findings: Sequence[Finding]) -> Redacted:
+    """Withhold the short strings of a JSON text in which something was found."""
+    found = next(found for found in findings if found.kind == WITHHELD)
+    starts = [each.start for each in findings]
+
+    def mark(string: re.Match[str]) -> str:
+        before = findings[max(0, bisect_right(starts, string.end()) - 1)]
+        is_there = before.start < string.end() and before.end > string.start()
+        is_short = len(string[1]) < _LONG_STRING or before.kind != WITHHELD
+        return encode(WITHHELD_MARK) if is_there and is_short else string[0]
+
+    return Redacted(_STRING.sub(mark, json_text), (found,))
 
 
 def load_key(home: Path, hex_digits: str = "") -> bytes:
@@ -308,10 +328,17 @@ def key_of(settings: Settings) -> bytes:
     return load_key(settings.home, settings.redaction_key)
 
 
-def _original(passes: Sequence[Sequence[tuple[int, int, int]]], at: int) -> int:
+class _Moves(Struct):
+    """How placeholders moved what is behind them: where each ends, and by how much."""
+
+    ends: list[int]
+    shifts: list[int]
+
+
+def _original(passes: Sequence[_Moves], at: int) -> int:
     """Return where a place was before the placeholders of all passes moved it."""
-    for moved in reversed(passes):
-        at += sum(former - length for start, length, former in moved if at >= start + length)
+    for moves in reversed(passes):
+        at -= moves.shifts[bisect_right(moves.ends, at) - 1]
     return at
 
 

@@ -14,7 +14,6 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
-from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec import Struct, convert
@@ -33,10 +32,6 @@ from debrief.redaction.spans import SecretSpan
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _LONGEST = 4096
 _OPEN = re.compile(r"\{(\d+),\}")
-_ATOM = re.compile(
-    r"\(\?:(?P<words>(?:[^()]|\([^()]*\))*)\)\??"
-    r"|(?P<item>\[[^\]]*\])(?:\{(?:\d+,)?(?P<most>\d+)\})?\??|\\?.\??"
-)
 _B62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -54,8 +49,6 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
         bounded = _OPEN.sub(rf"{{\1,{_LONGEST}}}+", self.start + self.rest)
         self.pattern = re.compile((_EDGE if self.edge else "") + bounded)
         """The whole secret, matched at its start."""
-        self.broken = "|".join(_broken(self.start))
-        """Its start with a line break somewhere in it, for the prefilter."""
         self.before = re.compile(self.lead + r"\Z") if self.lead else None
 
     def judged(self, text: str, found: re.Match[str]) -> tuple[int, int] | None:
@@ -66,37 +59,6 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
             start = lead.start() if lead else len(text)
         secret = text[start:end]
         return (start, end) if secret and _CHECKS[self.check](secret) else None
-
-    def match(self, text: str, before: int) -> tuple[int, int] | None:
-        """Return where the first secret is that begins before a place."""
-        for found in self.pattern.finditer(text):
-            place = self.judged(text, found)
-            if place:
-                return place if place[0] < before else None
-        return None
-
-
-def _broken(start: str) -> Iterator[str]:
-    """Yield an expression with a line break at each place within a format's beginning."""
-    atoms = list(_ATOM.finditer(start))
-    word = "".join(atom.group() for atom in takewhile(lambda atom: not atom["most"], atoms))
-    if (len(word) < 4 and word.isalpha()) or not any(each.group().isalnum() for each in atoms):
-        return
-    while atoms and atoms[0]["item"]:
-        first = atoms.pop(0)
-        rest = "".join(each.group() for each in atoms)
-        yield rf"\n{first['item']}{{0,{first['most'] or 1}}}{rest}"
-    long = next((at for at, atom in enumerate(atoms) if atom["most"]), len(atoms))
-    for at, atom in enumerate(atoms[: long + 1]):
-        before = "".join(each.group() for each in atoms[:at])
-        after = "".join(each.group() for each in atoms[at + 1 : long])
-        if at == long and len(before) > 1:
-            yield rf"{before}{atom['item']}{{0,{int(atom['most']) - 1}}}\n"
-        elif at < long:
-            if at:
-                yield rf"{before}\n{atom.group()}{after}"
-            for word in (atom["words"] or "").split("|"):
-                yield from (f"{before}{broken}{after}" for broken in _broken(word))
 
 
 def _is_plausible(secret: str) -> bool:

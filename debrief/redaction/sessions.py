@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from debrief.keys import place_of, slugify
-from debrief.redaction.finder import find, find_at, may_hold_secret, placeholders, prefilter
+from debrief.redaction.finder import Budget, find, find_at, may_hold_secret, placeholders, prefilter
 from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
 from debrief.sessions.model import OURS, Session
@@ -49,7 +49,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
     rebuilt(session, fields, collect)
     parts = list(texts)
     plain = [text for text, _ in parts]
-    known = _Known()
+    known = _Known(Budget(sum(map(len, plain))))
     suspects = _suspects(text for text, form in parts if form == "name")
     numbers = {n for n, (text, form) in enumerate(parts) if form == "name" and text in suspects}
     hit = prefilter().hits_in_each(plain)
@@ -57,8 +57,9 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         # A secret after a line break is not seen in JSON, where the break is written as two signs.
         if form == "json" and number not in hit and may_hold_secret(text):
             hit[number] = []
-    for number, hits in hit.items():
-        if known.learn(*parts[number], hits):
+    for number in sorted(hit, key=lambda each: len(hit[each]) / len(plain[each])):
+        # Texts thick with hits come last: what they take is not taken from the others.
+        if known.learn(*parts[number], hit[number]):
             numbers.add(number)
     if not numbers:
         return session
@@ -97,27 +98,31 @@ def redact_rows(rows: Sequence[Item], redactor: Redactor) -> list[Item]:
     def clean(text: str, form: str) -> str:
         if text not in suspects:
             return text
-        return (redact_name(text, redactor) if form == "name" else redactor.redact(text)).text
+        is_name = form == "name"
+        return (
+            redact_name(text, redactor, budget) if is_name else redactor.redact(text, "", budget)
+        ).text
 
     fields = fields_of(type(rows[0])) if rows else {}
     for row in rows:
         rebuilt(row, fields, collect)
+    budget = Budget(sum(map(len, texts)))
     suspects = _suspects(texts)
     return [rebuilt(row, fields, clean) for row in rows]
 
 
-def redact_name(name: str, redactor: Redactor) -> Redacted:
+def redact_name(name: str, redactor: Redactor, budget: Budget | None = None) -> Redacted:
     """Replace the secrets in a path or an id, whichever of its signs became hyphens.
 
     Agents name a project's folder after the working folder, with a hyphen for each sign that is
     no letter or digit.
     """
 
-    def found(text: str, field_name: str) -> list[SecretSpan]:
-        spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field_name))
+    def found(text: str, field: str, budget: Budget) -> list[SecretSpan]:
+        spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field, budget))
         return without(union(spans), placeholders(text))
 
-    return redactor.replace(name, "", found)
+    return redactor.replace(name, "", found, budget or Budget(len(name)))
 
 
 def _suspects(names: Iterable[str]) -> set[str]:
@@ -137,15 +142,22 @@ def _task_of(session: Session, clean: Session) -> str:
 class _Known:
     """The secrets that were met in a session so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.kinds: dict[str, tuple[bool, str]] = {}
+        self._budget = budget
+        self._found: dict[tuple[str, str], list[SecretSpan]] = {}
+        """By text and name: what was found is not searched for again."""
         self._literals: Prefilter | None = None
 
     def learn(self, text: str, form: _Form, hits: list[Hit]) -> bool:
         """Remember the secrets that a text gives away where the prefilter hit it, if any."""
         learnt = False
         for part, name in _parts(text, form):
-            for span in find_at(part, hits) if part is text else find(part, name):
+            budget = self._budget
+            spans = find_at(part, hits, "", budget) if part is text else find(part, name, budget)
+            if spans:
+                self._found[part, name] = spans
+            for span in spans:
                 learnt = True
                 if span.kind == WITHHELD:
                     continue
@@ -166,17 +178,15 @@ class _Known:
     def redact(self, text: str, form: _Form, redactor: Redactor) -> Redacted:
         """Replace every secret in a text, known ones wherever they stand."""
         if form == "name":
-            return redact_name(text, redactor)
+            return redact_name(text, redactor, self._budget)
         if form == "patch":
-            return _replace_in_patch(text, redactor, self._find)
+            return _replace_in_patch(text, redactor, self._find, self._budget)
         if form == "json":
-            return redactor.replace_in_json(text, self._find)
-        return redactor.replace(text, "", self._find)
+            return redactor.replace_in_json(text, self._find, self._budget)
+        return redactor.replace(text, "", self._find, self._budget)
 
-    def _find(self, text: str, name: str) -> list[SecretSpan]:
-        spans = find(text, name)
-        if spans and spans[0].kind == WITHHELD:
-            return spans
+    def _find(self, text: str, name: str, budget: Budget) -> list[SecretSpan]:
+        spans = self._found.pop((text, name), None) or find(text, name, budget)
         if self._literals is not None:
             spans = union([*spans, *self._occurrences(text)])
         return [self._named(text, span) for span in spans]
@@ -193,6 +203,8 @@ class _Known:
         return without(found, placeholders(text))
 
     def _named(self, text: str, span: SecretSpan) -> SecretSpan:
+        if span.kind == WITHHELD:
+            return span
         value = span.value or text[span.start : span.end]
         sure, kind = self.kinds.get(value, (span.sure, span.kind))
         return SecretSpan(span.start, span.end, kind, sure, span.value)
@@ -220,8 +232,8 @@ def _marker(line: str) -> int:
     return int(line[:1] in ("+", "-", " ", "\\"))
 
 
-def _replace_in_patch(patch: str, redactor: Redactor, find: Find) -> Redacted:
-    result = redactor.replace(_without_markers(patch), "", find)
+def _replace_in_patch(patch: str, redactor: Redactor, find: Find, budget: Budget) -> Redacted:
+    result = redactor.replace(_without_markers(patch), "", find, budget)
     if not result.findings:
         return Redacted(patch)
     lines = zip(patch.split("\n"), result.text.split("\n"), strict=True)

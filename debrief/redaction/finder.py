@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from time import thread_time
 
+from debrief.redaction.plausibility import KEYWORDS
 from debrief.redaction.readers import judge_field
 from debrief.redaction.rules import CONTEXTS, FORMATS, Context, Format, Line
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
+from debrief.redaction.strings import strings_in
 from debrief.redaction.views import CODES, ORDER, VIEW_ANCHORS, View, decoded, stretches
 
+DOCUMENT = "document"
+"""What JSON holds under a secret's name, where it is more than a string."""
 Rule = Format | Context | Line | str
 """A known format, a context, a line, or the name of a view to look through."""
 
@@ -20,6 +25,7 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
     *((rule, rule.start, True) for rule in FORMATS),
     *((rule, rule.anchor, rule.tracked) for rule in CONTEXTS),
     *((name, anchor, False) for name, anchor in VIEW_ANCHORS),
+    (DOCUMENT, rf'(?i)(?:{KEYWORDS})[\w.\-]{{0,32}}\\{{0,8}}"\s{{0,4}}:\s{{0,4}}[\[{{]', False),
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 
@@ -68,7 +74,7 @@ class Budget:
         size: characters of all texts.
     """
 
-    _START, _PER_CHARACTER = 0.25, 0.5e-6
+    _START, _PER_CHARACTER = 0.25, 0.35e-6
     """Seconds."""
 
     def __init__(self, size: int) -> None:
@@ -113,6 +119,8 @@ def find_at(
     spans = list(_spans(masked, hits, budget, 0))
     if len(hits) >= most_hits(text):
         spans += _unscanned(masked, max(hit.end for hit in hits))
+    if hits and text.lstrip()[:1] in _OPENING:
+        spans += _in_json(masked, budget)
     whole = masked.strip()
     verdict = judge_field(field, whole) if field and whole else None
     if verdict:
@@ -128,7 +136,43 @@ def placeholders(text: str) -> list[tuple[int, int]]:
 
 def most_hits(text: str) -> int:
     """Return how many hits are taken of a text: more make it slow before one is read."""
-    return 5_000 + len(text) // 8
+    return 5_000 + len(text) // 16
+
+
+_OPENING = ("{", "[")
+
+
+def _in_json(text: str, budget: Budget) -> Iterator[SecretSpan]:
+    """Find the values of a JSON text whose names say that they are secrets, and of JSON in it."""
+    at = 0
+    for number, (value, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
+        if not number % 64 and budget.is_spent():
+            return
+        if (begin := text.find(value, at)) >= 0:
+            at = begin + len(value)
+            yield SecretSpan(begin, at, kind, sure)
+
+
+def _named_values(text: str, depth: int) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Yield the values as the text spells them, in order, with kind and certainty."""
+    try:
+        leaves = strings_in(text)
+    except (ValueError, RecursionError):
+        return
+    for leaf, name, _ in leaves:
+        if depth and leaf.lstrip()[:1] in _OPENING:
+            inner = _named_values(leaf, depth - 1)
+            yield from (
+                (spelled, verdict) for value, verdict in inner for spelled in _spelled(value, text)
+            )
+        elif name and (verdict := judge_field(name, leaf.strip())):
+            yield from ((spelled, verdict) for spelled in _spelled(leaf.strip(), text))
+
+
+def _spelled(value: str, text: str) -> list[str]:
+    """Return how a JSON text spells a string, of which it has one."""
+    forms = {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    return [form for form in (*forms, value) if form in text][:1]
 
 
 def _unscanned(text: str, at: int) -> Iterator[SecretSpan]:
@@ -162,6 +206,8 @@ def _spans(
     places: dict[str, list[int]] = {}
     for number, hit in enumerate(hits):
         rule, _, _ = RULES[hit.pattern]
+        if rule == DOCUMENT:
+            continue
         if isinstance(rule, str):
             places.setdefault(rule, []).append(hit.end)
             continue

@@ -181,6 +181,29 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
     return wordiness(value) < bar and entropy(value) >= 2.5
 
 
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
+_MARKUP = re.compile(r"[\s()\[\]{}<>|]|\.\.\.|…")
+
+
+@lru_cache(maxsize=4096)
+def is_given(value: str, least: int = 6) -> bool:
+    """Return whether a value is a secret where a name or a command says that there is one.
+
+    Any is, but what stands for one, samples' passwords, numbers, code and plain words.
+    """
+    value = value[:_ENOUGH]
+    if len(value) < least or value.replace(".", "").isdigit() or is_uuid(value):
+        return is_uuid(value)
+    if is_placeholder(value) or is_weak(value) or is_reference(value) or len(set(value)) < 5:
+        return False
+    if is_password(value, least) or is_random(value, least):
+        return True
+    if not _LETTER.search(value) or _MARKUP.search(value):
+        return False
+    is_wordy = wordiness(value) >= 0.5
+    return not (is_wordy and (_IDENTIFIER.match(value) or not _DIGIT.search(value)))
+
+
 NameClass = Literal["password", "secret", "auth", "key", ""]
 """What a value under a name may be: a password, a generated secret, base64 of ``user:password``,
 or a key of which only the value itself can return whether it is secret."""
@@ -195,6 +218,13 @@ KEYWORDS = (
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+def is_harmless_name(name: str) -> bool:
+    """Return whether a name says that its value is no secret: ``token_count``, ``public_key``."""
+    terms = [part.lower() for part in _PART.findall(name) if not part.isdigit()]
+    harmless = bool(WORDS["harmless"].intersection(terms))
+    return harmless or (bool(terms) and terms[-1] in WORDS["harmless_last"])
+
+
 @lru_cache(maxsize=8192)
 def class_of(name: str) -> NameClass:
     """Return what the value of ``name`` may be; empty when the name speaks of no secret."""
@@ -202,9 +232,9 @@ def class_of(name: str) -> NameClass:
     terms = [part for part in parts if not part.isdigit()]
     if not terms:
         return ""
-    last = terms[-1]
-    if last in WORDS["harmless_last"] or WORDS["harmless"].intersection(terms):
+    if is_harmless_name(name):
         return ""
+    last = terms[-1]
     known = {*terms, "".join(terms)}
     if known & WORDS["password"] or last in ("pass", "pw", "pwd"):
         return "password"

@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import accumulate
 from string import ascii_letters, digits
 
 from debrief.redaction.plausibility import (
@@ -17,6 +18,7 @@ from debrief.redaction.plausibility import (
     class_of,
     classes,
     entropy,
+    is_given,
     is_password,
     is_placeholder,
     is_random,
@@ -73,15 +75,13 @@ def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     if promised == "password":
         if is_password(value, strict=not strong) or (strong and is_random(value)):
             return True
-        return False if strong and is_password(value, 6) and classes(value) >= 3 else None
-    if promised == "secret" and is_uuid(value):  # may be a key, but not a token
-        return False if strong and kind_of(name) in ("api-key", "secret") else None
+        return True if strong and is_given(value) else None
     if promised == "secret":
-        if is_random(value):
+        if is_random(value) or (strong and is_uuid(value)):
             return True
         if not strong:
             return True if is_password(value, 10, strict=True) and entropy(value) > 3 else None
-        return False if is_random(value, 12) or is_password(value, 8, strict=True) else None
+        return True if is_given(value, 8) else None
     if promised == "auth":
         password = strong and is_password(value, 10, strict=True)
         return True if is_basic(value) or is_random(value, 20) or password else None
@@ -90,10 +90,16 @@ def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     return None
 
 
+_SCHEMES = ("bearer", "token", "basic", "apikey")
+
+
 def judge_field(name: str, value: str) -> tuple[str, bool] | None:
     """Return kind and certainty of a whole value that belongs to a name, if it is a secret."""
     if not class_of(name) or len(value) > _LONGEST_BARE:
         return None
+    scheme, space, rest = value.partition(" ")
+    if space and scheme.lower() in _SCHEMES:
+        value = rest
     verdict = judge(name, value[:_JUDGED])
     return None if verdict is None else (kind_of(name), verdict)
 
@@ -298,7 +304,7 @@ def _pgpass(text: str, at: int, since: int) -> Iterator[SecretSpan]:
         yield SecretSpan(*match.span("v"), "password")
 
 
-_CELLS = " \t\r\"'`*"
+_AROUND = " \t\r\"'`*"
 
 
 def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
@@ -306,23 +312,41 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     start = end - len(line_before(text, end - 1, 300)) - 1
     stop = _line_end(text, start, 600)
     head = text[start:stop]
-    mark = next((mark for mark in "|\t;," if mark in head), "\n")
-    names = head.split(mark)
+    mark = next((mark for mark in "|\t;," if mark in head), "")
+    names = _cells(head, mark, [])
+    starts = [start for start, _ in names]
     above = line_before(text, max(0, start - 1), 600)
-    if above.count(mark) == len(names) - 1:  # the table began before
+    is_wide = len(names) > 1
+    if is_wide and mark and above.count(mark) == len(names) - 1:  # the table began before
         return
-    for _ in range(50):
+    for _ in range(_MOST_ROWS if is_wide else 50):
         start, stop = stop + 1, _line_end(text, stop + 1, 600)
-        cells = text[start:stop].split(mark)
-        if len(cells) != len(names) or len(cells) == 1:
+        row = text[start:stop]
+        if is_wide and row and not row.strip("-+=|: \t\r"):
+            continue
+        cells = _cells(row, mark, starts)
+        if len(cells) != len(names) or not row.strip():
             return
-        for name, cell in zip(names, cells, strict=True):
-            value = cell.strip(_CELLS)
-            verdict = judge_field(name.strip(_CELLS), value) if value else None
+        for (_, name), (at, cell) in zip(names, cells, strict=True):
+            value = cell.strip(_AROUND)
+            verdict = judge_field(name.strip(_AROUND), value) if value else None
             if verdict:
-                at = start + cell.index(value)
-                yield SecretSpan(at, at + len(value), *verdict)
-            start += len(cell) + 1
+                begin = start + at + cell.index(value)
+                yield SecretSpan(begin, begin + len(value), *verdict)
+
+
+_MOST_ROWS = 10_000
+_ALIGNED = re.compile(r"\S+(?: \S+)*")
+
+
+def _cells(row: str, mark: str, starts: list[int]) -> list[tuple[int, str]]:
+    """Return the cells of a row, each with its place: between marks, or below the head's."""
+    if mark:
+        parts = row.split(mark)
+        ends = accumulate(len(part) + 1 for part in parts)
+        return [(end - len(part) - 1, part) for end, part in zip(ends, parts, strict=True)]
+    found = [(cell.start(), cell[0]) for cell in _ALIGNED.finditer(row)]
+    return [cell for cell in found if cell[0] in starts] if len(starts) > 1 else found
 
 
 READERS: dict[str, Callable[[str, int, int], Iterator[SecretSpan]]] = {

@@ -3,110 +3,24 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import re
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import orjson
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError
 from debrief.files import make_folder, write_durably
 from debrief.redaction.finder import RULES, VERSION, Budget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
+from debrief.redaction.strings import decode, encode, strings_in, visit_strings
 from debrief.settings import Settings
-
-Visit = Callable[[str, str, str], str]
-"""Takes a string, its name and the way to it (``messages.0.content``); returns its replacement."""
-
-_LONG_NUMBER = re.compile(r"\d{17}|\d[eE]")
-
-
-def decode(text: str) -> Any:
-    """Decode JSON without loss: numbers too long for a machine word stay exact.
-
-    Raises:
-        ValueError: the text is no JSON, or holds half a surrogate pair.
-        RecursionError: it is nested too deep.
-    """
-    value = orjson.loads(text)
-    return json.loads(text) if _LONG_NUMBER.search(text) else value
-
-
-def encode(value: Any) -> str:
-    """Encode a decoded value compactly.
-
-    Raises:
-        RecursionError: it is nested too deep.
-    """
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def visit_strings(value: Any, visit: Visit, name: str = "", path: str = "") -> Any:
-    """Return a decoded JSON value with every string, keys included, replaced by a visitor.
-
-    Args:
-        value: decoded JSON.
-        visit: called with each string.
-        name: that ``value`` is the value of.
-        path: the way to ``value``.
-
-    Raises:
-        RecursionError: it is nested too deep.
-    """
-    if isinstance(value, str):
-        return visit(value, name, path)
-    if isinstance(value, dict):
-        changed = {}
-        for key, item in value.items():
-            way = f"{path}.{key}" if path else key
-            item_name = _named(value) if key.lower() == "value" else key
-            changed[visit(key, "", way)] = visit_strings(item, visit, item_name, way)
-        return changed
-    if isinstance(value, list):
-        return [
-            visit_strings(item, visit, name, f"{path}.{number}" if path else str(number))
-            for number, item in enumerate(value)
-        ]
-    return value
-
-
-def strings_in(json_text: str) -> list[tuple[str, str, str]]:
-    """Return the strings of a JSON text, each with its name and the way to it.
-
-    Raises:
-        ValueError: the text is no JSON, or holds half a surrogate pair.
-        RecursionError: it is nested too deep.
-    """
-    leaves: list[tuple[str, str, str]] = []
-
-    def note(leaf: str, name: str, way: str) -> str:
-        leaves.append((leaf, name, way))
-        return leaf
-
-    visit_strings(orjson.loads(json_text), note)
-    return leaves
-
-
-def _named(value: Mapping[str, Any]) -> str:
-    """Return the name in an object such as ``{"name": "DB_PASSWORD", "value": …}``."""
-    for key in ("name", "key", "Name", "Key"):
-        name = value.get(key)
-        if isinstance(name, str) and len(name) < 128:
-            return name
-    return "value"
-
 
 WITHHELD_MARK = "<withheld: would take too long to search for secrets>"
 """What stands for a stretch of a text that could not be searched in time."""

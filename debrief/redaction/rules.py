@@ -22,6 +22,7 @@ from debrief.redaction.plausibility import (
     KEYWORDS,
     WORDS,
     entropy,
+    is_given,
     is_password,
     is_random,
     is_sample,
@@ -109,7 +110,6 @@ class Context(Struct, forbid_unknown_fields=True, dict=True):
     kind: str = ""
     check: str = "password"
     trim: str = ""
-    cost: float = 6
 
     def __post_init__(self) -> None:
         self.anchor = self.anchor.replace("{KEYWORD}", f"(?:{KEYWORDS})")
@@ -148,10 +148,8 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
     form: Literal["command", "call", "phrase"] = "command"
     next: bool = False
     tracked: bool = False
-    cost: float = 0
 
     def __post_init__(self) -> None:
-        self.cost = self.cost or (3 if self.next else 5 if self.form == "phrase" else 10)
         self.names = _FORMS[self.form].replace("{}", _filled(self.names))
         self.anchor = f"(?i){self.names}"
         self._after = _any_of(self.after, "")
@@ -255,8 +253,9 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "random": is_random,
     "basic": is_basic,
     "header": lambda value: is_basic(value) or is_random(value),
-    "login": lambda value: is_password(value, 6) or is_random(value),
-    "phrase": lambda value: value.islower() and len(value.split()) in (12, 15, 18, 21, 24),
+    "given": is_given,
+    "said": lambda value: is_password(value, strict=True) or (is_given(value, 10) and "-" in value),
+    "phrase": lambda value: len(set(value.split())) > 9 and len(value.split()) % 3 == 0,
 }
 FORMATS = convert(_read("formats.toml")["formats"], list[Format])
 CONTEXTS: list[Context | Line] = [

@@ -20,9 +20,11 @@ import msgspec
 
 from debrief.keys import place_of, slugify
 from debrief.redaction.finder import Budget, find, find_at, may_hold_secret, placeholders, prefilter
-from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
+from debrief.redaction.printed import command_in, printed
+from debrief.redaction.redactor import Find, Redacted, Redactor
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
-from debrief.sessions.model import OURS, Session
+from debrief.redaction.strings import strings_in
+from debrief.sessions.model import OURS, Session, calls_of
 
 _Form = Literal["text", "name", "json", "patch"]
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -61,7 +63,10 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         # Texts thick with hits come last: what they take is not taken from the others.
         if known.learn(*parts[number], hit[number]):
             numbers.add(number)
-    if not numbers:
+    for call in calls_of(session):
+        if call.result and (command := command_in(call.input)):
+            known.learn_printed(command, call.result)
+    if not numbers and not known.kinds:
         return session
     literals = known.prefilter()
     numbers.update(literals.hits_in_each(plain) if literals else ())
@@ -165,6 +170,11 @@ class _Known:
                 if span.value:
                     self._remember(span.value, span)
         return learnt
+
+    def learn_printed(self, command: str, result: str) -> None:
+        """Remember the secrets in a result that its command says are there."""
+        for span in printed(command, result):
+            self._remember(result[span.start : span.end], span)
 
     def prefilter(self) -> Prefilter | None:
         """Return a prefilter for the secrets themselves, as they are and as JSON spells them."""

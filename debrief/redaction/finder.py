@@ -74,7 +74,7 @@ class Budget:
         size: characters of all texts.
     """
 
-    _START, _PER_CHARACTER = 0.25, 0.35e-6
+    _START, _PER_CHARACTER = 0.2, 0.6e-6
     """Seconds."""
 
     def __init__(self, size: int) -> None:
@@ -136,7 +136,7 @@ def placeholders(text: str) -> list[tuple[int, int]]:
 
 def most_hits(text: str) -> int:
     """Return how many hits are taken of a text: more make it slow before one is read."""
-    return 5_000 + len(text) // 16
+    return 5_000 + len(text) // 12
 
 
 _OPENING = ("{", "[")

@@ -182,7 +182,12 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
-_MARKUP = re.compile(r"[\s()\[\]{}<>|]|\.\.\.|…")
+_WORDS = re.compile(r"(?=[^\d]*[_.!#+*-])(?=.*\d{3})[A-Za-z][\w.!#+*-]*\Z")
+_OF_CODE = {
+    *WORDS["boring"], *WORDS["weak"], *WORDS["password"], *WORDS["secret"], *WORDS["key_of"],
+    *WORDS["harmless"], *WORDS["harmless_last"], "expected", "refresh", "value",
+}  # fmt: skip
+_MARKUP = re.compile(r"[\s()\[\]{}<>|\\]|\.\.\.|…|%[ds]|^--?[a-z]|^[\w.-]+:\d{2,5}$")
 
 
 @lru_cache(maxsize=4096)
@@ -194,14 +199,25 @@ def is_given(value: str, least: int = 6) -> bool:
     value = value[:_ENOUGH]
     if len(value) < least or value.replace(".", "").isdigit() or is_uuid(value):
         return is_uuid(value)
-    if is_placeholder(value) or is_weak(value) or is_reference(value) or len(set(value)) < 5:
+    if is_placeholder(value) or is_weak(value) or len(set(value)) < 5:
+        return False
+    if _WORDS.match(value) and _is_phrase(value):
+        return True
+    if is_reference(value):
         return False
     if is_password(value, least) or is_random(value, least):
         return True
     if not _LETTER.search(value) or _MARKUP.search(value):
         return False
-    is_wordy = wordiness(value) >= 0.5
-    return not (is_wordy and (_IDENTIFIER.match(value) or not _DIGIT.search(value)))
+    if _DIGIT.search(value):
+        return not _IDENTIFIER.match(value) or wordiness(value) < 0.5
+    return not _IDENTIFIER.match(value) and wordiness(value) < 0.5
+
+
+def _is_phrase(value: str) -> bool:
+    """Return whether words and a number are a password: not those of code and of samples alone."""
+    words = [word.lower() for word in _CHUNK.findall(value)]
+    return any(len(word) > 3 and word not in _OF_CODE for word in words)
 
 
 NameClass = Literal["password", "secret", "auth", "key", ""]

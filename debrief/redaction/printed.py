@@ -14,7 +14,11 @@ from debrief.redaction.strings import strings_in
 
 _LONGEST_COMMAND = 4_000
 _MOST_LINES = 200
-_START = r"(?:^|[|;&(\n`]|\bsudo|\bthen|\bdo|\bsh -l?c)[ \t]{0,8}(?:[A-Z_]{1,40}=\S{0,80}[ ])?(?:\S{0,60}/)?"
+_START = (
+    r"(?:^|[|;&(\n`]|\bsudo|\bthen|\bdo|\bsh -l?c)[ \t]{0,8}"
+    r"(?:[A-Z_]{1,40}=\S{0,80}[ ])?(?:\S{0,60}/)?"
+)
+"""Where a simple command begins, up to its program's name."""
 _NAME = re.compile(r"[A-Za-z_][\w\-]{2,}")
 _OUTPUT = re.compile(r"\A(?:[^\n]{0,120}\n){0,8}?Output:\n")
 """What some programs write before the output of a command."""
@@ -35,7 +39,7 @@ def _commands() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def command_in(arguments: str) -> str:
-    """Return the shell command among a call's arguments, whichever tool's; empty when there is none.
+    """Return the shell command among the arguments of any tool's call; empty when there is none.
 
     Args:
         arguments: JSON text.
@@ -56,17 +60,11 @@ def kind_printed(command: str) -> str:
     """Return the kind of secret that a shell command prints; empty when it prints none."""
     prints, shows = _commands()
     command = command[:_LONGEST_COMMAND]
-    names = (name for name in _NAME.findall(command) if class_of(name) in ("password", "secret"))
     if prints.search(command):
-        return kind_of(next(names, "secret"))
-    if shown := shows.search(command):
-        names = (name for name in _NAME.findall(command, shown.start()) if _is_secret(name))
-        return next(map(kind_of, names), "")
-    return ""
-
-
-def _is_secret(name: str) -> bool:
-    return class_of(name) in ("password", "secret")
+        return next(map(kind_of, filter(class_of, _NAME.findall(command))), "secret")
+    shown = shows.search(command)
+    names = filter(class_of, _NAME.findall(command, shown.start())) if shown else ()
+    return next(map(kind_of, names), "")
 
 
 def printed(command: str, result: str) -> Iterator[SecretSpan]:
@@ -86,8 +84,8 @@ def printed(command: str, result: str) -> Iterator[SecretSpan]:
     for line in lines:
         for begin, end in _values(line, is_first=is_short, is_all=prints_all):
             if line[begin:end] not in command:
+                is_short = False
                 yield SecretSpan(at + begin, at + end, kind)
-        is_short = is_short and not line.strip()
         at += len(line)
 
 
@@ -112,7 +110,8 @@ def _in_json(text: str, at: int, kind: str) -> Iterator[SecretSpan]:
         leaves = strings_in(text[at:])
     except (ValueError, RecursionError):
         return
-    for leaf, name, way in leaves:
-        is_value = name.lower() in ("value", "secretstring", "secret", "data") or "data." in way
+    for leaf, _, way in leaves:
+        last = way.rpartition(".")[2].lower()
+        is_value = last in ("value", "secretstring", "secret") or "data." in way
         if is_value and is_given(leaf) and (begin := text.find(leaf, at)) >= 0:
             yield SecretSpan(begin, begin + len(leaf), kind)

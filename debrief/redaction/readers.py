@@ -59,7 +59,7 @@ _BARE_LINE = re.compile(rf"[^\s\"'`<>\\]{{4,{_LONGEST_BARE}}}")
 _CODE = re.compile(r"[A-Za-z_$][\w$.:]*[(\[]")
 _SYNTAX = re.compile(r"[)\]}][)\]}:({?]|\?\.|=>|&&|\|\|")
 _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
-_STATEMENT = re.compile(r"(?:login|machine|identified|user)\s", re.IGNORECASE)
+_STATEMENT = re.compile(r"(?:login|machine|identified|user|setx)\s", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)
@@ -315,8 +315,15 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     mark = next((mark for mark in "|\t;," if mark in head), "")
     names = _cells(head, mark, [])
     starts = [start for start, _ in names]
+    wanted = {
+        number: name.strip(_AROUND)
+        for number, (_, name) in enumerate(names)
+        if class_of(name.strip(_AROUND))
+    }
     above = line_before(text, max(0, start - 1), 600)
     is_wide = len(names) > 1
+    if not wanted or (not is_wide and head[:1].isspace()):
+        return
     if is_wide and mark and above.count(mark) == len(names) - 1:  # the table began before
         return
     for _ in range(_MOST_ROWS if is_wide else 50):
@@ -327,9 +334,10 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
         cells = _cells(row, mark, starts)
         if len(cells) != len(names) or not row.strip():
             return
-        for (_, name), (at, cell) in zip(names, cells, strict=True):
+        for number, name in wanted.items():
+            at, cell = cells[number]
             value = cell.strip(_AROUND)
-            verdict = judge_field(name.strip(_AROUND), value) if value else None
+            verdict = judge_field(name, value) if value else None
             if verdict:
                 begin = start + at + cell.index(value)
                 yield SecretSpan(begin, begin + len(value), *verdict)
@@ -349,6 +357,18 @@ def _cells(row: str, mark: str, starts: list[int]) -> list[tuple[int, str]]:
     return [cell for cell in found if cell[0] in starts] if len(starts) > 1 else found
 
 
+_MANIFEST = re.compile(r"^[ ]*(?:stringData|data):[ ]*\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"""^[ ]+[\w.\-]+:[ ]+["']?(?P<v>[^\s"'|>][^\s"']{5,4096})""", re.MULTILINE)
+
+
+def _manifest(text: str, at: int, since: int) -> Iterator[SecretSpan]:
+    """Read the data of a Kubernetes secret: whatever stands there is one."""
+    block = _MANIFEST.search(text, at, at + _REACH)
+    for entry in _ENTRY.finditer(text, *block.span(1)) if block else ():
+        if is_given(entry["v"][:_JUDGED]):
+            yield SecretSpan(*entry.span("v"), "secret")
+
+
 READERS: dict[str, Callable[[str, int, int], Iterator[SecretSpan]]] = {
     "assignments": assignments,
     "paired_values": paired_values,
@@ -357,4 +377,5 @@ READERS: dict[str, Callable[[str, int, int], Iterator[SecretSpan]]] = {
     "login": _login,
     "pgpass": _pgpass,
     "columns": _columns,
+    "manifest": _manifest,
 }

@@ -224,7 +224,6 @@ def _read(name: str) -> dict[str, Any]:
 _TABLES = _read("contexts.toml")
 _PIECES = {f"{{{name}}}": _any_word(name) for name in WORDS if name.startswith("spoken")}
 _PIECES = {**_TABLES["pieces"], **_PIECES}
-_PIECES["{spoken_is_first}"] = "".join(sorted({word[0] for word in WORDS["spoken_is"]}))
 """What the forms of ``contexts.toml`` are made of."""
 
 
@@ -254,7 +253,8 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "basic": is_basic,
     "header": lambda value: is_basic(value) or is_random(value),
     "given": is_given,
-    "said": lambda value: is_password(value, strict=True) or (is_given(value, 10) and "-" in value),
+    "long": lambda value: is_given(value, 8),
+    "said": lambda value: any(map(str.isdigit, value)) and is_given(value, 8),
     "phrase": lambda value: len(set(value.split())) > 9 and len(value.split()) % 3 == 0,
 }
 FORMATS = convert(_read("formats.toml")["formats"], list[Format])

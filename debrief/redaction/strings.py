@@ -89,7 +89,7 @@ _VALUES = ("value", "raw", "plaintext", "current", "default")
 
 def _named(value: Mapping[str, Any], above: str) -> str:
     """Return the name of what an object calls its value: it stands beside it, or one level up."""
-    for key in ("name", "key", "Name", "Key"):
+    for key in ("name", "key", "Name", "Key") if above.lower() != "cookies" else ():
         name = value.get(key)
         if isinstance(name, str) and len(name) < 128:
             return name

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from msgspec import Struct, structs
 
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, InputError
 from debrief.files import make_folder, write_durably
 from debrief.redaction.finder import RULES, VERSION, Budget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
@@ -284,6 +284,17 @@ def contains_secret(data: bytes) -> list[Finding]:
             number = text.count("\n", 0, finding.start) + 1
             found.append(structs.replace(finding, path=str(number)))
     return found
+
+
+def refuse_secrets(name: str, data: bytes) -> None:
+    """Refuse a file that is about to leave.
+
+    Raises:
+        InputError: it holds a secret; names file, line and kind.
+    """
+    for found in contains_secret(data):
+        line = found.path.partition(".")[0]
+        raise InputError(f"{name}, line {line}", f"holds a secret ({found.kind})", "Look at it.")
 
 
 def _in_json(text: str, path: str) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import msgspec
@@ -21,7 +21,7 @@ from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Success, success_labels
-from debrief.redaction.gate import gate_digest, refuse_secrets
+from debrief.redaction.gate import gate_digest
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -30,8 +30,16 @@ from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.given import given_to
+from debrief.training.held import HELD, HeldToken, Verdict, decisions, held_tokens, reason_held
 from debrief.training.kinship import Kinship, read_kinship
-from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    LineRow,
+    SampleMetadata,
+    TrainingSetRow,
+    training_path,
+)
 from debrief.training.options import TrainingOptions
 from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_success
 from debrief.training.selection import (
@@ -184,7 +192,10 @@ def store_training_set(
     outcomes = success_labels(lake) if outcomes is None else outcomes
     materials = read_materials(lake, fingerprint, members, outcomes)
     agreement = agreement_text(lake, materials.judged_by)
-    inputs = _inputs(materials, agreement, options, kinship)
+    partition, decided = f"{task}/{fingerprint}", decisions(lake)
+    inputs = _inputs(
+        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+    )
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
@@ -203,7 +214,16 @@ def store_training_set(
         tempfile.TemporaryFile() as scratch,
         lake.create(training_path(task, fingerprint)) as creation,
     ):
-        stretches = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        made = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        held = held_tokens(_lines_in(scratch, made))
+        stretches: dict[str, list[LineRow]] = {}
+        for session_id, lines in made.items():
+            if reason := reason_held(held.get(session_id, ()), decided):
+                selection.left_out[session_id] = reason
+                continue
+            stretches[session_id] = [row for _, row in lines]
+            for metadata, row in lines:
+                counts.add_line(metadata, row)
         for candidate in selection.selected:
             if candidate.session_id in stretches:
                 for item in candidate.traits.languages:
@@ -217,7 +237,12 @@ def store_training_set(
     considered, left_out = len(materials.by_session), counted(selection.left_out)
     card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)
     lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
-    lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, content.hexdigest)
+    lake.write(LINES, partition, rows, LineRow, content.hexdigest)
+    waiting = [each for name in sorted(held) for each in held[name]]
+    lake.write(HELD, partition, waiting, HeldToken)
+    inputs = _inputs(
+        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+    )
     of_set = TrainingSetRow(
         task=task,
         fingerprint=fingerprint,
@@ -251,12 +276,26 @@ def is_current(
     if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:
         return False
     materials = read_materials(lake, fingerprint, members, outcomes)
-    inputs = _inputs(materials, agreement_text(lake, materials.judged_by), options, kinship)
+    agreement = agreement_text(lake, materials.judged_by)
+    decided = _decided_here(lake, f"{task}/{fingerprint}", decisions(lake))
+    inputs = _inputs(materials, agreement, options, kinship, decided)
     return _stored_set(lake, task, fingerprint, inputs) is not None
 
 
+def _decided_here(
+    lake: Lake, partition: str, decided: Mapping[str, Verdict]
+) -> list[tuple[str, Verdict | None]]:
+    """Return what was decided on the tokens that a set was held back for when it was made."""
+    held = {row.digest for row in lake.read(HELD, partition, HeldToken)}
+    return [(digest, decided.get(digest)) for digest in sorted(held)]
+
+
 def _inputs(
-    materials: Materials, agreement: str, options: TrainingOptions, kinship: Kinship
+    materials: Materials,
+    agreement: str,
+    options: TrainingOptions,
+    kinship: Kinship,
+    decided: list[tuple[str, Verdict | None]],
 ) -> str:
     traits = kinship.traits
     return digest_of(
@@ -264,11 +303,15 @@ def _inputs(
         gate_digest(),
         options.model_dump(mode="json"),
         agreement,
+        decided,
         [
             (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
             for name, made in sorted(materials.by_session.items())
         ],
     )
+
+
+_Made = dict[str, list[tuple[SampleMetadata, LineRow]]]
 
 
 def _make_lines(
@@ -279,14 +322,14 @@ def _make_lines(
     options: TrainingOptions,
     counts: SetCounts,
     scratch: IO[bytes],
-) -> dict[str, list[LineRow]]:
+) -> _Made:
     """Write the lines of the selected sessions to a scratch file, a week at a time.
 
     Returns:
-        Rows by session, offsets being those of the scratch file.
+        By session, the lines' metadata and rows, offsets being those of the scratch file.
     """
     selected = {candidate.session_id: candidate for candidate in selection.selected}
-    rows: dict[str, list[LineRow]] = {}
+    rows: _Made = {}
     for week, ids in sorted(members.items()):
         chosen = ids & selected.keys()
         for session in lake.read("raw_sessions", week, Session, only=("id", chosen)):
@@ -317,7 +360,7 @@ def _make_lines(
                     if options.max_tokens
                     else (sample,)
                 )
-                made = [(each, _searched_line(each)) for each in samples]
+                made = [(each, checked_line(each)) for each in samples]
             except InputError as refusal:
                 selection.left_out[session.id] = refusal.reason
                 continue
@@ -325,24 +368,23 @@ def _make_lines(
                 session, sample, options.max_tokens, options.system_prompt
             ):
                 try:
-                    made.append((each, _searched_line(each)))
+                    made.append((each, checked_line(each)))
                 except InputError as refusal:
                     counts.subagents_left_out[refusal.reason] += 1
             rows[session.id] = []
             for each, line in made:
                 row = line_row(each, line, scratch.tell())
                 row = replace(row, undecided=session.unsure_redactions)
-                rows[session.id].append(row)
+                rows[session.id].append((each.metadata, row))
                 scratch.write(line)
-                counts.add_line(each.metadata, row)
     return rows
 
 
-def _searched_line(sample: SampleLine) -> bytes:
-    """Return a line that is valid and has passed the last gate; raise InputError for any other."""
-    line = checked_line(sample)
-    refuse_secrets(f"session {sample.metadata.session_id}", line)
-    return line
+def _lines_in(scratch: IO[bytes], made: _Made) -> Iterator[tuple[str, bytes]]:
+    for session_id, lines in made.items():
+        for _, row in lines:
+            scratch.seek(row.offset)
+            yield session_id, scratch.read(row.size)
 
 
 def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredTrainingSet | None:

@@ -146,7 +146,7 @@ class Redactor:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
         passes: list[_Moves] = []
-        while spans := find(text, field_name, budget):
+        while spans := [] if passes and budget.is_spent() else find(text, field_name, budget):
             pieces: list[str] = []
             last = shift = 0
             moves = _Moves([0], [0])

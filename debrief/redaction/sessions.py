@@ -59,8 +59,8 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         # A secret after a line break is not seen in JSON, where the break is written as two signs.
         if form == "json" and number not in hit and may_hold_secret(text):
             hit[number] = []
-    for number in sorted(hit, key=lambda each: len(hit[each]) / len(plain[each])):
-        # Texts thick with hits come last: what they take is not taken from the others.
+    for number in sorted(hit, key=lambda each: len(hit[each])):
+        # Texts with most hits come last: what they take is not taken from the others.
         if known.learn(*parts[number], hit[number]):
             numbers.add(number)
     for call in calls_of(session):
@@ -151,7 +151,7 @@ class _Known:
         self.kinds: dict[str, tuple[bool, str]] = {}
         self._budget = budget
         self._found: dict[tuple[str, str], list[SecretSpan]] = {}
-        """By text and name: what was found is not searched for again."""
+        """What was found by text and name: all texts with hits are here before one is replaced."""
         self._literals: Prefilter | None = None
 
     def learn(self, text: str, form: _Form, hits: list[Hit]) -> bool:
@@ -160,8 +160,7 @@ class _Known:
         for part, name in _parts(text, form):
             budget = self._budget
             spans = find_at(part, hits, "", budget) if part is text else find(part, name, budget)
-            if spans:
-                self._found[part, name] = spans
+            self._found[part, name] = spans
             for span in spans:
                 learnt = True
                 if span.kind == WITHHELD:
@@ -196,7 +195,9 @@ class _Known:
         return redactor.replace(text, "", self._find, self._budget)
 
     def _find(self, text: str, name: str, budget: Budget) -> list[SecretSpan]:
-        spans = self._found.pop((text, name), None) or find(text, name, budget)
+        spans = self._found.get((text, name))
+        if spans is None:
+            spans = [] if budget.is_spent() else find(text, name, budget)
         if self._literals is not None:
             spans = union([*spans, *self._occurrences(text)])
         return [self._named(text, span) for span in spans]

@@ -78,8 +78,8 @@ def held_tokens(lines: Iterable[tuple[str, bytes]]) -> dict[str, list[HeldToken]
     held: dict[str, list[HeldToken]] = {}
     for by_session in found.values():
         if len(by_session) == 1:
-            ((session_id, token),) = by_session.items()
-            held.setdefault(session_id, []).append(token)
+            (alone,) = by_session.values()
+            held.setdefault(alone.session_id, []).append(alone)
     return held
 
 

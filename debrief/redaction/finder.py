@@ -78,6 +78,7 @@ class Budget:
     """Seconds."""
 
     def __init__(self, size: int) -> None:
+        prefilter()  # which takes its time once a process
         self._end = thread_time() + self._START + size * self._PER_CHARACTER
 
     def is_spent(self) -> bool:

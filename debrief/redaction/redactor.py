@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, InputError
 from debrief.files import make_folder, write_durably
+from debrief.git import git
 from debrief.redaction.finder import RULES, VERSION, Budget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
 from debrief.redaction.strings import decode, encode, strings_in, visit_strings
@@ -68,15 +69,18 @@ class Redactor:
     placeholder without the key.
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, people: Collection[str] | None = None) -> None:
         if len(key) < 16:
             raise ConfigurationError("redaction key", "has less than 16 bytes", "Remove the file.")
         self._key = key
+        self.people = people
+        """Names that go with the personal data of sessions; None when that stays."""
 
     @property
     def identity(self) -> str:
         """What a redacted text depends on besides the text: this key and these rules."""
-        return self._digest("\0".join((VERSION, *(anchor for _, anchor, _ in RULES)))).hex()
+        people = () if self.people is None else ("people", *sorted(self.people))
+        return self._digest("\0".join((VERSION, *(rule[1] for rule in RULES), *people))).hex()
 
     def placeholder(self, kind: str, secret: str) -> str:
         """Return the placeholder of a secret."""
@@ -85,6 +89,10 @@ class Redactor:
     def keyed_digest(self, text: str) -> str:
         """Return the HMAC-SHA256 of a text, in hex: who has no key cannot try texts against it."""
         return self._digest(text).hex()
+
+    def stand(self, kind: str, value: str) -> str:
+        """Return six hex digits that stand for a piece of personal data."""
+        return self._digest(f"{kind}\0{value}").hex()[:6]
 
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
@@ -240,6 +248,20 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
 def key_of(settings: Settings) -> bytes:
     """Return the redaction key that ``settings`` mean; see ``load_key``."""
     return load_key(settings.home, settings.redaction_key)
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Return the redactor that ``settings`` mean: its key, and whether personal data goes.
+
+    Raises:
+        ConfigurationError: as of ``load_key``.
+    """
+    if settings.personal_data == "keep":
+        return Redactor(key_of(settings))
+    with suppress(InputError):  # no name is set, or there is no git
+        name = git(Path("/"), "config", "--global", "user.name").decode("utf-8", "replace").strip()
+        return Redactor(key_of(settings), {name} - {""})
+    return Redactor(key_of(settings), ())
 
 
 class _Moves(Struct):

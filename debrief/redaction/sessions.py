@@ -20,6 +20,7 @@ import msgspec
 
 from debrief.keys import place_of, slugify
 from debrief.redaction.finder import Budget, find, find_at, may_hold_secret, placeholders, prefilter
+from debrief.redaction.personal import names_in, without_personal_data
 from debrief.redaction.printed import command_in, printed
 from debrief.redaction.redactor import Find, Redacted, Redactor
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
@@ -36,11 +37,38 @@ _ANYWHERE = 16
 
 
 def redact_session(session: Session, redactor: Redactor) -> Session:
-    """Return the session without secrets, the replacements counted.
+    """Return the session without secrets, the replacements counted; and without personal data,
+    where the redactor takes that out.
 
-    Texts keep their number of lines. A session without secrets is returned as the very object
+    Texts keep their number of lines. A session without either is returned as the very object
     that was handed in; its texts were then read by the prefilter alone.
     """
+    clean = _without_secrets(session, redactor)
+    if redactor.people is None:
+        return clean
+    texts: list[str] = []
+    fields = fields_of(Session)
+
+    def collect(text: str, form: _Form) -> str:
+        texts.append(text)
+        return text
+
+    rebuilt(clean, fields, collect)
+    names = names_in(texts).union(redactor.people)
+
+    def replace(text: str, form: _Form) -> str:
+        if form != "patch":
+            return without_personal_data(text, names, redactor.stand)
+        lines = [(line[: _marker(line)], line[_marker(line) :]) for line in text.split("\n")]
+        plain = "\n".join(line for _, line in lines)
+        new = without_personal_data(plain, names, redactor.stand).split("\n")
+        return "\n".join(mark + line for (mark, _), line in zip(lines, new, strict=True))
+
+    found = rebuilt(clean, fields, replace)
+    return msgspec.structs.replace(found, task=_task_of(clean, found)) if found != clean else clean
+
+
+def _without_secrets(session: Session, redactor: Redactor) -> Session:
     texts: dict[tuple[str, _Form], None] = {}
 
     def collect(text: str, form: _Form) -> str:
@@ -108,12 +136,16 @@ def redact_rows(rows: Sequence[Item], redactor: Redactor) -> list[Item]:
             redact_name(text, redactor, budget) if is_name else redactor.redact(text, "", budget)
         ).text
 
+    def replace(text: str, form: str) -> str:
+        return without_personal_data(text, redactor.people or (), redactor.stand)
+
     fields = fields_of(type(rows[0])) if rows else {}
     for row in rows:
         rebuilt(row, fields, collect)
     budget = Budget(sum(map(len, texts)))
     suspects = _suspects(texts)
-    return [rebuilt(row, fields, clean) for row in rows]
+    found = [rebuilt(row, fields, clean) for row in rows]
+    return found if redactor.people is None else [rebuilt(row, fields, replace) for row in found]
 
 
 def redact_name(name: str, redactor: Redactor, budget: Budget | None = None) -> Redacted:

@@ -26,7 +26,7 @@ from debrief.offline.evaluator import OfflineEvaluator
 from debrief.offline.facts import Facts, facts_of
 from debrief.outcomes.labels import labels_from_csv
 from debrief.outcomes.store import LabelledSession, Roll, success_labels, success_of
-from debrief.redaction.redactor import Redactor, key_of
+from debrief.redaction.redactor import redactor_of
 from debrief.redaction.sessions import redact_session
 from debrief.rubrics.offline_miner import Shuffles, false_discoveries
 from debrief.scoring.dimensions import OVERALL
@@ -278,7 +278,7 @@ def shuffle_scores(folder: Path, number: int, progress: Progress = lambda _: Non
 
 
 def _redact() -> Callable[[Session], Session]:
-    return partial(redact_session, redactor=Redactor(key_of(load_settings())))
+    return partial(redact_session, redactor=redactor_of(load_settings()))
 
 
 def _changed(session: Session, other: Session, success: bool, by: Evaluators) -> dict[str, Values]:

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.redaction.finder import Budget
-from debrief.redaction.finder import Budget
-from debrief.redaction.finder import Budget
 from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.rules import has_crc
 from debrief.redaction.spans import Prefilter, SecretSpan

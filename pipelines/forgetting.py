@@ -25,7 +25,7 @@ from debrief.forgetting.choosing import Choice, Sources
 from debrief.forgetting.forget import ForgetReceipt, forget
 from debrief.forgetting.places import SweptPlace
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Change, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.lake import Lake
 from debrief.langfuse.client import langfuse_from_settings
 from debrief.recorder.postgres import database_url, postgres_folder
@@ -119,13 +119,13 @@ def _check_idle(instance: dg.DagsterInstance, of_run: str) -> None:
 
 
 def _place(instance: dg.DagsterInstance) -> SweptPlace:
-    def sweep(subject: Subject, act: bool) -> Iterator[Change]:
+    def sweep(subject: Subject, act: bool) -> Iterator[Swept]:
         yield from _sweep(instance, subject, act)
 
     return SweptPlace("Dagster", "failures that name it; previews of earlier versions", sweep)
 
 
-def _sweep(instance: dg.DagsterInstance, subject: Subject, act: bool) -> Iterator[Change]:
+def _sweep(instance: dg.DagsterInstance, subject: Subject, act: bool) -> Iterator[Swept]:
     """Delete the runs whose events, configuration or tags hold something of the sessions."""
     runs, checked, logs = set[str](), set[dg.AssetKey](), list[list[str]]()
     for run in instance.get_runs():
@@ -148,9 +148,9 @@ def _sweep(instance: dg.DagsterInstance, subject: Subject, act: bool) -> Iterato
         _drop_pairs(instance, subject)
         _compact(instance, subject.settings, something_went=bool(runs))
     if runs:
-        yield Change("runs", len(runs), "run")
+        yield Swept("runs", len(runs), "run")
     if logs:
-        yield Change("logs of steps", len(logs), "log")
+        yield Swept("logs of steps", len(logs), "log")
 
 
 def _said(entry: dg.EventLogEntry) -> object:

@@ -19,7 +19,7 @@ from debrief.forgetting.choosing import mirrors_of
 from debrief.forgetting.lake_files import holds, take_lines
 from debrief.forgetting.pruning import pruned_lines
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Holding, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import NAMES, ScoreReceipt, score_id
@@ -43,7 +43,7 @@ from debrief.training.publishing.publish import ATIF, ExportOptions, publish
 from debrief.view.index import index_file
 
 
-def sweep_langfuse(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_langfuse(subject: Subject, act: bool) -> Iterator[Swept]:
     """Have our scores, and the labels that went out from here, deleted on the server.
 
     Their ids follow from the sessions' alone, so those that other machines wrote are found too.
@@ -66,10 +66,10 @@ def sweep_langfuse(subject: Subject, act: bool) -> Iterator[Holding]:
     for identity in there if act else ():
         client.delete(f"/scores/{identity}")
     if there:
-        yield Holding(client.host, len(there), "score")
+        yield Swept(client.host, len(there), "score")
 
 
-def sweep_records(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_records(subject: Subject, act: bool) -> Iterator[Swept]:
     """Delete the sessions' records from the recorder's database."""
     if subject.records is None:
         return
@@ -80,10 +80,10 @@ def sweep_records(subject: Subject, act: bool) -> Iterator[Holding]:
     if there and act:
         subject.records.remove(there)
     if there:
-        yield Holding("the recorder's database", len(there), "record")
+        yield Swept("the recorder's database", len(there), "record")
 
 
-def sweep_recorder(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_recorder(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove what this machine's recorder keeps of the sessions, sent and unsent."""
     home = RecorderHome(subject.settings.home.absolute())
     found = [home.path / kind / f"{id_}.json" for kind in ("kept", "sent") for id_ in _ids(subject)]
@@ -97,7 +97,7 @@ def sweep_recorder(subject: Subject, act: bool) -> Iterator[Holding]:
     for folder in folders if act else ():
         home.remove(folder)
     if files or folders:
-        yield Holding(str(home.path), len(files) + len(folders), "file")
+        yield Swept(str(home.path), len(files) + len(folders), "file")
 
 
 def _ids(subject: Subject) -> list[str]:
@@ -105,7 +105,7 @@ def _ids(subject: Subject) -> list[str]:
     return sorted(name for name in subject.signs.ids if "/" not in name)
 
 
-def sweep_answers(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_answers(subject: Subject, act: bool) -> Iterator[Swept]:
     """Delete the models' answers about the sessions.
 
     Earlier versions did not note what an answer is about: of those, the ones that hold words of
@@ -121,17 +121,17 @@ def sweep_answers(subject: Subject, act: bool) -> Iterator[Holding]:
     if keys and act:
         state.remove(keys)
     if keys:
-        yield Holding(state.location, len(keys), "answer")
+        yield Swept(state.location, len(keys), "answer")
 
 
-def sweep_changes(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take a person's name out of the list of who changed what."""
+def sweep_changes(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept a person's name out of the list of who changed what."""
     state, person = existing_state(subject.settings), subject.chosen.person
     if state is None or not person or not (count := state.changes_of(person)):
         return
     if act:
         state.forget_person(person)
-    yield Holding(state.location, count, "change")
+    yield Swept(state.location, count, "change")
 
 
 def _text_of(answer: bytes) -> str:
@@ -152,7 +152,7 @@ def _text_of(answer: bytes) -> str:
     return "\n".join(texts)
 
 
-def sweep_index(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_index(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove the index of the lake's pages, whoever is in it: it may hold them no more and still
     have their words in pages that are free. The next page makes it anew."""
     index = index_file(subject.lake, subject.settings.home.absolute() / "view")
@@ -167,11 +167,11 @@ def sweep_index(subject: Subject, act: bool) -> Iterator[Holding]:
             for path in index.parent.glob(f"{index.name}*"):
                 path.unlink(missing_ok=True)
     if is_in_it:
-        yield Holding(str(index), 1, "file")
+        yield Swept(str(index), 1, "file")
 
 
-def sweep_logs(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take lines that name the sessions or hold their words out of the logs."""
+def sweep_logs(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept lines that name the sessions or hold their words out of the logs."""
     for path in sorted((subject.settings.home.absolute() / "logs").glob("*")):
         if not path.is_file():
             continue
@@ -183,10 +183,10 @@ def sweep_logs(subject: Subject, act: bool) -> Iterator[Holding]:
                 file.write(text.encode())
                 file.truncate()
         if gone:
-            yield Holding(str(path), gone, "line")
+            yield Swept(str(path), gone, "line")
 
 
-def sweep_mirrors(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_mirrors(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove copies of the sessions' transcripts and captures that were brought here from stores.
 
     They are not brought here again.
@@ -210,18 +210,18 @@ def sweep_mirrors(subject: Subject, act: bool) -> Iterator[Holding]:
     for path in there if act else ():
         leave_out_of_mirror(origins, path)
     if there:
-        yield Holding(str(subject.settings.home / "mirror"), len(there), "file")
+        yield Swept(str(subject.settings.home / "mirror"), len(there), "file")
 
 
-def sweep_pushed(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take the sessions' files out of the list of what this machine pushed to a store."""
+def sweep_pushed(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept the sessions' files out of the list of what this machine pushed to a store."""
     for path in sorted((subject.settings.home.absolute() / "pushed").glob("*.json")):
         pushed = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
         left = {name: each for name, each in pushed.items() if not subject.signs.names(name)}
         if len(left) < len(pushed):
             if act:
                 write_durably(path, msgspec.json.encode(left))
-            yield Holding(str(path), len(pushed) - len(left), "line")
+            yield Swept(str(path), len(pushed) - len(left), "line")
 
 
 class _Capture(Struct, frozen=True):
@@ -262,7 +262,7 @@ def _captures(homes: Iterable[Path]) -> Iterator[_Capture]:
                     yield _Capture(folder, frozenset(named or (folder.name,)))
 
 
-def sweep_captures(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_captures(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove what was captured of the sessions in the repositories that they worked in.
 
     Of a folder that other sessions are in too, their copies of transcripts go, and their ids.
@@ -275,7 +275,7 @@ def sweep_captures(subject: Subject, act: bool) -> Iterator[Holding]:
         if not others:
             if act:
                 shutil.rmtree(capture.folder)
-            yield Holding(str(capture.folder), 1, "folder")
+            yield Swept(str(capture.folder), 1, "folder")
             continue
         copies = [
             Path(file.path)
@@ -290,10 +290,10 @@ def sweep_captures(subject: Subject, act: bool) -> Iterator[Holding]:
             left = [name for name in session_ids_of(metadata) if name in others]
             changed = metadata | {"session_id": left[0], "session_ids": left}
             write_durably(capture.folder / METADATA, metadata_bytes(changed))
-        yield Holding(str(capture.folder), len(copies), "file")
+        yield Swept(str(capture.folder), len(copies), "file")
 
 
-def sweep_exports(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_exports(subject: Subject, act: bool) -> Iterator[Swept]:
     """Make the exports anew that hold the sessions, from what the lake holds now.
 
     Where that cannot be done, as with records, trajectories, and sets that are empty now, lines go
@@ -305,7 +305,7 @@ def sweep_exports(subject: Subject, act: bool) -> Iterator[Holding]:
         if theirs and act and not _is_made_anew(subject.lake, export):
             _take_out(place, theirs, subject.signs)
         if theirs:
-            yield Holding(export.target, len(theirs), "file")
+            yield Swept(export.target, len(theirs), "file")
 
 
 def exports_of(lake: Lake) -> list[KnownExport]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
 from debrief.forgetting.signs import Signs
-from debrief.forgetting.subject import Holding, Subject
+from debrief.forgetting.subject import Subject, Swept
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession
@@ -106,8 +106,8 @@ TABLES: dict[str, LakeTable] = {
 holds words of one."""
 
 
-def sweep_tables(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take rows that name the sessions, or hold their words, out of most tables.
+def sweep_tables(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept rows that name the sessions, or hold their words, out of most tables.
 
     The sessions' own table is for last, those of training sets go with their files.
     """
@@ -117,7 +117,7 @@ def sweep_tables(subject: Subject, act: bool) -> Iterator[Holding]:
         for partition in lake.partitions(name) if name not in _LEFT_TO_OTHERS else ():
             count += _sweep_partition(lake, name, partition, table, signs, act)
         if count:
-            yield Holding(name, count, "row")
+            yield Swept(name, count, "row")
 
 
 def _sweep_partition(
@@ -164,8 +164,8 @@ def _store(
         lake.remove(f"{table}/{partition}.parquet")
 
 
-def sweep_sessions(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take the sessions themselves out of their table; the weeks that held them become stale."""
+def sweep_sessions(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept the sessions themselves out of their table; the weeks that held them become stale."""
     lake, signs, count = subject.lake, subject.signs, 0
     for week in lake.partitions(SESSIONS_TABLE):
         ids = [row.id for row in lake.read(SESSIONS_TABLE, week, _Id)]
@@ -178,10 +178,10 @@ def sweep_sessions(subject: Subject, act: bool) -> Iterator[Holding]:
                 rows = lake.read(SESSIONS_TABLE, week, Session, ("id", {*ids} - gone))
                 lake.write(SESSIONS_TABLE, week, rows, Session)
     if count:
-        yield Holding(SESSIONS_TABLE, count, "row")
+        yield Swept(SESSIONS_TABLE, count, "row")
 
 
-def sweep_labels(subject: Subject, act: bool) -> Iterator[Holding]:
+def sweep_labels(subject: Subject, act: bool) -> Iterator[Swept]:
     """Take out what is said of the sessions, and what a person says of any, decided, or calls
     prompts."""
     lake, signs, person = subject.lake, subject.signs, subject.chosen.person
@@ -209,11 +209,11 @@ def sweep_labels(subject: Subject, act: bool) -> Iterator[Holding]:
             if act and len(left) < len(rows):
                 _store(lake, table, partition, left, row_type)
         if count:
-            yield Holding(table, count, "row")
+            yield Swept(table, count, "row")
 
 
-def sweep_training(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take lines out of the files below ``training/``, and bring their tables in line.
+def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept lines out of the files below ``training/``, and bring their tables in line.
 
     The card of a set says what was in it until the next run writes another.
     """
@@ -233,11 +233,11 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Holding]:
         if act and (path in changed or len(left) < len(rows) or new is not of_set):
             _restore_set(lake, partition, of_set, left, signs)
     if lines:
-        yield Holding("training", lines, "line")
+        yield Swept("training", lines, "line")
 
 
 def take_lines(place: Lake, name: str, signs: Signs, act: bool) -> int:
-    """Take the sessions' lines out of a file of JSON lines; return how many they are.
+    """Swept the sessions' lines out of a file of JSON lines; return how many they are.
 
     Args:
         place: a lake, or the place of an export.
@@ -321,8 +321,8 @@ def _restore_set(
     lake.write(INDEX, partition, [new], TrainingSetRow)
 
 
-def sweep_files(subject: Subject, act: bool) -> Iterator[Holding]:
-    """Take what is left out of a lake's other files.
+def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
+    """Swept what is left out of a lake's other files.
 
     Lines go out of pages; a file of another kind, and a table that is not known, goes as a whole.
     So do a killed writer's unfinished files, which nothing reads.
@@ -341,11 +341,11 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Holding]:
             if gone and act:
                 lake.write_bytes(name, text.encode())
             if gone:
-                yield Holding(name, gone, "line")
+                yield Swept(name, gone, "line")
         elif holds(lake, name, signs):
             if act:
                 lake.remove(name)
-            yield Holding(name, 1, "file")
+            yield Swept(name, 1, "file")
     if act and "://" not in lake.url:
         for folder in Path(lake.url).glob("[!.]*"):
             if folder.name not in (LABELS, NAMES):  # which pages may be writing at this moment

@@ -27,7 +27,7 @@ class Subject(Struct, frozen=True):
     """None where there is no recorder's database."""
 
 
-class Holding(Struct, frozen=True):
+class Swept(Struct, frozen=True):
     """What a sweep takes from one place."""
 
     where: str
@@ -37,5 +37,5 @@ class Holding(Struct, frozen=True):
     """Of what: ``row``, ``line``, ``file`` …"""
 
 
-Sweep = Callable[[Subject, bool], Iterator[Holding]]
+Sweep = Callable[[Subject, bool], Iterator[Swept]]
 """Yields what a place holds of the sessions, and takes it away if told to."""

@@ -53,7 +53,7 @@ def may_hold_secret(json_text: str) -> bool:
 
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>|<withheld: [a-z ]{1,80}>")
-"""What a secret is replaced by: its kind and six hex digits of a keyed digest; and what stands for
+"""What a secret is replaced by: its kind and six hex digits of a keyed digest; and the mark of
 a stretch that is withheld."""
 
 _SHORTEST = 10
@@ -65,7 +65,7 @@ _BLOCK = re.compile(r"(?:\A|\n)[A-Za-z0-9+/]{40,}\Z")
 _LINE = re.compile(r"[^\n]+")
 
 
-class Budget:
+class SearchBudget:
     """The time that searching may take: of a session, shared by all its texts and all passes.
 
     It is of the thread's own time, so that a machine that is busy otherwise withholds nothing.
@@ -90,7 +90,7 @@ _BEFORE, _WINDOW = 256, 4096
 """Characters of what is withheld around a place: those before it, and all."""
 
 
-def find(text: str, field: str = "", budget: Budget | None = None) -> list[SecretSpan]:
+def find(text: str, field: str = "", budget: SearchBudget | None = None) -> list[SecretSpan]:
     """Return the secrets of ``text`` in order, none overlapping, none spanning a line break.
 
     What could not be searched in time is there too, as spans of the kind ``WITHHELD``, line
@@ -108,7 +108,7 @@ def find(text: str, field: str = "", budget: Budget | None = None) -> list[Secre
 
 
 def find_at(
-    text: str, hits: Sequence[Hit], field: str = "", budget: Budget | None = None
+    text: str, hits: Sequence[Hit], field: str = "", budget: SearchBudget | None = None
 ) -> list[SecretSpan]:
     """Return the secrets of ``text`` where the prefilter's hits for it are known already."""
     holes = placeholders(text)
@@ -116,7 +116,7 @@ def find_at(
     if holes:
         masked = PLACEHOLDER.sub(lambda match: "\0" * len(match[0]), text)
         hits = prefilter().hits(masked, most_hits(text))
-    budget = budget or Budget(len(text))
+    budget = budget or SearchBudget(len(text))
     spans = list(_spans(masked, hits, budget, 0))
     if len(hits) >= most_hits(text):
         spans += _unscanned(masked, max(hit.end for hit in hits))
@@ -143,7 +143,7 @@ def most_hits(text: str) -> int:
 _OPENING = ("{", "[")
 
 
-def _in_json(text: str, budget: Budget) -> Iterator[SecretSpan]:
+def _in_json(text: str, budget: SearchBudget) -> Iterator[SecretSpan]:
     """Find the values of a JSON text whose names say that they are secrets, and of JSON in it."""
     at = 0
     for number, (value, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
@@ -197,7 +197,7 @@ def _windows(text: str, ends: Iterable[int]) -> Iterator[SecretSpan]:
 
 
 def _spans(
-    text: str, hits: Sequence[Hit], budget: Budget, depth: int, view: View | None = None
+    text: str, hits: Sequence[Hit], budget: SearchBudget, depth: int, view: View | None = None
 ) -> Iterator[SecretSpan]:
     """Find secrets where a text has hits.
 
@@ -263,7 +263,7 @@ def _through(
     text: str,
     ends: list[int],
     places: Mapping[str, Collection[int]],
-    budget: Budget,
+    budget: SearchBudget,
     depth: int,
 ) -> Iterator[SecretSpan]:
     """Look at the neighbourhood of places through a view.
@@ -282,7 +282,7 @@ def _through(
 
 
 def _all_spans(
-    text: str, budget: Budget, depth: int, view: View | None = None
+    text: str, budget: SearchBudget, depth: int, view: View | None = None
 ) -> Iterator[SecretSpan]:
     hits = prefilter().hits(text, most_hits(text))
     yield from _spans(text, hits, budget, depth, view)
@@ -291,7 +291,7 @@ def _all_spans(
 
 
 def _encoded(
-    name: str, text: str, ends: list[int], budget: Budget, depth: int
+    name: str, text: str, ends: list[int], budget: SearchBudget, depth: int
 ) -> Iterator[SecretSpan]:
     """Look into the base64 or hex digits at places."""
     done = 0

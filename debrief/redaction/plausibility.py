@@ -194,7 +194,7 @@ _MARKUP = re.compile(r"[\s()\[\]{}<>|\\]|\.\.\.|…|%[ds]|^--?[a-z]|^[\w.-]+:\d{
 def is_given(value: str, least: int = 6) -> bool:
     """Return whether a value is a secret where a name or a command says that there is one.
 
-    Any is, but what stands for one, samples' passwords, numbers, code and plain words.
+    Any is, but placeholders, samples' passwords, numbers, code and plain words.
     """
     value = value[:_ENOUGH]
     if len(value) < least or value.replace(".", "").isdigit() or is_uuid(value):

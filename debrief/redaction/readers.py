@@ -315,14 +315,14 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     mark = next((mark for mark in "|\t;," if mark in head), "")
     names = _cells(head, mark, [])
     starts = [start for start, _ in names]
-    wanted = {
+    named = {
         number: name.strip(_AROUND)
         for number, (_, name) in enumerate(names)
         if class_of(name.strip(_AROUND))
     }
     above = line_before(text, max(0, start - 1), 600)
     is_wide = len(names) > 1
-    if not wanted or (not is_wide and head[:1].isspace()):
+    if not named or (not is_wide and head[:1].isspace()):
         return
     if is_wide and mark and above.count(mark) == len(names) - 1:  # the table began before
         return
@@ -334,7 +334,7 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
         cells = _cells(row, mark, starts)
         if len(cells) != len(names) or not row.strip():
             return
-        for number, name in wanted.items():
+        for number, name in named.items():
             at, cell = cells[number]
             value = cell.strip(_AROUND)
             verdict = judge_field(name, value) if value else None

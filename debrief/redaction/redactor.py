@@ -18,18 +18,18 @@ from msgspec import Struct, structs
 from debrief.errors import ConfigurationError, InputError
 from debrief.files import make_folder, write_durably
 from debrief.git import git
-from debrief.redaction.finder import RULES, VERSION, Budget, find, may_hold_secret
+from debrief.redaction.finder import RULES, VERSION, SearchBudget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
 from debrief.redaction.strings import decode, encode, strings_in, visit_strings
 from debrief.settings import Settings
 
 WITHHELD_MARK = "<withheld: would take too long to search for secrets>"
-"""What stands for a stretch of a text that could not be searched in time."""
+"""The mark of a stretch of a text that could not be searched in time."""
 _LONG_STRING = 4096
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\s*:)')
 _NO_JSON_MARK = "<withheld: is no JSON without its secrets>"
 _KEY_BYTES = 32
-Find = Callable[[str, str, Budget], list[SecretSpan]]
+Find = Callable[[str, str, SearchBudget], list[SecretSpan]]
 """Takes a text, the name that it is the value of, and what the search may take; returns the secrets
 in it."""
 
@@ -97,7 +97,9 @@ class Redactor:
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
 
-    def redact(self, text: str, field_name: str = "", budget: Budget | None = None) -> Redacted:
+    def redact(
+        self, text: str, field_name: str = "", budget: SearchBudget | None = None
+    ) -> Redacted:
         """Replace the secrets in a text.
 
         Never adds or removes a line, leaves placeholders alone, and does nothing to its own
@@ -108,7 +110,7 @@ class Redactor:
             field_name: the name that the whole text is the value of, such as a JSON key.
             budget: of all that is searched together; None for a text by itself.
         """
-        return self.replace(text, field_name, find, budget or Budget(len(text)))
+        return self.replace(text, field_name, find, budget or SearchBudget(len(text)))
 
     def redact_json(self, json_text: str) -> Redacted:
         """Replace the secrets in the strings of a JSON text, whose keys tell more about them.
@@ -118,9 +120,9 @@ class Redactor:
         """
         if not may_hold_secret(json_text):
             return Redacted(json_text)
-        return self.replace_in_json(json_text, find, Budget(len(json_text)))
+        return self.replace_in_json(json_text, find, SearchBudget(len(json_text)))
 
-    def replace_in_json(self, json_text: str, find: Find, budget: Budget) -> Redacted:
+    def replace_in_json(self, json_text: str, find: Find, budget: SearchBudget) -> Redacted:
         """Replace what ``find`` finds in the strings of a JSON text, then in the text itself.
 
         The second look sees what lies between the strings: ``["--password", "…"]``. Where there
@@ -150,7 +152,7 @@ class Redactor:
                 outer = Redacted(encode({WITHHELD: _NO_JSON_MARK}), (found,))
         return Redacted(outer.text, (*findings, *outer.findings))
 
-    def replace(self, text: str, field_name: str, find: Find, budget: Budget) -> Redacted:
+    def replace(self, text: str, field_name: str, find: Find, budget: SearchBudget) -> Redacted:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
         passes: list[_Moves] = []

@@ -19,7 +19,14 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from debrief.keys import place_of, slugify
-from debrief.redaction.finder import Budget, find, find_at, may_hold_secret, placeholders, prefilter
+from debrief.redaction.finder import (
+    SearchBudget,
+    find,
+    find_at,
+    may_hold_secret,
+    placeholders,
+    prefilter,
+)
 from debrief.redaction.personal import names_in, without_personal_data
 from debrief.redaction.printed import command_in, printed
 from debrief.redaction.redactor import Find, Redacted, Redactor
@@ -79,7 +86,7 @@ def _without_secrets(session: Session, redactor: Redactor) -> Session:
     rebuilt(session, fields, collect)
     parts = list(texts)
     plain = [text for text, _ in parts]
-    known = _Known(Budget(sum(map(len, plain))))
+    known = _Known(SearchBudget(sum(map(len, plain))))
     suspects = _suspects(text for text, form in parts if form == "name")
     numbers = {n for n, (text, form) in enumerate(parts) if form == "name" and text in suspects}
     hit = prefilter().hits_in_each(plain)
@@ -142,24 +149,24 @@ def redact_rows(rows: Sequence[Item], redactor: Redactor) -> list[Item]:
     fields = fields_of(type(rows[0])) if rows else {}
     for row in rows:
         rebuilt(row, fields, collect)
-    budget = Budget(sum(map(len, texts)))
+    budget = SearchBudget(sum(map(len, texts)))
     suspects = _suspects(texts)
     found = [rebuilt(row, fields, clean) for row in rows]
     return found if redactor.people is None else [rebuilt(row, fields, replace) for row in found]
 
 
-def redact_name(name: str, redactor: Redactor, budget: Budget | None = None) -> Redacted:
+def redact_name(name: str, redactor: Redactor, budget: SearchBudget | None = None) -> Redacted:
     """Replace the secrets in a path or an id, whichever of its signs became hyphens.
 
     Agents name a project's folder after the working folder, with a hyphen for each sign that is
     no letter or digit.
     """
 
-    def found(text: str, field: str, budget: Budget) -> list[SecretSpan]:
+    def found(text: str, field: str, budget: SearchBudget) -> list[SecretSpan]:
         spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field, budget))
         return without(union(spans), placeholders(text))
 
-    return redactor.replace(name, "", found, budget or Budget(len(name)))
+    return redactor.replace(name, "", found, budget or SearchBudget(len(name)))
 
 
 def _suspects(names: Iterable[str]) -> set[str]:
@@ -179,7 +186,7 @@ def _task_of(session: Session, clean: Session) -> str:
 class _Known:
     """The secrets that were met in a session so far."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: SearchBudget) -> None:
         self.kinds: dict[str, tuple[bool, str]] = {}
         self._budget = budget
         self._found: dict[tuple[str, str], list[SecretSpan]] = {}
@@ -226,7 +233,7 @@ class _Known:
             return redactor.replace_in_json(text, self._find, self._budget)
         return redactor.replace(text, "", self._find, self._budget)
 
-    def _find(self, text: str, name: str, budget: Budget) -> list[SecretSpan]:
+    def _find(self, text: str, name: str, budget: SearchBudget) -> list[SecretSpan]:
         spans = self._found.get((text, name))
         if spans is None:
             spans = [] if budget.is_spent() else find(text, name, budget)
@@ -275,7 +282,7 @@ def _marker(line: str) -> int:
     return int(line[:1] in ("+", "-", " ", "\\"))
 
 
-def _replace_in_patch(patch: str, redactor: Redactor, find: Find, budget: Budget) -> Redacted:
+def _replace_in_patch(patch: str, redactor: Redactor, find: Find, budget: SearchBudget) -> Redacted:
     result = redactor.replace(_without_markers(patch), "", find, budget)
     if not result.findings:
         return Redacted(patch)

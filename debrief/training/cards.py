@@ -46,6 +46,8 @@ class SetCounts:
         """Of subagents' own conversations, which count in nothing else."""
         self.subagents_left_out: Counter[str] = Counter()
         """Lines of these that were left out, by reason; their sessions' own lines stay."""
+        self.personal = 0
+        """Lines, subagents' included, with home folders, mail addresses or phone numbers."""
         self.totals: Counter[str] = Counter()
         """What is counted once a session, whatever its windows."""
         self.by: defaultdict[str, Counter[Any]] = defaultdict(Counter)
@@ -111,6 +113,7 @@ def training_card(
         _judges(counts, agreement),
         _left_out(left_out, counts),
         _content(counts),
+        _replaced(counts),
         _loading(fingerprint),
     ]
     return _without_secrets("\n\n".join(parts) + "\n")
@@ -125,6 +128,20 @@ def _without_secrets(card: str) -> str:
         kept += (card[last : span.start], f"({span.kind})")
         last = span.end
     return "".join([*kept, card[last:]])
+
+
+def _replaced(counts: SetCounts) -> str:
+    lines = len(counts.rows) + len(counts.subagents)
+    return (
+        "## What was replaced, and what was not\n\n"
+        "Passwords and tokens were replaced by placeholders (`<secret:kind:…>`) where a form, "
+        "a name or a command gives them away; letters and digits made by chance kept a session out "
+        "until a person released them. A password that nothing gives away stays.\n\n"
+        f"Of {lines} lines, {counts.personal} hold names of home folders, mail addresses or phone "
+        "numbers. `DEBRIEF_PERSONAL_DATA=replace` puts stand-ins for these and for the git user's "
+        "name in sessions that are read from then on. Other names, postal addresses, account and "
+        "card numbers, and what people say of themselves are never replaced."
+    )
 
 
 def _summary(

@@ -29,7 +29,7 @@ class HeldToken(Struct, frozen=True, kw_only=True):
     digest: str
     before: str
     after: str
-    """What stands beside it."""
+    """The text beside it."""
 
 
 class HeldDecision(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Success, success_labels
 from debrief.redaction.gate import gate_digest
+from debrief.redaction.personal import holds_personal_data
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -145,7 +146,7 @@ def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success |
     )
 
 
-LINE_FORMAT = "14"
+LINE_FORMAT = "15"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -231,6 +232,7 @@ def store_training_set(
             for row in stretches.get(candidate.session_id, ()):
                 scratch.seek(row.offset)
                 line = scratch.read(row.size)
+                counts.personal += holds_personal_data(line.decode())
                 rows.append(replace(row, offset=creation.file.tell()))
                 creation.file.write(line)
                 content.update(line)

@@ -39,7 +39,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SessionServer, scan_into, sessions_of_lake, store_week
 from debrief.sessions.transfer import mirror, push
 from debrief.settings import Settings, load_settings
-from debrief.state import FORGOTTEN, Holding, open_state
+from debrief.state import FORGOTTEN, Change, open_state
 from debrief.training.publishing.exported import note_export
 from tests.forgetting.searching import found_in, letters, sentences_of_some
 from tests.langfuse.scenario import START, Recorder, client_of, scored
@@ -194,7 +194,7 @@ def test_a_person_is_known_by_the_home_folder(
 def test_a_persons_name_leaves_the_list_of_changes(machine: Machine) -> None:
     state = open_state(machine.settings)
     for name in ("lee", "kim"):
-        state.record(Holding(name, "label", f"gave a label to {TWO}"))
+        state.record(Change(name, "label", f"gave a label to {TWO}"))
     assert machine.forgets(person="lee").sessions == ()
     assert [row.person for row in state.changes()] == [FORGOTTEN, "kim"]
     assert found_in([machine.home], {letters("gave a label to")}) != {}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.redaction.finder import Budget
+from debrief.redaction.finder import SearchBudget
 from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.rules import has_crc
 from debrief.redaction.spans import Prefilter, SecretSpan
@@ -308,13 +308,13 @@ def test_what_is_found_in_a_second_look_is_placed_in_the_first_text() -> None:
     first, second = make.github(), make.github()
     seen: list[str] = []
 
-    def find_one(text: str, name: str, budget: Budget) -> list[SecretSpan]:
+    def find_one(text: str, name: str, budget: SearchBudget) -> list[SecretSpan]:
         seen.append(text)
         at = max(text.find(first), text.find(second))
         return [SecretSpan(at, at + len(first), "github-token")] if at >= 0 else []
 
     text = f"é {first} and {second}."
-    found = REDACTOR.replace(text, "", find_one, Budget(len(text))).findings
+    found = REDACTOR.replace(text, "", find_one, SearchBudget(len(text))).findings
     assert len(seen) == 3
     assert [text[f.start : f.end] for f in found] == [first, second]
 
@@ -386,11 +386,11 @@ def test_a_secret_after_a_line_break_is_found_in_json_too(command: str) -> None:
 
 
 def test_json_that_a_replacement_breaks_is_withheld() -> None:
-    def find_quotes(text: str, name: str, budget: Budget) -> list[SecretSpan]:
+    def find_quotes(text: str, name: str, budget: SearchBudget) -> list[SecretSpan]:
         at = text.find('one",')
         return [SecretSpan(at, at + 4, "token")] if at >= 0 else []
 
-    redacted = REDACTOR.replace_in_json('["one","two"]', find_quotes, Budget(13))
+    redacted = REDACTOR.replace_in_json('["one","two"]', find_quotes, SearchBudget(13))
     assert list(json.loads(redacted.text)) == ["withheld"]
     assert redacted.unsure == 1
 

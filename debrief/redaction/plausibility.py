@@ -181,8 +181,8 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
     return wordiness(value) < bar and entropy(value) >= 2.5
 
 
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
-_WORDS = re.compile(r"(?=[^\d]*[_.!#+*-])(?=.*\d{3})[A-Za-z][\w.!#+*-]*\Z")
+_IDENTIFIER = re.compile(r"\$?[A-Za-z_]\w*\Z")
+_WORDS = re.compile(r"(?=.*[_.!?#$%^&*+~-])(?=.*\d{3})[A-Za-z][\w.!?#$%^&*+~-]*\Z")
 _OF_CODE = {
     *WORDS["boring"], *WORDS["weak"], *WORDS["password"], *WORDS["secret"], *WORDS["key_of"],
     *WORDS["harmless"], *WORDS["harmless_last"], "expected", "refresh", "value",

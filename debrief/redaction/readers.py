@@ -59,7 +59,7 @@ _BARE_LINE = re.compile(rf"[^\s\"'`<>\\]{{4,{_LONGEST_BARE}}}")
 _CODE = re.compile(r"[A-Za-z_$][\w$.:]*[(\[]")
 _SYNTAX = re.compile(r"[)\]}][)\]}:({?]|\?\.|=>|&&|\|\|")
 _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
-_STATEMENT = re.compile(r"(?:login|machine|identified|user|setx)\s", re.IGNORECASE)
+_STATEMENT = re.compile(r"(?:login|machine|identified|user|setx?)\s", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)
@@ -153,7 +153,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
         strong, operator = True, gap["op"]
         if operator in _QUOTED_ONLY and not _QUOTE.match(text, gap.end()):
             return None
-        if operator == "," and not (gap["close"] and before_name in _QUOTES):
+        is_quoted = before_name in _QUOTES or text[start - 2 : start] in ("'#", '"#')
+        if operator == "," and not (gap["close"] and is_quoted):
             return None
         if operator == "(" and not ("." in text[start:stop] or _SETTER.match(name)):
             return None
@@ -275,7 +276,7 @@ def _url(text: str, end: int, since: int) -> Iterator[SecretSpan]:
         return
     if password.isdigit() and len(password) < 6:
         return
-    if is_password(password, 6) or is_random(password):
+    if is_password(password, 6) or is_random(password) or is_given(password):
         yield SecretSpan(*match.span("v"), "url-password")
     elif len(password) >= 6 and wordiness(password) < 0.5:
         yield SecretSpan(*match.span("v"), "url-password", sure=False)
@@ -354,6 +355,8 @@ def _cells(row: str, mark: str, starts: list[int]) -> list[tuple[int, str]]:
         ends = accumulate(len(part) + 1 for part in parts)
         return [(end - len(part) - 1, part) for end, part in zip(ends, parts, strict=True)]
     found = [(cell.start(), cell[0]) for cell in _ALIGNED.finditer(row)]
+    if len(found) == len(starts):
+        return found
     return [cell for cell in found if cell[0] in starts] if len(starts) > 1 else found
 
 

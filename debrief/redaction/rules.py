@@ -237,6 +237,7 @@ def _any_of(forms: list[str], end: str) -> re.Pattern[str]:
     return re.compile("|".join(_filled(form) + end for form in forms), re.IGNORECASE)
 
 
+_SYMBOL = re.compile(r"\d[!#$%*+?^&]|[!#$%*+?^&]\d|\d[!#$%*+?^&]\Z")
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "plausible": _is_plausible,
     "mixed": _is_mixed,
@@ -254,6 +255,10 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "header": lambda value: is_basic(value) or is_random(value),
     "given": is_given,
     "long": lambda value: is_given(value, 8),
+    "literal": lambda value: (
+        is_password(value, strict=True)
+        or (_SYMBOL.search(value) is not None and is_given(value, 8))
+    ),
     "said": lambda value: any(map(str.isdigit, value)) and is_given(value, 8),
     "phrase": lambda value: len(set(value.split())) > 9 and len(value.split()) % 3 == 0,
 }

@@ -41,7 +41,8 @@ _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+\Z"
 _CALL = re.compile(r"[&*!]?[A-Za-z_$][\w$.:]*[(\[{]")
 _PATH = re.compile(r"/[\w.@%+-]+(?:/|\Z)|\w+/\w+\.\w+\Z")
 _PLACE = re.compile(
-    r"@?[\w./-]+\.(?:txt|pem|key|json|env)\Z|(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://"
+    r"@?[\w./-]+\.(?:txt|pem|key|json|env|ya?ml|zip|7z|sql|md|log)\Z|(?:vault|file|env|op|arn|ssm):|[A-Z]+(?:_[A-Z0-9]{1,20})+\Z|"
+    r"/(?:usr|srv|home|etc|var|opt|tmp|run|mnt|app|root|Users|private)/|(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://"
 )
 _TIME = re.compile(
     r"\[?[0-9a-fA-F:]*::|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|\d+(?:\.\d+)?[A-Za-z]{1,3}\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z"

@@ -15,7 +15,7 @@ from debrief.redaction.strings import strings_in
 _LONGEST_COMMAND = 4_000
 _MOST_LINES = 200
 _START = (
-    r"(?:^|[|;&(\n`]|\bsudo|\bthen|\bdo|sh -l?c)[ \t]{0,8}[\"']?"
+    r"(?:^|[|;&(\n`]|\bsudo|\bthen|\bdo|sh -l?c|\bssh [\w.@-]{1,60})[ \t]{0,8}[\"']?"
     r"(?:[A-Z_]{1,40}=\S{0,80}[ ])?(?:\S{0,60}/)?"
 )
 """Where a simple command begins, up to its program's name."""

@@ -42,11 +42,12 @@ _QUALIFIER = re.compile(
     r"(?:api|access|secret|private|auth|signing|encryption|master|account) \Z", re.IGNORECASE
 )
 _GAP = re.compile(
-    r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,4}
+    r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,24}
     (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==))?
     (?P<op>:=|=>|->|={1,3}|[:：]|\?\?|\|\||[,>(])
     [ \t]{0,4}(?:\{[ \t]{0,4}\\*["']?
     (?:raw|plain|plaintext|value|val|current|default)\\*["']?[ ]?:[ ]?)?
+    (?:[\w.]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
     (?:[fbruFBRUN@$]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
@@ -147,7 +148,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
         gap = _WEAK_GAP.match(text, stop)
         if gap is None or (text[stop - 1] == "." and not flag):
             return None
-        strong = flag or _STATEMENT.search(line_before(text, at, 200)) is not None
+        is_quoted = _QUOTE.match(text, gap.end()) is not None
+        strong = flag or is_quoted or _STATEMENT.search(line_before(text, at, 200)) is not None
         operator = " "
     else:
         strong, operator = True, gap["op"]
@@ -167,7 +169,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     value = text[begin : min(end, begin + _JUDGED)]
     if not quoted and (_CODE.match(value) or _SYNTAX.search(value)):
         return None
-    if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>"):
+    is_option = before_name in ("/", "-") or text[start] == "-"
+    if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>") and not is_option:
         strong = False
     verdict = judge(name, value, strong=strong)
     return None if verdict is None else SecretSpan(begin, end, kind_of(name), verdict)

@@ -27,9 +27,14 @@ _ESCAPE = re.compile(
 )
 _RUN = re.compile(rf"[A-Za-z0-9_+/\-]{{{_SHORTEST},}}={{0,2}}")
 _ID = re.compile(
-    r"(?:[a-z]{1,8}_){1,2}[A-Za-z0-9]{16,}\Z"  # of calls, messages, requests: toolu_, chatcmpl_
-    r"|(?:chatcmpl|gen|cmpl)-|(?:sha\d{1,3}|h1)-|AAAA[BCE]|iVBORw0KGgo|/9j/|/?(?:private/)?var/folders/"
+    r"(?:^|[^A-Za-z0-9])(?:toolu|srvtoolu|tooluse|msg|req|call|fco?|rs|resp|ctco?|prt|ses|session"
+    r"|item|run|thread|asst|file|batch|step|evt|exec|ws|cse|gen|cmpl|chatcmpl|agent|PRRC?|IC|PR)[_-]"
+    r"(?:vrtx_|bdrk_|\d\d_|ET_){0,2}\Z"  # of calls, messages, reviews
+    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
 )
+"""The beginnings of ids and digests of known forms."""
+_KNOWN = re.compile(r"AAAA[BCE]|iVBORw0KGgo|/9j/|kwDO")
+"""Beginnings of public keys, pictures and ids of GitHub."""
 _HEX = re.compile(r"[0-9a-fA-F-]+\Z")
 """UUIDs, hashes of commits, digests."""
 _BETWEEN = re.compile(r"[/_+=\-]")
@@ -41,7 +46,7 @@ def random_tokens(line: bytes) -> Iterator[tuple[str, str, str]]:
     """Yield what is made by chance in a line of a file, with 60 characters before and behind it."""
     text = _ESCAPE.sub(" ", _OURS.sub(" ", line.decode("utf-8", "replace")))
     for run in _RUN.finditer(text):
-        if len(run[0]) > _LONGEST or _ID.match(run[0]):
+        if len(run[0]) > _LONGEST or _KNOWN.match(run[0]):
             continue
         parts = [part for part in _BETWEEN.split(run[0]) if part]
         is_name = any(map(_PLAIN.match, parts))
@@ -49,6 +54,8 @@ def random_tokens(line: bytes) -> Iterator[tuple[str, str, str]]:
             if len(part) >= _SHORTEST and _is_random(part):
                 at = text.index(part, run.start())
                 end = at + len(part)
+                if _ID.search(text, max(0, at - 60), at):
+                    continue
                 yield part, text[max(0, at - 60) : at], text[end : end + 60]
 
 
@@ -83,5 +90,5 @@ def refuse_random(name: str, data: bytes) -> None:
 def gate_digest() -> str:
     """Return a digest of what is looked for: what has passed need not be searched again while it
     is the same."""
-    parts = (_VERSION, _ESCAPE, _RUN, _ID, _HEX, _PLAIN, _LONGEST, _LEAST_CHANGES)
+    parts = (_VERSION, _ESCAPE, _RUN, _ID, _KNOWN, _HEX, _PLAIN, _LONGEST, _LEAST_CHANGES)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

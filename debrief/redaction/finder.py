@@ -78,12 +78,14 @@ class SearchBudget:
     """Seconds."""
 
     def __init__(self, size: int) -> None:
-        prefilter()  # which takes its time once a process
-        self._end = thread_time() + self._START + size * self._PER_CHARACTER
+        self._seconds = self._START + size * self._PER_CHARACTER
+        self._end = 0.0
 
     def is_spent(self) -> bool:
-        """Return whether nothing may be searched any more."""
-        return thread_time() > self._end
+        """Return whether nothing may be searched any more; the clock starts when first asked."""
+        now = thread_time()
+        self._end = self._end or now + self._seconds
+        return now > self._end
 
 
 _BEFORE, _WINDOW = 256, 4096

@@ -45,7 +45,7 @@ _PLACE = re.compile(
     r"/(?:usr|srv|home|etc|var|opt|tmp|run|mnt|app|root|Users|private)/|(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://"
 )
 _TIME = re.compile(
-    r"\[?[0-9a-fA-F:]*::|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|\d+(?:\.\d+)?[A-Za-z]{1,3}\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z"
+    r"\[?[0-9a-fA-F:]*::|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|[\d.,:+-]+[A-Za-z]{0,3}\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z"
 )
 _QUERY = re.compile(r"&[A-Za-z_][\w.\-\[\];]*=")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

@@ -258,7 +258,7 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
+    """Digest of what the last gate looks for, which every line has passed; exports refuse a set that has
     passed another, and do not search again."""
 
 

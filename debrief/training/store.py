@@ -241,7 +241,8 @@ def store_training_set(
     lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
     lake.write(LINES, partition, rows, LineRow, content.hexdigest)
     waiting = [each for name in sorted(held) for each in held[name]]
-    lake.write(HELD, partition, waiting, HeldToken)
+    if waiting or lake.stamp(HELD, partition):
+        lake.write(HELD, partition, waiting, HeldToken)
     inputs = _inputs(
         materials, agreement, options, kinship, _decided_here(lake, partition, decided)
     )

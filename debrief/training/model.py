@@ -258,8 +258,8 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of what the last gate looks for, which every line has passed; exports refuse a set that has
-    passed another, and do not search again."""
+    """Digest of what the last gate looks for, which every line has passed; exports refuse a set
+    that has passed another, and do not search again."""
 
 
 class LineRow(Struct, frozen=True, kw_only=True):

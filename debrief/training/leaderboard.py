@@ -287,7 +287,7 @@ def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
     return [
         (strata, float(verdict.verdict == "done_verified"))
         for strata, verdict in known
-        if verdict is not None and verdict.told
+        if verdict is not None and verdict.is_known
     ]
 
 
@@ -365,7 +365,7 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
         for judge, scored in sorted(by_judge.items())
     )
     verdicts = [each.scores.verdict for each in sessions if each.scores.verdict is not None]
-    with_verdict = sum(verdict.told for verdict in verdicts)
+    with_verdict = sum(verdict.is_known for verdict in verdicts)
     verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
     return LeaderboardRow(
         sessions=len(sessions),

@@ -341,7 +341,7 @@ _GRADED: Mapping[str, tuple[str, str]] = {
     "streak": ("more failed calls in a row", "fewer failed calls in a row"),
     "repeats": ("more repeated calls", "fewer repeated calls"),
     "timeouts": ("more calls out of time", "fewer calls out of time"),
-    "checks_passed": ("more checks passed", "fewer checks passed"),
+    "checks_passed": ("more of its checks passed", "fewer of its checks passed"),
     "corrections": ("more corrections", "fewer corrections"),
     "interruptions": ("more interruptions", "fewer interruptions"),
     "closing": ("a longer last message", "a shorter last message"),

@@ -54,7 +54,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
                 FactPlace("repeats", 0.6, -0.2),
             ],
             "More corrections than 97% of 48 sessions like it; "
-            "fewer checks passed than 90% of 48 sessions like it.",
+            "fewer of its checks passed than 90% of 48 sessions like it.",
         ),
         ([FactPlace("checks_passed", 0.9, 0.4)], ""),
         ([FactPlace("new_fact", 0.9, -0.4)], "More new fact than 90% of 48 sessions like it."),
@@ -72,7 +72,7 @@ def test_those_to_look_at_first_and_the_best_are_ranked_by_place(tmp_path: Path)
     ids = placed_lake(settings)
     first, best = ranked_sessions(Lake(settings.lake), [WEEK], 3)
     assert [one.id for one in first] == ids[:3]
-    assert first[0].reason == "More failed calls than 98% of 20 sessions like it."
+    assert first[0].reason == "More corrections than 98% of 20 sessions like it."
     assert [one.id for one in best] == ids[:-4:-1]
     assert best[0].reason == "The last check passed: pytest -q (turn 1: “1 failed”)."
     assert best[0].title == "Job 19."

@@ -33,8 +33,8 @@ _ID = re.compile(
     r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
 )
 """The beginnings of ids and digests of known forms."""
-_KNOWN = re.compile(r"AAAA[BCE]|iVBORw0KGgo|/9j/|kwDO")
-"""Beginnings of public keys, pictures and ids of GitHub."""
+_KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|kwDO")
+"""Beginnings of digests, public keys, pictures and ids of GitHub."""
 _HEX = re.compile(r"[0-9a-fA-F-]+\Z")
 """UUIDs, hashes of commits, digests."""
 _BETWEEN = re.compile(r"[/_+=\-]")

@@ -26,7 +26,7 @@ from debrief.settings import Settings
 WITHHELD_MARK = "<withheld: would take too long to search for secrets>"
 """The mark of a stretch of a text that could not be searched in time."""
 _LONG_STRING = 4096
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\s*:)')
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*:)?')
 _NO_JSON_MARK = "<withheld: is no JSON without its secrets>"
 _KEY_BYTES = 32
 Find = Callable[[str, str, SearchBudget], list[SecretSpan]]
@@ -156,7 +156,11 @@ class Redactor:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
         passes: list[_Moves] = []
-        while spans := [] if passes and budget.is_spent() else find(text, field_name, budget):
+        while spans := find(text, field_name, budget):
+            if passes:  # all of it has been searched once
+                spans = [span for span in spans if span.kind != WITHHELD]
+                if not spans:
+                    break
             pieces: list[str] = []
             last = shift = 0
             moves = _Moves([0], [0])
@@ -195,7 +199,8 @@ def _without_short_strings(json_text: str, findings: Sequence[Finding]) -> Redac
         before = findings[max(0, bisect_right(starts, string.end()) - 1)]
         is_there = before.start < string.end() and before.end > string.start()
         is_short = len(string[1]) < _LONG_STRING or before.kind != WITHHELD
-        return encode(WITHHELD_MARK) if is_there and is_short else string[0]
+        is_value = string[2] is None
+        return encode(WITHHELD_MARK) if is_there and is_short and is_value else string[0]
 
     return Redacted(_STRING.sub(mark, json_text), (found,))
 

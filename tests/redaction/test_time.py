@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from debrief.redaction.finder import SearchBudget
 from debrief.redaction.redactor import WITHHELD_MARK, Redactor
 from tests.redaction.harmless import LINES, log_of
 from tests.redaction.hostile import VARIANTS, units
@@ -39,13 +40,24 @@ def test_ordinary_logs_pages_and_lists_are_searched_at_every_size(kind: str, siz
 def test_only_what_there_is_no_time_for_is_withheld_with_its_lines(unit: str) -> None:
     plain = "an ordinary line of text\n" * 1_000
     text = plain + unit * (3_000_000 // len(unit)) + Maker(20).github() + "\n" + plain
-    redacted = REDACTOR.redact(text)
+    redacted = REDACTOR.redact(text, "", SearchBudget(0))
     assert WITHHELD_MARK in redacted.text
     assert redacted.text.startswith(plain[:-300])
     assert redacted.text.endswith(plain[-20_000:])
     assert Maker(20).github() not in redacted.text
     assert redacted.text.count("\n") == text.count("\n")
     assert redacted.unsure >= 1
+
+
+def test_json_stays_json_where_there_was_no_time_for_all_of_it() -> None:
+    secret = Maker(22).github()
+    hostile = "redis-cli -a b%3D " * 100_000
+    rows = [{"log": hostile, "user": "x", "token": secret}] * 2
+    found = REDACTOR.redact_json(json.dumps(rows))
+    kept = json.loads(found.text)
+    assert [sorted(row) for row in kept] == [["log", "token", "user"]] * 2
+    assert secret not in found.text
+    assert found.unsure >= 1
 
 
 @pytest.mark.parametrize("unit", ["Cookie: a=", "cookie=abc123def456; ", "seed phrase ", "eyJ"])

@@ -111,5 +111,16 @@ def test_labels_that_are_noise_give_probabilities_near_the_base_rate() -> None:
 
 def test_a_rank_is_the_share_that_has_less() -> None:
     ranks = ranks_of(many(20))
-    assert ranks["s0"][0]["errors"] == pytest.approx(0.5 / 20)
-    assert ranks["s19"][0]["errors"] == pytest.approx(19.5 / 20)
+    assert ranks["s0"][0]["corrections"] == pytest.approx(0.5 / 20)
+    assert ranks["s19"][0]["corrections"] == pytest.approx(19.5 / 20)
+
+
+def test_checks_count_by_the_share_that_passed_and_not_by_their_number() -> None:
+    story = Story().turn("Fix it.").edit("src/a.py", "x = 1", "x = 2")
+    story.run("pytest", "1 failed in 0.1s", status="failed")
+    once = values_of(facts_of(story.run("pytest", "1 passed in 0.1s").session()))
+    assert once["checks_passed"] == 0.5
+    again = story.run("pytest", "1 failed in 0.1s", status="failed").run(
+        "pytest", "1 passed in 0.1s"
+    )
+    assert values_of(facts_of(again.session()))["checks_passed"] == 0.5

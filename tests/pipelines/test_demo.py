@@ -61,7 +61,7 @@ def test_it_succeeds_and_says_in_fifteen_lines_what_a_person_wants_to_know(demo:
     assert lines[2].startswith("36 of 36 sessions have a verdict: ")
     first = [line for line in lines if line.startswith("  look at first")]
     assert len(first) == 3
-    assert any("Duplicates: More failed calls than" in line for line in first)
+    assert any("Accessibility: It breaks off; " in line for line in first)
     assert sum(line.startswith("  best") for line in lines) == 3
     assert any(re.match(r"Holds on unseen sessions: .+ \(\+0\.\d+ to \+\d", each) for each in lines)
     assert any("29 samples in 9 sets; left out 7 sessions" in line for line in lines)

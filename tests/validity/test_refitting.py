@@ -67,7 +67,9 @@ def test_a_sign_that_is_the_other_way_round_is_turned() -> None:
     made = fitted(rows)
     (gain,) = made.gains
     assert made.table is not None
-    assert made.table.coding.weights["corrections"] > 0 > shipped_table().coding.weights["corrections"]
+    assert (
+        made.table.coding.weights["corrections"] > 0 > shipped_table().coding.weights["corrections"]
+    )
     assert gain.gained is not None
     assert gain.gained.low > 0
     chances = places_of(rows.sessions, made.table)

@@ -140,7 +140,9 @@ def placed_lake(settings: Settings) -> list[str]:
     alone = session_of("alone", "Alone.", tool="codex")
     fill(lake, [(one, 0.9) for one in (*made, alone)])
     rows = [
-        replace(scores_of(one, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0})
+        replace(
+            scores_of(one, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0}
+        )
         for n, one in enumerate(made)
     ]
     untold = SessionVerdict(verdict="cannot_tell", ground="no_change")

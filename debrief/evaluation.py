@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
+from debrief.retry import waits_end_with_it
 from debrief.sessions.model import Session
 from debrief.stats import mean_of
 
@@ -55,7 +56,10 @@ def evaluate(
             yield from map(row_of, group)
         return
     waiting: deque[Future[list[Future[Row]]]] = deque()
-    with ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool:
+    with (
+        ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool,
+        waits_end_with_it(),
+    ):
 
         def begin(group: Sequence[Item]) -> list[Future[Row]]:
             first: Future[Row] = Future()

@@ -56,10 +56,7 @@ def evaluate(
             yield from map(row_of, group)
         return
     waiting: deque[Future[list[Future[Row]]]] = deque()
-    with (
-        ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool,
-        waits_end_with_it(),
-    ):
+    with ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool:
 
         def begin(group: Sequence[Item]) -> list[Future[Row]]:
             first: Future[Row] = Future()
@@ -67,13 +64,14 @@ def evaluate(
             return [first, *(pool.submit(row_of, item) for item in group[1:])]
 
         try:
-            for group in groups:
-                if group:
-                    waiting.append(pool.submit(begin, group))
-                if len(waiting) >= _GROUPS_AHEAD * workers:
+            with waits_end_with_it():
+                for group in groups:
+                    if group:
+                        waiting.append(pool.submit(begin, group))
+                    if len(waiting) >= _GROUPS_AHEAD * workers:
+                        yield from (future.result() for future in waiting.popleft().result())
+                while waiting:
                     yield from (future.result() for future in waiting.popleft().result())
-            while waiting:
-                yield from (future.result() for future in waiting.popleft().result())
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from debrief.errors import flat
 from debrief.models.plan_limits import seconds_until_reset
-from debrief.models.programs import Program, ProgramError, environment_for
+from debrief.models.programs import ProgramError, ProgramModel, environment_for
 from debrief.opening import opened
 from debrief.processes import stop_with_parent
 from debrief.retry import WaitEndedError, current_wait, is_ended
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 6 * 3_600.0
 """Seconds that a plan is waited for: its windows are of five hours. A week is not waited for."""
-_PATIENCE = 3
+_TIMES_LONGER = 3
 """A program says nothing before its answer is whole, so it has so many times the usual limit."""
-_UNTOLD = 900.0
+_USUAL_WAIT = 900.0
 """Seconds to wait where a program does not say when its plan takes questions again."""
 _LOOK = 0.2
 """Seconds between two looks at whether the run was stopped."""
@@ -45,10 +45,10 @@ class ProgramEngine:
     """
 
     def __init__(
-        self, program: Program, *, timeout: float, environ: Mapping[str, str] | None = None
+        self, program: ProgramModel, *, timeout: float, environ: Mapping[str, str] | None = None
     ) -> None:
         self.program = program
-        self._limit = timeout * _PATIENCE
+        self._limit = timeout * _TIMES_LONGER
         self._environ = environment_for(program, os.environ if environ is None else environ)
         # One for all questions: programs note each folder that they were started in.
         self._folder = tempfile.TemporaryDirectory(prefix="debrief-asks-")
@@ -134,7 +134,7 @@ class ProgramEngine:
         said = flat(error.said)[:_SHOWN]
         if error.cause == "limit":
             wait = seconds_until_reset(error.said, datetime.now().astimezone())
-            wait = _UNTOLD if wait is None else wait
+            wait = _USUAL_WAIT if wait is None else wait
             is_short = wait <= LONGEST_WAIT
             return lm15.RateLimitError(said, retry_after=wait) if is_short else _spent(said)
         kinds: Mapping[str, Any] = {
@@ -148,7 +148,7 @@ class ProgramEngine:
         return kind(said)
 
 
-def next_move(program: Program, error: ProgramError) -> str:
+def next_move(program: ProgramModel, error: ProgramError) -> str:
     """Return what a person can do about a failure; empty for one that may pass."""
     command = program.command
     return {

@@ -49,7 +49,7 @@ class ProgramAnswer(Struct, frozen=True, kw_only=True):
     """The answer ended for its length."""
 
 
-class Program(Struct, frozen=True, kw_only=True):
+class ProgramModel(Struct, frozen=True, kw_only=True):
     """A coding agent that answers without being one."""
 
     name: str
@@ -81,7 +81,7 @@ _NESTED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """By these a program knows that another one started it, and refuses or behaves otherwise."""
 
 
-def environment_for(program: Program, environ: Mapping[str, str]) -> dict[str, str]:
+def environment_for(program: ProgramModel, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which a program is asked."""
     kept = {name: value for name, value in environ.items() if name not in _NESTED}
     return {**kept, **program.environment}
@@ -181,10 +181,10 @@ _GEMINI_SETTINGS = {
     "telemetry": {"enabled": False},
 }
 
-PROGRAMS: Mapping[str, Program] = {
+PROGRAMS: Mapping[str, ProgramModel] = {
     program.name: program
     for program in (
-        Program(
+        ProgramModel(
             name="claude-code",
             title="Claude Code",
             command="claude",
@@ -201,7 +201,7 @@ PROGRAMS: Mapping[str, Program] = {
             login="Run claude and log in with /login.",
             read=_claude_answer,
         ),
-        Program(
+        ProgramModel(
             name="codex",
             title="Codex",
             command="codex",
@@ -220,7 +220,7 @@ PROGRAMS: Mapping[str, Program] = {
             login="Run codex login.",
             read=_codex_answer,
         ),
-        Program(
+        ProgramModel(
             name="gemini-cli",
             title="Gemini CLI",
             command="gemini",
@@ -245,7 +245,7 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def program_of(model: str) -> Program | None:
+def program_of(model: str) -> ProgramModel | None:
     """Return the program that a model's name names; None for a model of a provider.
 
     >>> program_of("claude-code/opus").command
@@ -264,7 +264,7 @@ def listed_name(model: str) -> str:
     return model if program is None or not chosen else f"{program.provider}/{chosen}"
 
 
-def installed(path: str | None = None) -> list[Program]:
+def installed(path: str | None = None) -> list[ProgramModel]:
     """Return the programs that can be started, by a search path, this process's own by default."""
     return [each for each in PROGRAMS.values() if shutil.which(each.command, path=path)]
 
@@ -274,7 +274,7 @@ _OUT = re.compile(
     r"|authentication|unauthori[sz]ed|\b401\b|token (?:has )?(?:expired|been revoked)",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
+_DIALOGUE = re.compile(
     r"\by(?:es)?/no?\b|do you (?:want|trust)|permission|press enter|allow .{0,60}\?",
     re.IGNORECASE,
 )
@@ -299,7 +299,7 @@ def _refusal(words: str) -> ProgramError:
 _CAUSES: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     ("logged out", _OUT),
     ("too long", _LONG),
-    ("asks", _ASKS),
+    ("asks", _DIALOGUE),
 )
 
 

@@ -305,9 +305,9 @@ def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEnt
     try:
         peek = reader.peek(transcript)
         if peek is not None and _is_own_question(reader, transcript):
-            started = peek.started or entry.started
-            at = replace(entry, started=started, week=week_of(started))
-            return replace(at, reason=OWN_QUESTION, expected=True)
+            at = peek.started or entry.started
+            own = replace(entry, reason=OWN_QUESTION, expected=True)
+            return replace(own, started=at, week=week_of(at))
         if peek is not None:
             return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
         # A file without a session is filed under the week of its first time, if it has any: that

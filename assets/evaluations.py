@@ -263,9 +263,9 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     chunked = sum(len(row.chunks) > 1 for row in current)
     silent = scored - len(scores)
     suspected = sum(row.injection_suspected for row in current)
-    told = Counter(row.verdict.verdict for row in current if row.verdict is not None)
+    verdicts = Counter(row.verdict.verdict for row in current if row.verdict is not None)
     return {
-        "verdicts": {name: told[name] for name in VERDICT_NAMES},
+        "verdicts": {name: verdicts[name] for name in VERDICT_NAMES},
         "scores": measured("dimension", _values(current)),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, get_origin
 
 import dagster as dg
+import msgspec
+from msgspec import Struct
 from pydantic import Field, create_model
 
 from assets import versions
@@ -20,12 +22,13 @@ from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import places_in, success_labels
 from debrief.redaction import contains_secret
-from debrief.redaction.gate import UNSEEN, secret_kinds
+from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
+from debrief.training.held import decisions, held_for, held_tokens
 from debrief.training.kinship import read_kinship
 from debrief.training.manifest import FORMER, current_pairs, settle_sets
 from debrief.training.model import training_path
@@ -176,17 +179,35 @@ def training_lines_valid(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
 
 @check(training_sets, _all_pairs, blocking=True)
 def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
-    """No training set holds a secret, by two searches that share nothing; while one does, nothing
-    is made from it."""
+    """No training set holds a secret, nor what nobody released and may be one; while one does,
+    nothing is made from it."""
     found = []
-    for name, number, line in _lines(lake, keys):
-        found += [(name, number, finding.kind) for finding in contains_secret(line)]
-        for kind in secret_kinds(line):
-            found.append((name, number, UNSEEN.format(kind)))
-            dg.get_dagster_logger().error(f"{name}, line {number}: {UNSEEN.format(kind)}")
+    decided = decisions(lake)
+    for key in keys:
+        lines = list(_lines(lake, [key]))
+        held = held_tokens((_session_of(line), line) for _, _, line in lines)
+        for name, number, line in lines:
+            found += [(name, number, finding.kind) for finding in contains_secret(line)]
+            if held_for(held.get(_session_of(line), ()), decided):
+                found.append((name, number, UNSEEN))
+                dg.get_dagster_logger().error(f"{name}, line {number}: {UNSEEN}")
     return dg.AssetCheckResult(
         passed=not found, metadata={"found": preview(("file", "line", "kind"), found)}
     )
+
+
+def _session_of(line: bytes) -> str:
+    metadata = msgspec.json.decode(line, type=_Line).metadata
+    return metadata.parent_session or metadata.session_id
+
+
+class _Metadata(Struct, frozen=True):
+    session_id: str
+    parent_session: str = ""
+
+
+class _Line(Struct, frozen=True):
+    metadata: _Metadata
 
 
 def _lines(lake: Lake, keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:

@@ -163,6 +163,9 @@ class Settings(BaseSettings):
     redaction_key: Secret = ""
     """64 hex digits; the key of the placeholders for secrets, in place of `<home>/redaction.key`.
     All machines of one lake need the same. Default: the file"""
+    personal_data: Literal["keep", "replace"] = "keep"
+    """`replace`: the names of home folders, mail addresses, phone numbers, the git user's name and
+    names beside mail addresses give way to stand-ins in sessions that are read. Default: `keep`"""
     push_to: Location = ""
     """where `debrief push` brings transcripts"""
     judges: Folder | None = None

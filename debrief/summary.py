@@ -12,7 +12,7 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.offline.order import FactPlace, OrderedSession, Place, places_of
+from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
@@ -267,7 +267,7 @@ class _Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[_Prompt, ...] = ()
 
 
-def places_in(lake: Lake) -> dict[str, Place]:
+def places_in(lake: Lake) -> dict[str, OrderPlace]:
     """Return each session's place in the order, by its id, among all sessions of a lake."""
     return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
@@ -341,7 +341,7 @@ _GRADED: Mapping[str, tuple[str, str]] = {
     "streak": ("more failed calls in a row", "fewer failed calls in a row"),
     "repeats": ("more repeated calls", "fewer repeated calls"),
     "timeouts": ("more calls out of time", "fewer calls out of time"),
-    "checks_passed": ("more checks passed", "fewer checks passed"),
+    "checks_passed": ("more of its checks passed", "fewer of its checks passed"),
     "corrections": ("more corrections", "fewer corrections"),
     "interruptions": ("more interruptions", "fewer interruptions"),
     "closing": ("a longer last message", "a shorter last message"),
@@ -360,7 +360,7 @@ _REASONS = 2
 """Facts that are named of a session."""
 
 
-def look_first_reason(place: Place) -> str:
+def look_first_reason(place: OrderPlace) -> str:
     """Return the facts that moved a session most towards "look at these first", in words."""
     against = [fact for fact in place.facts if fact.effect < 0][:_REASONS]
     said = "; ".join(_said(fact, place.among) for fact in against)

@@ -34,7 +34,7 @@ from debrief.permitted import (
     permitted_repository,
 )
 from debrief.recorder.source import recorder_source
-from debrief.redaction.redactor import Redactor, key_of
+from debrief.redaction.redactor import Redactor, redactor_of
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
@@ -260,7 +260,7 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""
-        return Redactor(key_of(load_settings()))
+        return redactor_of(load_settings())
 
 
 class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -412,6 +412,6 @@ class WebhookResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         link = f"(run {run_id})"
         if "view_url" in settings.model_fields_set:
             link = f"{settings.view_url.rstrip('/')}{DAGSTER_PATH}/runs/{run_id}"
-        problem = send(url, f"{text} {link}", Redactor(key_of(settings)))
+        problem = send(url, f"{text} {link}", redactor_of(settings))
         if problem:
             log.warning(f"no message was sent: {problem}")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from debrief.cli.summary import print_summary
 from debrief.lake import Lake
-from debrief.offline.order import FactPlace, Place
+from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
@@ -54,7 +54,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
                 FactPlace("repeats", 0.6, -0.2),
             ],
             "More corrections than 97% of 48 sessions like it; "
-            "fewer checks passed than 90% of 48 sessions like it.",
+            "fewer of its checks passed than 90% of 48 sessions like it.",
         ),
         ([FactPlace("checks_passed", 0.9, 0.4)], ""),
         ([FactPlace("new_fact", 0.9, -0.4)], "More new fact than 90% of 48 sessions like it."),
@@ -63,7 +63,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
 def test_what_moved_a_session_to_the_front_is_said_in_words(
     facts: list[FactPlace], words: str
 ) -> None:
-    place = Place(place=0.1, among=48, facts=tuple(facts))
+    place = OrderPlace(place=0.1, among=48, facts=tuple(facts))
     assert look_first_reason(place) == words
 
 
@@ -72,7 +72,7 @@ def test_those_to_look_at_first_and_the_best_are_ranked_by_place(tmp_path: Path)
     ids = placed_lake(settings)
     first, best = ranked_sessions(Lake(settings.lake), [WEEK], 3)
     assert [one.id for one in first] == ids[:3]
-    assert first[0].reason == "More failed calls than 98% of 20 sessions like it."
+    assert first[0].reason == "More corrections than 98% of 20 sessions like it."
     assert [one.id for one in best] == ids[:-4:-1]
     assert best[0].reason == "The last check passed: pytest -q (turn 1: “1 failed”)."
     assert best[0].title == "Job 19."

@@ -1,16 +1,17 @@
 """Fits the weights of the order that the program ships.
 
 ``python -m tools.fit_table FOLDER... [--write]``: folders with a ``labels.csv``, as ``debrief
-validity`` takes them. Facts are ranks in a family; every family has a base rate of its own, which
-is fitted and thrown away, and counts by the root of its size. A weight whose sign is another one
-when any family is left out becomes 0. Without ``--write`` the table is only printed.
+validity`` takes them. Facts are ranks in a family, families count alike, and every family has a
+base rate of its own, which is fitted and thrown away. A fact stays whose sign is the expected one
+whichever family is left out. Without ``--write`` the table is only printed.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -25,6 +26,30 @@ from debrief.validity.references import corpora_in
 
 HELD = 0.02
 """How firmly weights are held to 0, by the importance of all sessions together."""
+FEWEST = 5
+"""Sessions of each outcome that a family needs to take part."""
+EXPECTED: Mapping[TableKind, Mapping[str, int]] = {
+    "coding": {
+        "errors": -1,
+        "streak": -1,
+        "repeats": -1,
+        "timeouts": -1,
+        "last_check_failed": -1,
+        "last_check_passed": 1,
+        "checks_passed": 1,
+        "seen_failing": 1,
+        "broke_off": -1,
+    },
+    "service": {"errors": -1, "streak": -1, "repeats": -1, "broke_off": -1, "asked": -1},
+}
+"""Facts that are fitted, and the sign that makes sense. Benchmarks ask for changes and give prompts
+of their own making: what they say of ``unchanged``, ``asked`` and ``closing`` in coding sessions
+holds for no person's questions and reviews."""
+SET: Mapping[TableKind, Mapping[str, float]] = {
+    "coding": {"corrections": -0.2, "interruptions": -0.2},
+    "service": {},
+}
+"""Weights that are set: in no labelled coding session a person corrects or interrupts."""
 
 
 class LabelledRun(NamedTuple):
@@ -32,13 +57,14 @@ class LabelledRun(NamedTuple):
 
     family: str
     kind: TableKind
-    ranks: list[float]
+    ranks: dict[str, float]
     """Of each fact, from -1 to 1."""
     done: bool
 
 
 def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
-    """Yield all labelled sessions of families that are large enough to be ranked in."""
+    """Yield the labelled sessions of families that are large enough to be ranked in, those of the
+    family's usual kind alone."""
     for folder in folders:
         for corpus in corpora_in(folder)[0]:
             sessions = []
@@ -54,20 +80,24 @@ def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
                     )
                 )
             kinds = {each.session_id: each.kind for each in sessions}
+            usual = Counter(kinds.values()).most_common(1)
             for id_, (ranks, _) in ranks_of(sessions).items():
+                if kinds[id_] != usual[0][0]:
+                    continue
                 known = corpus.references[id_]
                 kind: TableKind = "service" if kinds[id_] == "service" else "coding"
-                row = [2 * ranks[name] - 1 for name in VALUES]
+                row = {name: 2 * ranks[name] - 1 for name in VALUES}
                 yield LabelledRun(known.family, kind, row, known.done is True)
 
 
-def weights_of(rows: Sequence[LabelledRun]) -> NDArray[Any]:
-    """Return the weights of the facts that explain these sessions best."""
+def weights_of(rows: Sequence[LabelledRun], names: Sequence[str]) -> NDArray[Any]:
+    """Return the weights of facts that explain these sessions best."""
     families, place = np.unique([row.family for row in rows], return_inverse=True)
-    x = np.hstack([np.array([row.ranks for row in rows]), np.eye(len(families))[place]])
+    own: NDArray[Any] = np.eye(len(families))[place]
+    x = np.hstack([np.array([[row.ranks[name] for name in names] for row in rows]), own])
     y = np.array([row.done for row in rows], dtype=float)
-    importance = (1 / np.sqrt(np.bincount(place)))[place]
-    held = np.array([HELD] * len(VALUES) + [1e-4] * len(families)) * importance.sum()
+    importance = (1 / np.bincount(place))[place]
+    held = np.array([HELD] * len(names) + [1e-4] * len(families)) * importance.sum()
 
     def loss(weights: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         odds = x @ weights
@@ -76,30 +106,40 @@ def weights_of(rows: Sequence[LabelledRun]) -> NDArray[Any]:
         return float(value), slope
 
     found = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
-    return np.asarray(found[: len(VALUES)])
+    return np.asarray(found[: len(names)])
 
 
-def stable(rows: Sequence[LabelledRun]) -> dict[str, float]:
-    """Return the weights whose sign holds whatever family is left out."""
-    whole, families = weights_of(rows), sorted({row.family for row in rows})
-    signs = [
-        np.sign(weights_of([row for row in rows if row.family != family]))
-        for family in families
-        if len(families) > 1
+def stable(rows: Sequence[LabelledRun], expected: Mapping[str, int]) -> dict[str, float]:
+    """Return the weights whose sign is the expected one whatever family is left out."""
+    families, names = sorted({row.family for row in rows}), list(expected)
+    parts = [[row for row in rows if row.family != family] for family in families]
+    fits = [weights_of(part, names) for part in (rows, *parts) if part]
+    holds = (np.sign(fits) == list(expected.values())).all(axis=0)
+    kept = [name for name, same in zip(names, holds, strict=True) if same]
+    weights = weights_of(rows, kept) if kept else ()
+    return {name: round(float(weight), 3) for name, weight in zip(kept, weights, strict=True)}
+
+
+def _with_both_outcomes(rows: Sequence[LabelledRun], kind: TableKind) -> list[LabelledRun]:
+    families: dict[str, list[LabelledRun]] = defaultdict(list)
+    for row in rows:
+        if row.kind == kind:
+            families[row.family].append(row)
+    return [
+        row
+        for own in families.values()
+        if FEWEST <= sum(row.done for row in own) <= len(own) - FEWEST
+        for row in own
     ]
-    kept = np.array([np.sign(whole), *signs])
-    holds = (kept == kept[0]).all(axis=0)
-    named = zip(VALUES, whole, holds, strict=True)
-    return {name: round(float(weight), 3) for name, weight, same in named if same and weight}
 
 
 def toml(rows: Sequence[LabelledRun]) -> str:
     """Return the table as the file that is shipped; a kind without sessions keeps its weights."""
     lines = ["# Made by tools/fit_table.py; docs/scores.md says how."]
     for kind in get_args(TableKind):
-        own = [row for row in rows if row.kind == kind]
+        own = _with_both_outcomes(rows, kind)
         shipped = getattr(order.shipped_table(), kind)
-        weights = stable(own) if own else shipped.weights
+        weights = stable(own, EXPECTED[kind]) | SET[kind] if own else shipped.weights
         families = ", ".join(sorted({row.family for row in own}))
         date = dt.datetime.now(dt.UTC).date().isoformat() if own else shipped.date
         lines += ["", f"[{kind}]", f'fitted_on = "{families or shipped.fitted_on}"']

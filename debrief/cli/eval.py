@@ -104,7 +104,7 @@ def evaluate(
         session_from_worktree,
         without_front_matter,
     )
-    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.redactor import redactor_of
     from debrief.redaction.sessions import redact_session
     from debrief.settings import load_settings
     from debrief.snapshots.capture import HOME, read_metadata
@@ -125,7 +125,7 @@ def evaluate(
         history=True,
         only=tuple(judge or ()),
     )
-    redactor = Redactor(key_of(settings))
+    redactor = redactor_of(settings)
     changes = read_worktree(worktree, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
     if offline:

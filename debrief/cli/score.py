@@ -86,7 +86,7 @@ def score(
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
-    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.redactor import redactor_of
     from debrief.redaction.sessions import redact_session
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
     from debrief.sessions.store import sessions_in_folder, sessions_of_lake
@@ -96,7 +96,7 @@ def score(
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
     check_models(offline, model)
     settings = load_settings()
-    redactor = Redactor(key_of(settings))
+    redactor = redactor_of(settings)
 
     redact = partial(redact_session, redactor=redactor)
 

@@ -40,7 +40,7 @@ def show(
     Nothing is kept, whatever **--offline** scores.
     """
     from debrief.lake import Lake
-    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.redactor import redactor_of
     from debrief.redaction.sessions import redact_session
     from debrief.settings import load_settings
     from debrief.view.figures import figure_of
@@ -48,7 +48,7 @@ def show(
     from debrief.view.transcript import ShownTranscript
 
     settings = load_settings()
-    redact = partial(redact_session, redactor=Redactor(key_of(settings)))
+    redact = partial(redact_session, redactor=redactor_of(settings))
     place = Lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
     transcript = ShownTranscript(found, _assessed(found, place, settings, offline=offline))

@@ -44,6 +44,7 @@ from debrief.snapshots.model import SessionMetadataRow as MetadataRow
 from debrief.training.candidates import TABLE as PROPOSALS
 from debrief.training.candidates import CandidateRow
 from debrief.training.decomposition import WeeklyMove
+from debrief.training.held import DECISIONS, HELD, HeldDecision, HeldToken
 from debrief.training.kinship import TRAITS_TABLE, SessionTraits
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.manifest import MANIFEST, manifest_pairs, write_manifest
@@ -63,7 +64,7 @@ class LakeTable(Struct, frozen=True):
 
 
 _ROWS_AT_ONCE = 64
-_LEFT_TO_OTHERS = {SESSIONS_TABLE, LABELS, LINES, INDEX}
+_LEFT_TO_OTHERS = {SESSIONS_TABLE, LABELS, LINES, INDEX, DECISIONS}
 """Swept by functions of their own."""
 TABLES: dict[str, LakeTable] = {
     # What is read. The sessions themselves go last: until then, their words are known.
@@ -94,6 +95,8 @@ TABLES: dict[str, LakeTable] = {
     # Training sets, the files of which are `training/**`, and prompts proposed from them.
     LINES: LakeTable(LineRow),
     INDEX: LakeTable(TrainingSetRow),
+    HELD: LakeTable(HeldToken),
+    DECISIONS: LakeTable(HeldDecision),
     PROPOSALS: LakeTable(CandidateRow, may_quote=True),
     # Figures over all sessions: nobody's words are in them. The next run makes them anew.
     rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
@@ -188,11 +191,12 @@ def sweep_sessions(subject: Subject, act: bool) -> Iterator[Swept]:
 
 
 def sweep_labels(subject: Subject, act: bool) -> Iterator[Swept]:
-    """Swept out what is said of the sessions, and what a person says of any, or calls prompts."""
+    """Take out what is said of the sessions, and what a person says of any, decided, or calls
+    prompts."""
     lake, signs, person = subject.lake, subject.signs, subject.chosen.person
     roll = Roll(labelled_sessions(lake))
 
-    def is_theirs(row: Label | PromptName) -> bool:
+    def is_theirs(row: Label | PromptName | HeldDecision) -> bool:
         if person and row.rater == person:
             return True
         # A plan's id stands for the latest session of it.
@@ -200,7 +204,11 @@ def sweep_labels(subject: Subject, act: bool) -> Iterator[Swept]:
             (row.session_id, roll.find(row.session_id))
         )
 
-    kinds: tuple[tuple[str, type[Label | PromptName]], ...] = ((LABELS, Label), (NAMES, PromptName))
+    kinds: tuple[tuple[str, type[Label | PromptName | HeldDecision]], ...] = (
+        (LABELS, Label),
+        (NAMES, PromptName),
+        (DECISIONS, HeldDecision),
+    )
     for table, row_type in kinds:
         count = 0
         for partition in lake.partitions(table):

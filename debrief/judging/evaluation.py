@@ -174,6 +174,10 @@ def outcomes_of(session: Session, files: Sequence[FileDiff] = ()) -> str:
         "Changed, but it is not shown how": unseen,
         "Checks that were run": [run.shown for run in facts.checks],
         "Calls that failed": [f"turn {each.turn}: {each.quote}" for each in facts.errors],
+        "Assertions of older tests that were rewritten": [
+            f"turn {each.turn}: {each.quote}" for each in facts.rewritten
+        ],
+        "Files that were removed": [f"turn {each.turn}: {each.quote}" for each in facts.deleted],
         "How it ends": [
             f"{words}: {found}"
             for words, found in (

@@ -168,7 +168,8 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
     """
     scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
     if row.verdict is not None:
-        scores.append((VERDICT, row.verdict.verdict, ground_with_turns(row.verdict), ()))
+        said = row.verdict
+        scores.append((VERDICT, said.verdict, ground_with_turns(said), said.evidence))
     for verdict in row.verdicts:
         if verdict.value is None:
             continue

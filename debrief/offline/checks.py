@@ -90,7 +90,7 @@ class CheckRun(Struct, frozen=True, kw_only=True):
         where = self.evidence
         return f"turn {where.turn}: {self.kind} ({self.tool}) {outcome}: {where.quote}"
 
-    def looks_at(self, path: str) -> bool:
+    def covers(self, path: str) -> bool:
         """Return whether the check could fail because of a change of that file."""
         language = language_of(path)
         if self.kind == "run":
@@ -131,7 +131,7 @@ def checks_in(
     if not checks and _ASSERTS.search(code_in(call.command)):
         checks[()] = "run", "an assertion"
     last = bool(commands) and (commands[-1].words in checks or () in checks)
-    certain = _status_tells(call.command, last)
+    certain = _status_counts(call.command, last)
     for kind, tool in dict.fromkeys(checks.values()):
         passed, quote = _result_of(call, failed, certain)
         yield CheckRun(
@@ -161,22 +161,24 @@ def _runs_of(
             yield each.words, ("run", script)
 
 
-def last_that_looks_at(
-    paths: Iterable[str], checks: Sequence[CheckRun], edited: int
+def last_covering(
+    paths: Iterable[str], checks: Sequence[CheckRun], begun: int, edited: int
 ) -> CheckRun | None:
     """Return the last check with a known outcome that could have failed because of the change.
+
+    One that passed before the last edit says nothing of it; one that failed, and did not run again,
+    stands.
 
     Args:
         paths: files that were changed.
         checks: in order.
+        begun: position of the first edit.
         edited: position of the last edit of these files.
     """
     files = list(paths)
     for run in reversed(checks):
-        if run.place < edited:
-            return None
-        if run.passed is not None and any(map(run.looks_at, files)):
-            return run
+        if run.passed is not None and any(map(run.covers, files)):
+            return run if run.place >= edited or (run.place > begun and not run.passed) else None
     return None
 
 
@@ -210,12 +212,16 @@ def languages_of(tool: str) -> frozenset[str]:
     return frozenset(found or [ANY])
 
 
-def _status_tells(command: str, last: bool) -> bool:
+def _status_counts(command: str, last: bool) -> bool:
     """Return whether a command's exit status is that of its checks: no pipe, nothing behind it."""
     bare = _QUOTED.sub("", command).strip()
-    if _PIPE.search(bare) and "pipefail" not in bare:
-        return False
-    return last or not re.search(r"[;\n]|\|\|", bare)
+    return not _is_piped(command) and (last or not re.search(r"[;\n]|\|\|", bare))
+
+
+def _is_piped(command: str) -> bool:
+    """Return whether the exit status is that of a program behind a pipe."""
+    bare = _QUOTED.sub("", command)
+    return bool(_PIPE.search(bare)) and "pipefail" not in bare
 
 
 def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None, str]:
@@ -232,4 +238,6 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
         if bad or pattern("outcomes", "passed").search(line):
             return not (bad or (failed and certain)), shorten(line.strip(), _QUOTE)
     quote = shorten(lines[-1].strip(), _QUOTE) if lines else ""
+    if failed and not _is_piped(call.command):
+        return False, quote
     return (not failed if certain else None), quote

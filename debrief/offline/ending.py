@@ -1,7 +1,7 @@
 """How a session ends: with an answer, broken off, or stopped.
 
-An end is told by what stands there, not by its words: a closing text, a call without an answer, a
-prompt without one. Whether the work is done is another question.
+An end is seen by its form, not by its words: a closing text, a call without an answer, a prompt
+without one. Whether the work is done is another question.
 """
 
 from __future__ import annotations

@@ -229,8 +229,8 @@ class OfflineEvaluator:
             return level(away), [*found, ("changes alone do not show how the work went", ())]
         verdict = verdict_of(facts)
         worth = {"done_verified": 1.5, "done_unverified": 0.0, "partly": -1.0, "not_done": -2.0}
-        told: Said = (f"{verdict.shown}: {ground_shown(verdict)}", verdict.evidence)
-        return level(away + worth.get(verdict.verdict, 0.0)), [*found, told]
+        reached: Said = (f"{verdict.shown}: {ground_shown(verdict)}", verdict.evidence)
+        return level(away + worth.get(verdict.verdict, 0.0)), [*found, reached]
 
 
 def _reuse(facts: Facts) -> tuple[float, list[Said]]:

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_that_looks_at
+from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_covering
 from debrief.offline.ending import End, end_of, publishes
 from debrief.offline.hazards import Hazard, hazards_of
 from debrief.offline.quoting import first_line, label
-from debrief.offline.shell import commands_in, pattern, script_of, writes_of
+from debrief.offline.shell import commands_in, pattern, removed_by, script_of, writes_of
 from debrief.offline.talk import approval_in, correction_in
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
@@ -33,6 +33,12 @@ _CANCELLED = re.compile(r"\A\W*(?:<tool_use_error>)?Sibling tool call errored")
 _SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
 _HIDDEN = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|projects|todos)/")
 """Where coding agents keep plans and notes of their own."""
+_TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_ASSERTED = re.compile(
+    r"^-(?!--)[ \t]*(?!//|#|\*|--)"
+    r"(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*)$",
+    re.MULTILINE,
+)
 _QUOTE = 120
 _SERVED = 3
 """Calls from which on a session that hardly works on files is one of a service."""
@@ -66,6 +72,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Files of the work that were changed, by editing tools and in the shell."""
     created: tuple[Evidence, ...] = ()
     """Files that were not there before, as far as editing tools say."""
+    rewritten: tuple[Evidence, ...] = ()
+    """Assertions of test files that were there before, taken out or changed: a test that passes
+    after it may show less."""
+    deleted: tuple[Evidence, ...] = ()
+    """Files that were removed by name, and that the session had not made by an editing tool."""
     published: tuple[Evidence, ...] = ()
     """Commits and pushes that were answered without an error."""
     first_edit: int = -1
@@ -115,6 +126,8 @@ class _Reading:
         """Commands that failed, and scripts that ran."""
         self.known: set[str] = set()
         """Those before the last edit."""
+        self.own: set[str] = set()
+        """Files that the session made."""
         self.edited: dict[str, int] = {}
         """Position of the last edit by file."""
         self.streak: list[Evidence] = []
@@ -217,6 +230,10 @@ class _Reading:
                 self._edited(turn, place, path, call.id)
                 if call.patch.startswith("@@ -0,0"):
                     self.note("created", turn, path, call.id)
+                    self.own.add(path)
+                elif path not in self.own and _TESTS.search(path):
+                    for line in _ASSERTED.findall(call.patch)[:1]:
+                        self.note("rewritten", turn, shorten(line.strip(), _QUOTE), call.id)
             return True
         if not call.command or call.status == "unanswered":
             return False
@@ -227,6 +244,9 @@ class _Reading:
         if not (failed and len(commands_in(call.command)) == 1):
             for path in dict.fromkeys(edits):
                 self._edited(turn, place, path, call.id)
+            for path in removed_by(call.command):
+                if self._is_work(path) and path not in self.own:
+                    self.note("deleted", turn, path, call.id)
         return bool(writes)
 
     def _edited(self, turn: int, place: int, path: str, call: str) -> None:
@@ -295,7 +315,7 @@ class _Reading:
         changed = code or self.edited
         if not changed:
             return next((run for run in reversed(self.checks) if run.passed is not None), None)
-        return last_that_looks_at(changed, self.checks, max(changed.values()))
+        return last_covering(changed, self.checks, self.first_edit, max(changed.values()))
 
 
 def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:

@@ -42,6 +42,11 @@ def _per_call(places: Sequence[object], facts: Facts) -> float:
     return len(places) / max(1, facts.calls)
 
 
+def _share_passed(facts: Facts) -> float:
+    """Return the share of the checks that passed: their number says mostly how long it took."""
+    return sum(run.passed is True for run in facts.checks) / max(1, len(facts.checks))
+
+
 VALUES: Mapping[str, Callable[[Facts], float]] = {
     "errors": lambda facts: _per_call(facts.errors, facts),
     "streak": lambda facts: float(len(facts.streak)),
@@ -49,7 +54,7 @@ VALUES: Mapping[str, Callable[[Facts], float]] = {
     "timeouts": lambda facts: float(len(facts.timeouts)),
     "last_check_failed": lambda facts: float(_last(facts) is False),
     "last_check_passed": lambda facts: float(_last(facts) is True),
-    "checks_passed": lambda facts: float(sum(run.passed is True for run in facts.checks)),
+    "checks_passed": _share_passed,
     "seen_failing": lambda facts: float(facts.failed_before is not None),
     "corrections": lambda facts: float(len(facts.corrections)),
     "interruptions": lambda facts: float(len(facts.interruptions) + len(facts.rejections)),
@@ -91,7 +96,7 @@ class FactPlace(Struct, frozen=True):
     """How far it moved the session's place; below 0: towards "look first"."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class OrderPlace(Struct, frozen=True, kw_only=True):
     """Where a session stands in the order."""
 
     place: float
@@ -178,7 +183,7 @@ def _rank(value: float, ordered: Sequence[float]) -> float:
 
 def places_of(
     sessions: Iterable[OrderedSession], table: OrderTable | None = None
-) -> dict[str, Place]:
+) -> dict[str, OrderPlace]:
     """Return each session's place by its id; those that cannot be compared are left out.
 
     Args:
@@ -209,7 +214,7 @@ def places_of(
             end = max(at + 1, LEAST_AMONG)
             among = sorted(total for _, _, total in group[max(0, end - AMONG) : end])
             places[session_id] = _with_probability(
-                Place(
+                OrderPlace(
                     place=_rank(total, among),
                     among=len(among),
                     facts=tuple(one for one in effects[session_id] if one.effect),
@@ -220,7 +225,9 @@ def places_of(
     return places
 
 
-def _with_probability(place: Place, table: KindTable, ranks: Mapping[str, float]) -> Place:
+def _with_probability(
+    place: OrderPlace, table: KindTable, ranks: Mapping[str, float]
+) -> OrderPlace:
     if table.intercept is None:
         return place
     row = _row(ranks, table)

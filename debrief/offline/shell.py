@@ -299,5 +299,16 @@ def writes_of(command: str) -> Iterator[Write]:
         yield _write(found["path"] or "a file, by code")
 
 
+def removed_by(command: str) -> Iterator[str]:
+    """Yield the files that a command removes by name, not folders and patterns."""
+    for words, _ in commands_in(command):
+        plain = [word for word in words[1:] if not word.startswith("-")]
+        if words[:2] == ("git", "rm"):
+            plain = plain[1:]
+        elif not words or words[0] != "rm":
+            continue
+        yield from (path for path in plain if re.search(r"[^/]\.\w+$", path) and "*" not in path)
+
+
 def _write(path: str, is_edit: bool = True) -> Write:
     return Write(path, is_edit and not _SCRATCH.match(path))

@@ -149,7 +149,7 @@ def _parts(
 
 
 def _of_verdict(verdict: SessionVerdict) -> tuple[float, str]:
-    if not verdict.told:
+    if not verdict.is_known:
         return _NOTHING_TELLS, f"Nothing tells whether it was done. {ground_shown(verdict)}"
     if verdict.verdict == "done_unverified":
         return _UNCHECKED, f"It looks done, and nothing shows it. {ground_shown(verdict)}"

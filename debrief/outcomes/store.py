@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.offline.order import OrderedSession, OrderTable, Place, places_of
+from debrief.offline.order import OrderedSession, OrderPlace, OrderTable, places_of
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
@@ -331,7 +331,7 @@ def own_table(lake: Lake) -> OrderTable | None:
     return None if stored is None else msgspec.json.decode(stored, type=OrderTable)
 
 
-def places_in(lake: Lake) -> dict[str, Place]:
+def places_in(lake: Lake) -> dict[str, OrderPlace]:
     """Return each session's place in the order, by its id, among all sessions of a lake."""
     return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 

@@ -26,7 +26,7 @@ from debrief.markdown import plain, table
 from debrief.recorder.contracts import Status
 from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.redaction import contains_secret
-from debrief.redaction.gate import refuse_secrets
+from debrief.redaction.gate import refuse_random
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import user_turn_efficiency
 from debrief.sessions.actions import with_actions
@@ -208,7 +208,7 @@ def training_line(
     )
     line = checked_line(sample, searched=searched)
     if not searched:
-        refuse_secrets(f"session {session.id}", line)
+        refuse_random(f"session {session.id}", line)
     return RecordLine(
         candidate=candidate,
         of_set=(metadata.task, comparison_key(metadata.prompt_fingerprint, UNKNOWN)),

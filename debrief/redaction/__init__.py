@@ -1,5 +1,12 @@
 """Redaction: secrets out of everything a session carries, before it is stored."""
 
-from debrief.redaction.redactor import Finding, Redacted, Redactor, contains_secret, load_key
+from debrief.redaction.redactor import (
+    Finding,
+    Redacted,
+    Redactor,
+    contains_secret,
+    load_key,
+    refuse_secrets,
+)
 
-__all__ = ["Finding", "Redacted", "Redactor", "contains_secret", "load_key"]
+__all__ = ["Finding", "Redacted", "Redactor", "contains_secret", "load_key", "refuse_secrets"]

@@ -1,139 +1,94 @@
-"""The last gate: what finished files are searched by, apart from the redactor.
+"""The last gate: a search of finished lines for what no rule names.
 
-It shares no code and no rule with what took the secrets out, so that a mistake there is found here.
-Whatever it finds is an error to be told with its place, never something to be replaced: the two
-disagree, and one of them is wrong.
+It shares no code and no rule with what takes secrets out: it knows no name, no command and no
+format of a secret, only that keys are made by chance. What looks so, and is no id of a known form,
+is held back until a person has looked at it.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import html
 import re
-import tomllib
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
-from importlib.resources import files
-from typing import Any
-from urllib.parse import unquote
+from itertools import pairwise
 
 from debrief.errors import InputError
 
-UNSEEN = "{}: the last gate found a secret that redaction did not see"
-_ESCAPES: dict[str, re.Pattern[str]] = {
-    "\\": re.compile(r"""\\\\{0,7}(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([nrt])|(["'/]))"""),
-    "%": re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*"),
-    "&": re.compile(r"&(?:#x?[0-9A-Fa-f]{2,4}|quot|apos|amp);"),
-    "\x1b": re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]"),
-    **{unseen: re.compile(unseen) for unseen in "\u200b\u200c\u200d\u2060\ufeff"},
-}
-"""By what each begins with, which is looked for first."""
-_MOST_LAYERS = 4
-_BLOB = re.compile(r"[A-Za-z0-9+/_-]{32,}")
-_PLACEHOLDER = re.compile(r"<secret:[a-z-]{1,40}:[0-9a-f]{6}>")
-_EXAMPLE = re.compile(r"(?i)example|xxxx|0000|12345|abcdef|redacted|placeholder|change.?me|your.")
-_VALUE = re.compile(r"[^\s:=\"'@/]+(?=@\w\Z|[\"']?\Z)")
-_KINDS_OF_LETTERS = (str.isdigit, str.islower, str.isupper)
-_FEWEST_LETTERS = 9
-"""Of a secret, each counted once: fewer are ``aaaa…`` or a word."""
+UNSEEN = "holds letters and digits made by chance, which no rule names"
+_VERSION = "2"
+_SHORTEST, _LONGEST = 20, 200
+"""Characters of a token. Longer ones are pictures, files and signatures."""
+_FEWEST_DIGITS = 2
+_LEAST_CHANGES = 0.3
+"""Changes of kind (small, large, digit) a character: .4 to .6 by chance, below .2 in words."""
+_OURS = re.compile(r"<secret:[a-z-]{1,40}:[0-9a-f]{6}>")
+_ESCAPE = re.compile(
+    r"(?:\\{1,8}(?:u001b|x1b|033|e)|\x1b)\[[0-9;]{0,12}m|\\{1,8}(?:u[0-9a-f]{4}|.)"
+)
+_RUN = re.compile(rf"[A-Za-z0-9_+/\-]{{{_SHORTEST},}}={{0,2}}")
+_ID = re.compile(
+    r"(?:^|[^A-Za-z0-9])(?:toolu|srvtoolu|tooluse|msg|req|call|fco?|rs|resp|ctco?|prt|ses|session"
+    r"|item|run|thread|asst|file|batch|step|evt|exec|ws|cse|gen|cmpl|chatcmpl|agent|PRRC?|IC|PR)[_-]"
+    r"(?:vrtx_|bdrk_|\d\d_|ET_){0,2}\Z"  # of calls, messages, reviews
+    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
+)
+"""The beginnings of ids and digests of known forms."""
+_KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|kwDO")
+"""Beginnings of digests, public keys, pictures and ids of GitHub."""
+_HEX = re.compile(r"[0-9a-fA-F-]+\Z")
+"""UUIDs, hashes of commits, digests."""
+_BETWEEN = re.compile(r"[/_+=\-]")
+_PLAIN = re.compile(r"(?:[A-Za-z]{3,}|[0-9a-f]{7,}|\d+)\Z")
+"""Parts of paths and names."""
 
 
-def refuse_secrets(name: str, data: bytes, number: int = 1) -> None:
-    """Refuse lines of a file that is about to leave.
+def random_tokens(line: bytes) -> Iterator[tuple[str, str, str]]:
+    """Yield what is made by chance in a line of a file, with 60 characters before and behind it."""
+    text = _ESCAPE.sub(" ", _OURS.sub(" ", line.decode("utf-8", "replace")))
+    for run in _RUN.finditer(text):
+        if len(run[0]) > _LONGEST or _KNOWN.match(run[0]):
+            continue
+        parts = [part for part in _BETWEEN.split(run[0]) if part]
+        is_name = any(map(_PLAIN.match, parts))
+        for part in parts if is_name else [run[0]]:
+            if len(part) >= _SHORTEST and _is_random(part):
+                at = text.index(part, run.start())
+                end = at + len(part)
+                if _ID.search(text, max(0, at - 60), at):
+                    continue
+                yield part, text[max(0, at - 60) : at], text[end : end + 60]
+
+
+def _is_random(token: str) -> bool:
+    if _HEX.match(token) or sum(map(str.isdigit, token)) < _FEWEST_DIGITS:
+        return False
+    kinds = [(c.isdigit(), c.isupper()) for c in token if c.isalnum()]
+    changes = sum(a != b for a, b in pairwise(kinds))
+    return changes >= _LEAST_CHANGES * (len(kinds) - 1)
+
+
+def digest_of_token(token: str) -> str:
+    """Return what a decision names a token by."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def refuse_random(name: str, data: bytes) -> None:
+    """Refuse a file, or a line, that nobody can be asked about, such as a proposed prompt.
 
     Args:
         name: of the file.
         data: one line or several.
-        number: of the first one, from 1.
 
     Raises:
-        InputError: a line holds a secret that redaction did not see; names file, line and kind.
+        InputError: a line holds what is made by chance; names file and line.
     """
-    for place, line in enumerate(data.splitlines(), number):
-        for kind in secret_kinds(line):
-            raise InputError(f"{name}, line {place}", UNSEEN.format(kind), "Look at the line.")
+    for place, line in enumerate(data.splitlines(), 1):
+        if next(random_tokens(line), None):
+            raise InputError(f"{name}, line {place}", UNSEEN, "Look at the line.")
 
 
-@cache
 def gate_digest() -> str:
     """Return a digest of what is looked for: what has passed need not be searched again while it
     is the same."""
-    return hashlib.sha256(_text().encode()).hexdigest()
-
-
-def secret_kinds(line: bytes) -> list[str]:
-    """Return the kinds of the secrets in a line of a file, escapes and encodings taken off."""
-    kinds, patterns, database = _table()
-    found: set[str] = set()
-    for text in _forms(line):
-        hits: list[int] = []
-
-        def on_match(number: int, *_: object, hits: list[int] = hits) -> None:
-            hits.append(number)
-
-        data = text.encode("utf-8", "replace")
-        if data:
-            database.scan(data, match_event_handler=on_match)
-        for number in hits:
-            has_format = number < kinds.index("address")
-            if any(_is_secret(each[0], has_format) for each in patterns[number].finditer(text)):
-                found.add(kinds[number])
-    return sorted(found)
-
-
-def _is_secret(found: str, has_format: bool) -> bool:
-    value = found if has_format else (_VALUE.search(found) or [found])[0]
-    mixed = has_format or all(any(map(kind, value)) for kind in _KINDS_OF_LETTERS)
-    return mixed and len(set(value)) >= _FEWEST_LETTERS and not _EXAMPLE.search(found)
-
-
-def _forms(line: bytes) -> Iterator[str]:
-    """Yield what a line says, with one more layer of escapes taken off each time."""
-    text = _PLACEHOLDER.sub(" ", line.decode("utf-8", "replace"))
-    for _ in range(_MOST_LAYERS):
-        yield text
-        plain = text.replace("=3D", "=")
-        for mark, escape in _ESCAPES.items():
-            if mark in plain:
-                plain = escape.sub(_unescaped, plain)
-        if plain == text:
-            break
-        text = plain
-    yield "\n".join(_decoded(text))
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    if found[0][0] == "\\":
-        code = found[1] or found[2]
-        return chr(int(code, 16)) if code else found[4] or "\n"
-    return unquote(html.unescape(found[0])) if found[0][0] in "%&" else ""
-
-
-def _decoded(text: str) -> Iterator[str]:
-    for run in _BLOB.findall(text):
-        with suppress(ValueError):
-            signs = b"-_" if "-" in run or "_" in run else None
-            yield base64.b64decode(run + "=" * (-len(run) % 4), signs).decode("ascii")
-
-
-def _text() -> str:
-    return files("debrief.redaction").joinpath("gate.toml").read_text(encoding="utf-8")
-
-
-@cache
-def _table() -> tuple[list[str], list[re.Pattern[str]], Any]:
-    import hyperscan
-
-    table = tomllib.loads(_text())
-    patterns = {**table["formats"], **table["contexts"]}
-    database = hyperscan.Database()
-    database.compile(
-        expressions=[pattern.encode() for pattern in patterns.values()],
-        ids=list(range(len(patterns))),
-        elements=len(patterns),
-        flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
-    )
-    compiled = [re.compile(pattern, re.ASCII) for pattern in patterns.values()]
-    return list(patterns), compiled, database
+    parts = (_VERSION, _ESCAPE, _RUN, _ID, _KNOWN, _HEX, _PLAIN, _LONGEST, _LEAST_CHANGES)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

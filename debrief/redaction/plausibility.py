@@ -41,10 +41,11 @@ _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+\Z"
 _CALL = re.compile(r"[&*!]?[A-Za-z_$][\w$.:]*[(\[{]")
 _PATH = re.compile(r"/[\w.@%+-]+(?:/|\Z)|\w+/\w+\.\w+\Z")
 _PLACE = re.compile(
-    r"@?[\w./-]+\.(?:txt|pem|key|json|env)\Z|(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://"
+    r"@?[\w./-]+\.(?:txt|pem|key|json|env|ya?ml|zip|7z|sql|md|log)\Z|(?:vault|file|env|op|arn|ssm):|[A-Z]+(?:_[A-Z0-9]{1,20})+\Z|"
+    r"/(?:usr|srv|home|etc|var|opt|tmp|run|mnt|app|root|Users|private)/|(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://"
 )
 _TIME = re.compile(
-    r"\[?[0-9a-fA-F:]*::|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|\d+(?:\.\d+)?[A-Za-z]{1,3}\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z"
+    r"\[?[0-9a-fA-F:]*::|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|[\d.,:+-]+[A-Za-z]{0,3}\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z"
 )
 _QUERY = re.compile(r"&[A-Za-z_][\w.\-\[\];]*=")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -181,6 +182,45 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
     return wordiness(value) < bar and entropy(value) >= 2.5
 
 
+_IDENTIFIER = re.compile(r"\$?[A-Za-z_]\w*\Z")
+_WORDS = re.compile(r"(?=.*[_.!?#$%^&*+~-])(?=.*\d{3})[A-Za-z][\w.!?#$%^&*+~-]*\Z")
+_OF_CODE = {
+    *WORDS["boring"], *WORDS["weak"], *WORDS["password"], *WORDS["secret"], *WORDS["key_of"],
+    *WORDS["harmless"], *WORDS["harmless_last"], "expected", "refresh", "value",
+}  # fmt: skip
+_MARKUP = re.compile(r"[\s()\[\]{}<>|\\]|\.\.\.|…|%[ds]|^--?[a-z]|^[\w.-]+:\d{2,5}$")
+
+
+@lru_cache(maxsize=4096)
+def is_given(value: str, least: int = 6) -> bool:
+    """Return whether a value is a secret where a name or a command says that there is one.
+
+    Any is, but placeholders, samples' passwords, numbers, code and plain words.
+    """
+    value = value[:_ENOUGH]
+    if len(value) < least or value.replace(".", "").isdigit() or is_uuid(value):
+        return is_uuid(value)
+    if is_placeholder(value) or is_weak(value) or len(set(value)) < 5:
+        return False
+    if _WORDS.match(value) and _is_phrase(value):
+        return True
+    if is_reference(value):
+        return False
+    if is_password(value, least) or is_random(value, least):
+        return True
+    if not _LETTER.search(value) or _MARKUP.search(value):
+        return False
+    if _DIGIT.search(value):
+        return not _IDENTIFIER.match(value) or wordiness(value) < 0.5
+    return not _IDENTIFIER.match(value) and wordiness(value) < 0.5
+
+
+def _is_phrase(value: str) -> bool:
+    """Return whether words and a number are a password: not those of code and of samples alone."""
+    words = [word.lower() for word in _CHUNK.findall(value)]
+    return any(len(word) > 3 and word not in _OF_CODE for word in words)
+
+
 NameClass = Literal["password", "secret", "auth", "key", ""]
 """What a value under a name may be: a password, a generated secret, base64 of ``user:password``,
 or a key of which only the value itself can return whether it is secret."""
@@ -195,6 +235,13 @@ KEYWORDS = (
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+def is_harmless_name(name: str) -> bool:
+    """Return whether a name says that its value is no secret: ``token_count``, ``public_key``."""
+    terms = [part.lower() for part in _PART.findall(name) if not part.isdigit()]
+    harmless = bool(WORDS["harmless"].intersection(terms))
+    return harmless or (bool(terms) and terms[-1] in WORDS["harmless_last"])
+
+
 @lru_cache(maxsize=8192)
 def class_of(name: str) -> NameClass:
     """Return what the value of ``name`` may be; empty when the name speaks of no secret."""
@@ -202,9 +249,9 @@ def class_of(name: str) -> NameClass:
     terms = [part for part in parts if not part.isdigit()]
     if not terms:
         return ""
-    last = terms[-1]
-    if last in WORDS["harmless_last"] or WORDS["harmless"].intersection(terms):
+    if is_harmless_name(name):
         return ""
+    last = terms[-1]
     known = {*terms, "".join(terms)}
     if known & WORDS["password"] or last in ("pass", "pw", "pwd"):
         return "password"

@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import accumulate
 from string import ascii_letters, digits
 
 from debrief.redaction.plausibility import (
@@ -17,6 +18,7 @@ from debrief.redaction.plausibility import (
     class_of,
     classes,
     entropy,
+    is_given,
     is_password,
     is_placeholder,
     is_random,
@@ -40,11 +42,12 @@ _QUALIFIER = re.compile(
     r"(?:api|access|secret|private|auth|signing|encryption|master|account) \Z", re.IGNORECASE
 )
 _GAP = re.compile(
-    r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,4}
+    r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,24}
     (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==))?
     (?P<op>:=|=>|->|={1,3}|[:：]|\?\?|\|\||[,>(])
     [ \t]{0,4}(?:\{[ \t]{0,4}\\*["']?
     (?:raw|plain|plaintext|value|val|current|default)\\*["']?[ ]?:[ ]?)?
+    (?:[\w.]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
     (?:[fbruFBRUN@$]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
@@ -57,7 +60,7 @@ _BARE_LINE = re.compile(rf"[^\s\"'`<>\\]{{4,{_LONGEST_BARE}}}")
 _CODE = re.compile(r"[A-Za-z_$][\w$.:]*[(\[]")
 _SYNTAX = re.compile(r"[)\]}][)\]}:({?]|\?\.|=>|&&|\|\|")
 _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
-_STATEMENT = re.compile(r"(?:login|machine|identified|user)\s", re.IGNORECASE)
+_STATEMENT = re.compile(r"(?:login|machine|identified|user|setx?)\s", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)
@@ -73,15 +76,13 @@ def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     if promised == "password":
         if is_password(value, strict=not strong) or (strong and is_random(value)):
             return True
-        return False if strong and is_password(value, 6) and classes(value) >= 3 else None
-    if promised == "secret" and is_uuid(value):  # may be a key, but not a token
-        return False if strong and kind_of(name) in ("api-key", "secret") else None
+        return True if strong and is_given(value) else None
     if promised == "secret":
-        if is_random(value):
+        if is_random(value) or (strong and is_uuid(value)):
             return True
         if not strong:
             return True if is_password(value, 10, strict=True) and entropy(value) > 3 else None
-        return False if is_random(value, 12) or is_password(value, 8, strict=True) else None
+        return True if is_given(value, 8) else None
     if promised == "auth":
         password = strong and is_password(value, 10, strict=True)
         return True if is_basic(value) or is_random(value, 20) or password else None
@@ -90,10 +91,16 @@ def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     return None
 
 
+_SCHEMES = ("bearer", "token", "basic", "apikey")
+
+
 def judge_field(name: str, value: str) -> tuple[str, bool] | None:
     """Return kind and certainty of a whole value that belongs to a name, if it is a secret."""
     if not class_of(name) or len(value) > _LONGEST_BARE:
         return None
+    scheme, space, rest = value.partition(" ")
+    if space and scheme.lower() in _SCHEMES:
+        value = rest
     verdict = judge(name, value[:_JUDGED])
     return None if verdict is None else (kind_of(name), verdict)
 
@@ -141,13 +148,15 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
         gap = _WEAK_GAP.match(text, stop)
         if gap is None or (text[stop - 1] == "." and not flag):
             return None
-        strong = flag or _STATEMENT.search(line_before(text, at, 200)) is not None
+        is_quoted = _QUOTE.match(text, gap.end()) is not None
+        strong = flag or is_quoted or _STATEMENT.search(line_before(text, at, 200)) is not None
         operator = " "
     else:
         strong, operator = True, gap["op"]
         if operator in _QUOTED_ONLY and not _QUOTE.match(text, gap.end()):
             return None
-        if operator == "," and not (gap["close"] and before_name in _QUOTES):
+        is_quoted = before_name in _QUOTES or text[start - 2 : start] in ("'#", '"#')
+        if operator == "," and not (gap["close"] and is_quoted):
             return None
         if operator == "(" and not ("." in text[start:stop] or _SETTER.match(name)):
             return None
@@ -160,7 +169,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     value = text[begin : min(end, begin + _JUDGED)]
     if not quoted and (_CODE.match(value) or _SYNTAX.search(value)):
         return None
-    if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>"):
+    is_option = before_name in ("/", "-") or text[start] == "-"
+    if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>") and not is_option:
         strong = False
     verdict = judge(name, value, strong=strong)
     return None if verdict is None else SecretSpan(begin, end, kind_of(name), verdict)
@@ -269,7 +279,7 @@ def _url(text: str, end: int, since: int) -> Iterator[SecretSpan]:
         return
     if password.isdigit() and len(password) < 6:
         return
-    if is_password(password, 6) or is_random(password):
+    if is_password(password, 6) or is_random(password) or is_given(password):
         yield SecretSpan(*match.span("v"), "url-password")
     elif len(password) >= 6 and wordiness(password) < 0.5:
         yield SecretSpan(*match.span("v"), "url-password", sure=False)
@@ -298,7 +308,7 @@ def _pgpass(text: str, at: int, since: int) -> Iterator[SecretSpan]:
         yield SecretSpan(*match.span("v"), "password")
 
 
-_CELLS = " \t\r\"'`*"
+_AROUND = " \t\r\"'`*"
 
 
 def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
@@ -306,23 +316,63 @@ def _columns(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     start = end - len(line_before(text, end - 1, 300)) - 1
     stop = _line_end(text, start, 600)
     head = text[start:stop]
-    mark = next((mark for mark in "|\t;," if mark in head), "\n")
-    names = head.split(mark)
+    mark = next((mark for mark in "|\t;," if mark in head), "")
+    names = _cells(head, mark, [])
+    starts = [start for start, _ in names]
+    named = {
+        number: name.strip(_AROUND)
+        for number, (_, name) in enumerate(names)
+        if class_of(name.strip(_AROUND))
+    }
     above = line_before(text, max(0, start - 1), 600)
-    if above.count(mark) == len(names) - 1:  # the table began before
+    is_wide = len(names) > 1
+    if not named or (not is_wide and head[:1].isspace()):
         return
-    for _ in range(50):
+    if is_wide and mark and above.count(mark) == len(names) - 1:  # the table began before
+        return
+    for _ in range(_MOST_ROWS if is_wide else 50):
         start, stop = stop + 1, _line_end(text, stop + 1, 600)
-        cells = text[start:stop].split(mark)
-        if len(cells) != len(names) or len(cells) == 1:
+        row = text[start:stop]
+        if is_wide and row and not row.strip("-+=|: \t\r"):
+            continue
+        cells = _cells(row, mark, starts)
+        if len(cells) != len(names) or not row.strip():
             return
-        for name, cell in zip(names, cells, strict=True):
-            value = cell.strip(_CELLS)
-            verdict = judge_field(name.strip(_CELLS), value) if value else None
+        for number, name in named.items():
+            at, cell = cells[number]
+            value = cell.strip(_AROUND)
+            verdict = judge_field(name, value) if value else None
             if verdict:
-                at = start + cell.index(value)
-                yield SecretSpan(at, at + len(value), *verdict)
-            start += len(cell) + 1
+                begin = start + at + cell.index(value)
+                yield SecretSpan(begin, begin + len(value), *verdict)
+
+
+_MOST_ROWS = 10_000
+_ALIGNED = re.compile(r"\S+(?: \S+)*")
+
+
+def _cells(row: str, mark: str, starts: list[int]) -> list[tuple[int, str]]:
+    """Return the cells of a row, each with its place: between marks, or below the head's."""
+    if mark:
+        parts = row.split(mark)
+        ends = accumulate(len(part) + 1 for part in parts)
+        return [(end - len(part) - 1, part) for end, part in zip(ends, parts, strict=True)]
+    found = [(cell.start(), cell[0]) for cell in _ALIGNED.finditer(row)]
+    if len(found) == len(starts):
+        return found
+    return [cell for cell in found if cell[0] in starts] if len(starts) > 1 else found
+
+
+_MANIFEST = re.compile(r"^[ ]*(?:stringData|data):[ ]*\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"""^[ ]+[\w.\-]+:[ ]+["']?(?P<v>[^\s"'|>][^\s"']{5,4096})""", re.MULTILINE)
+
+
+def _manifest(text: str, at: int, since: int) -> Iterator[SecretSpan]:
+    """Read the data of a Kubernetes secret: whatever stands there is one."""
+    block = _MANIFEST.search(text, at, at + _REACH)
+    for entry in _ENTRY.finditer(text, *block.span(1)) if block else ():
+        if is_given(entry["v"][:_JUDGED]):
+            yield SecretSpan(*entry.span("v"), "secret")
 
 
 READERS: dict[str, Callable[[str, int, int], Iterator[SecretSpan]]] = {
@@ -333,4 +383,5 @@ READERS: dict[str, Callable[[str, int, int], Iterator[SecretSpan]]] = {
     "login": _login,
     "pgpass": _pgpass,
     "columns": _columns,
+    "manifest": _manifest,
 }

@@ -3,119 +3,35 @@
 from __future__ import annotations
 
 import hmac
-import itertools
-import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import orjson
 from msgspec import Struct, structs
 
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, InputError
 from debrief.files import make_folder, write_durably
-from debrief.redaction.finder import RULES, VERSION, find, may_hold_secret
+from debrief.git import git
+from debrief.redaction.finder import RULES, VERSION, SearchBudget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
+from debrief.redaction.strings import decode, encode, strings_in, visit_strings
 from debrief.settings import Settings
 
-Visit = Callable[[str, str, str], str]
-"""Takes a string, its name and the way to it (``messages.0.content``); returns its replacement."""
-
-_LONG_NUMBER = re.compile(r"\d{17}|\d[eE]")
-
-
-def decode(text: str) -> Any:
-    """Decode JSON without loss: numbers too long for a machine word stay exact.
-
-    Raises:
-        ValueError: the text is no JSON, or holds half a surrogate pair.
-        RecursionError: it is nested too deep.
-    """
-    value = orjson.loads(text)
-    return json.loads(text) if _LONG_NUMBER.search(text) else value
-
-
-def encode(value: Any) -> str:
-    """Encode a decoded value compactly.
-
-    Raises:
-        RecursionError: it is nested too deep.
-    """
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def visit_strings(value: Any, visit: Visit, name: str = "", path: str = "") -> Any:
-    """Return a decoded JSON value with every string, keys included, replaced by a visitor.
-
-    Args:
-        value: decoded JSON.
-        visit: called with each string.
-        name: that ``value`` is the value of.
-        path: the way to ``value``.
-
-    Raises:
-        RecursionError: it is nested too deep.
-    """
-    if isinstance(value, str):
-        return visit(value, name, path)
-    if isinstance(value, dict):
-        changed = {}
-        for key, item in value.items():
-            way = f"{path}.{key}" if path else key
-            item_name = _named(value) if key.lower() == "value" else key
-            changed[visit(key, "", way)] = visit_strings(item, visit, item_name, way)
-        return changed
-    if isinstance(value, list):
-        return [
-            visit_strings(item, visit, name, f"{path}.{number}" if path else str(number))
-            for number, item in enumerate(value)
-        ]
-    return value
-
-
-def strings_in(json_text: str) -> list[tuple[str, str, str]]:
-    """Return the strings of a JSON text, each with its name and the way to it.
-
-    Raises:
-        ValueError: the text is no JSON, or holds half a surrogate pair.
-        RecursionError: it is nested too deep.
-    """
-    leaves: list[tuple[str, str, str]] = []
-
-    def note(leaf: str, name: str, way: str) -> str:
-        leaves.append((leaf, name, way))
-        return leaf
-
-    visit_strings(orjson.loads(json_text), note)
-    return leaves
-
-
-def _named(value: Mapping[str, Any]) -> str:
-    """Return the name in an object such as ``{"name": "DB_PASSWORD", "value": …}``."""
-    for key in ("name", "key", "Name", "Key"):
-        name = value.get(key)
-        if isinstance(name, str) and len(name) < 128:
-            return name
-    return "value"
-
-
 WITHHELD_MARK = "<withheld: would take too long to search for secrets>"
-"""The replacement of a text that could not be searched in the time that its length allows."""
+"""The mark of a stretch of a text that could not be searched in time."""
+_LONG_STRING = 4096
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*:)?')
 _NO_JSON_MARK = "<withheld: is no JSON without its secrets>"
 _KEY_BYTES = 32
-_MOST_PASSES = 500_000
-"""How many characters may be read again to see whether what was replaced shows more."""
-Find = Callable[[str, str], list[SecretSpan]]
-"""Takes a text and the name that it is the value of; returns the secrets in it."""
+Find = Callable[[str, str, SearchBudget], list[SecretSpan]]
+"""Takes a text, the name that it is the value of, and what the search may take; returns the secrets
+in it."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, gc=False):
@@ -153,15 +69,18 @@ class Redactor:
     placeholder without the key.
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, people: Collection[str] | None = None) -> None:
         if len(key) < 16:
             raise ConfigurationError("redaction key", "has less than 16 bytes", "Remove the file.")
         self._key = key
+        self.people = people
+        """Names that go with the personal data of sessions; None when that stays."""
 
     @property
     def identity(self) -> str:
         """What a redacted text depends on besides the text: this key and these rules."""
-        return self._digest("\0".join((VERSION, *(anchor for _, anchor, _ in RULES)))).hex()
+        people = () if self.people is None else ("people", *sorted(self.people))
+        return self._digest("\0".join((VERSION, *(rule[1] for rule in RULES), *people))).hex()
 
     def placeholder(self, kind: str, secret: str) -> str:
         """Return the placeholder of a secret."""
@@ -171,10 +90,16 @@ class Redactor:
         """Return the HMAC-SHA256 of a text, in hex: who has no key cannot try texts against it."""
         return self._digest(text).hex()
 
+    def stand(self, kind: str, value: str) -> str:
+        """Return six hex digits that stand for a piece of personal data."""
+        return self._digest(f"{kind}\0{value}").hex()[:6]
+
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
 
-    def redact(self, text: str, field_name: str = "") -> Redacted:
+    def redact(
+        self, text: str, field_name: str = "", budget: SearchBudget | None = None
+    ) -> Redacted:
         """Replace the secrets in a text.
 
         Never adds or removes a line, leaves placeholders alone, and does nothing to its own
@@ -183,8 +108,9 @@ class Redactor:
         Args:
             text: any text.
             field_name: the name that the whole text is the value of, such as a JSON key.
+            budget: of all that is searched together; None for a text by itself.
         """
-        return self.replace(text, field_name, find)
+        return self.replace(text, field_name, find, budget or SearchBudget(len(text)))
 
     def redact_json(self, json_text: str) -> Redacted:
         """Replace the secrets in the strings of a JSON text, whose keys tell more about them.
@@ -194,17 +120,18 @@ class Redactor:
         """
         if not may_hold_secret(json_text):
             return Redacted(json_text)
-        return self.replace_in_json(json_text, find)
+        return self.replace_in_json(json_text, find, SearchBudget(len(json_text)))
 
-    def replace_in_json(self, json_text: str, find: Find) -> Redacted:
+    def replace_in_json(self, json_text: str, find: Find, budget: SearchBudget) -> Redacted:
         """Replace what ``find`` finds in the strings of a JSON text, then in the text itself.
 
-        The second look sees what lies between the strings: ``["--password", "…"]``.
+        The second look sees what lies between the strings: ``["--password", "…"]``. Where there
+        is no time for it, short strings are withheld; long ones have been searched.
         """
         findings: list[Finding] = []
 
         def visit(text: str, name: str, path: str) -> str:
-            result = self.replace(text, name, find)
+            result = self.replace(text, name, find, budget)
             findings.extend(structs.replace(found, path=path) for found in result.findings)
             return result.text
 
@@ -212,10 +139,10 @@ class Redactor:
             value = visit_strings(decode(json_text), visit)
             inner = encode(value) if findings else json_text
         except (ValueError, RecursionError):
-            return self.replace(json_text, "", find)
-        outer = self.replace(inner, "", find)
+            return self.replace(json_text, "", find, budget)
+        outer = self.replace(inner, "", find, budget)
         if any(found.kind == WITHHELD for found in outer.findings):
-            outer = Redacted(encode({WITHHELD: outer.text}), outer.findings)
+            outer = _without_short_strings(inner, outer.findings)
         elif outer.findings:
             try:
                 decode(outer.text)
@@ -225,35 +152,57 @@ class Redactor:
                 outer = Redacted(encode({WITHHELD: _NO_JSON_MARK}), (found,))
         return Redacted(outer.text, (*findings, *outer.findings))
 
-    def replace(self, text: str, field_name: str, find: Find) -> Redacted:
+    def replace(self, text: str, field_name: str, find: Find, budget: SearchBudget) -> Redacted:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
-        passes: list[list[tuple[int, int, int]]] = []
-        """Of each pass, (start, length, former length) of each placeholder."""
-        for number in itertools.count():
-            spans = find(text, field_name)
-            if not spans:
-                break
-            if spans[0].kind == WITHHELD or number * len(text) > _MOST_PASSES:
-                whole = _original(passes, len(text))
-                found = Finding(kind=WITHHELD, start=0, end=whole, sure=False)
-                mark = WITHHELD_MARK + "\n" * text.count("\n")
-                return Redacted(mark, (structs.replace(found, placeholder=WITHHELD_MARK),))
+        passes: list[_Moves] = []
+        while spans := find(text, field_name, budget):
+            if passes:  # all of it has been searched once
+                spans = [span for span in spans if span.kind != WITHHELD]
+                if not spans:
+                    break
             pieces: list[str] = []
             last = shift = 0
-            moved: list[tuple[int, int, int]] = []
+            moves = _Moves([0], [0])
             for span in spans:
-                placeholder = self.placeholder(span.kind, span.value or text[span.start : span.end])
+                hidden = text[span.start : span.end]
+                if span.kind == WITHHELD:
+                    placeholder = WITHHELD_MARK + "\n" * hidden.count("\n")
+                else:
+                    placeholder = self.placeholder(span.kind, span.value or hidden)
                 start, end = _original(passes, span.start), _original(passes, span.end)
-                found = Finding(kind=span.kind, start=start, end=end, sure=span.sure)
-                findings.append(structs.replace(found, placeholder=placeholder))
+                findings.append(
+                    Finding(
+                        kind=span.kind,
+                        start=start,
+                        end=end,
+                        sure=span.sure,
+                        placeholder=placeholder.rstrip("\n"),
+                    )
+                )
                 pieces += (text[last : span.start], placeholder)
-                moved.append((span.start + shift, len(placeholder), span.end - span.start))
-                shift += len(placeholder) - (span.end - span.start)
+                shift += len(placeholder) - len(hidden)
                 last = span.end
-            passes.append(moved)
+                moves.ends.append(last + shift)
+                moves.shifts.append(shift)
+            passes.append(moves)
             text = "".join([*pieces, text[last:]])
         return Redacted(text, tuple(sorted(findings, key=lambda finding: finding.start)))
+
+
+def _without_short_strings(json_text: str, findings: Sequence[Finding]) -> Redacted:
+    """Withhold the short strings of a JSON text in which something was found."""
+    found = next(found for found in findings if found.kind == WITHHELD)
+    starts = [each.start for each in findings]
+
+    def mark(string: re.Match[str]) -> str:
+        before = findings[max(0, bisect_right(starts, string.end()) - 1)]
+        is_there = before.start < string.end() and before.end > string.start()
+        is_short = len(string[1]) < _LONG_STRING or before.kind != WITHHELD
+        is_value = string[2] is None
+        return encode(WITHHELD_MARK) if is_there and is_short and is_value else string[0]
+
+    return Redacted(_STRING.sub(mark, json_text), (found,))
 
 
 def load_key(home: Path, hex_digits: str = "") -> bytes:
@@ -308,10 +257,31 @@ def key_of(settings: Settings) -> bytes:
     return load_key(settings.home, settings.redaction_key)
 
 
-def _original(passes: Sequence[Sequence[tuple[int, int, int]]], at: int) -> int:
+def redactor_of(settings: Settings) -> Redactor:
+    """Return the redactor that ``settings`` mean: its key, and whether personal data goes.
+
+    Raises:
+        ConfigurationError: as of ``load_key``.
+    """
+    if settings.personal_data == "keep":
+        return Redactor(key_of(settings))
+    with suppress(InputError):  # no name is set, or there is no git
+        name = git(Path("/"), "config", "--global", "user.name").decode("utf-8", "replace").strip()
+        return Redactor(key_of(settings), {name} - {""})
+    return Redactor(key_of(settings), ())
+
+
+class _Moves(Struct):
+    """How placeholders moved what is behind them: where each ends, and by how much."""
+
+    ends: list[int]
+    shifts: list[int]
+
+
+def _original(passes: Sequence[_Moves], at: int) -> int:
     """Return where a place was before the placeholders of all passes moved it."""
-    for moved in reversed(passes):
-        at += sum(former - length for start, length, former in moved if at >= start + length)
+    for moves in reversed(passes):
+        at -= moves.shifts[bisect_right(moves.ends, at) - 1]
     return at
 
 
@@ -343,6 +313,17 @@ def contains_secret(data: bytes) -> list[Finding]:
             number = text.count("\n", 0, finding.start) + 1
             found.append(structs.replace(finding, path=str(number)))
     return found
+
+
+def refuse_secrets(name: str, data: bytes) -> None:
+    """Refuse a file that is about to leave.
+
+    Raises:
+        InputError: it holds a secret; names file, line and kind.
+    """
+    for found in contains_secret(data):
+        line = found.path.partition(".")[0]
+        raise InputError(f"{name}, line {line}", f"holds a secret ({found.kind})", "Look at it.")
 
 
 def _in_json(text: str, path: str) -> Iterator[Finding]:

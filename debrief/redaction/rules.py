@@ -14,7 +14,6 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
-from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec import Struct, convert
@@ -23,6 +22,7 @@ from debrief.redaction.plausibility import (
     KEYWORDS,
     WORDS,
     entropy,
+    is_given,
     is_password,
     is_random,
     is_sample,
@@ -33,10 +33,6 @@ from debrief.redaction.spans import SecretSpan
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _LONGEST = 4096
 _OPEN = re.compile(r"\{(\d+),\}")
-_ATOM = re.compile(
-    r"\(\?:(?P<words>(?:[^()]|\([^()]*\))*)\)\??"
-    r"|(?P<item>\[[^\]]*\])(?:\{(?:\d+,)?(?P<most>\d+)\})?\??|\\?.\??"
-)
 _B62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -54,8 +50,6 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
         bounded = _OPEN.sub(rf"{{\1,{_LONGEST}}}+", self.start + self.rest)
         self.pattern = re.compile((_EDGE if self.edge else "") + bounded)
         """The whole secret, matched at its start."""
-        self.broken = "|".join(_broken(self.start))
-        """Its start with a line break somewhere in it, for the prefilter."""
         self.before = re.compile(self.lead + r"\Z") if self.lead else None
 
     def judged(self, text: str, found: re.Match[str]) -> tuple[int, int] | None:
@@ -66,37 +60,6 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
             start = lead.start() if lead else len(text)
         secret = text[start:end]
         return (start, end) if secret and _CHECKS[self.check](secret) else None
-
-    def match(self, text: str, before: int) -> tuple[int, int] | None:
-        """Return where the first secret is that begins before a place."""
-        for found in self.pattern.finditer(text):
-            place = self.judged(text, found)
-            if place:
-                return place if place[0] < before else None
-        return None
-
-
-def _broken(start: str) -> Iterator[str]:
-    """Yield an expression with a line break at each place within a format's beginning."""
-    atoms = list(_ATOM.finditer(start))
-    word = "".join(atom.group() for atom in takewhile(lambda atom: not atom["most"], atoms))
-    if (len(word) < 4 and word.isalpha()) or not any(each.group().isalnum() for each in atoms):
-        return
-    while atoms and atoms[0]["item"]:
-        first = atoms.pop(0)
-        rest = "".join(each.group() for each in atoms)
-        yield rf"\n{first['item']}{{0,{first['most'] or 1}}}{rest}"
-    long = next((at for at, atom in enumerate(atoms) if atom["most"]), len(atoms))
-    for at, atom in enumerate(atoms[: long + 1]):
-        before = "".join(each.group() for each in atoms[:at])
-        after = "".join(each.group() for each in atoms[at + 1 : long])
-        if at == long and len(before) > 1:
-            yield rf"{before}{atom['item']}{{0,{int(atom['most']) - 1}}}\n"
-        elif at < long:
-            if at:
-                yield rf"{before}\n{atom.group()}{after}"
-            for word in (atom["words"] or "").split("|"):
-                yield from (f"{before}{broken}{after}" for broken in _broken(word))
 
 
 def _is_plausible(secret: str) -> bool:
@@ -147,7 +110,6 @@ class Context(Struct, forbid_unknown_fields=True, dict=True):
     kind: str = ""
     check: str = "password"
     trim: str = ""
-    cost: float = 6
 
     def __post_init__(self) -> None:
         self.anchor = self.anchor.replace("{KEYWORD}", f"(?:{KEYWORDS})")
@@ -186,10 +148,8 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
     form: Literal["command", "call", "phrase"] = "command"
     next: bool = False
     tracked: bool = False
-    cost: float = 0
 
     def __post_init__(self) -> None:
-        self.cost = self.cost or (3 if self.next else 5 if self.form == "phrase" else 10)
         self.names = _FORMS[self.form].replace("{}", _filled(self.names))
         self.anchor = f"(?i){self.names}"
         self._after = _any_of(self.after, "")
@@ -264,7 +224,6 @@ def _read(name: str) -> dict[str, Any]:
 _TABLES = _read("contexts.toml")
 _PIECES = {f"{{{name}}}": _any_word(name) for name in WORDS if name.startswith("spoken")}
 _PIECES = {**_TABLES["pieces"], **_PIECES}
-_PIECES["{spoken_is_first}"] = "".join(sorted({word[0] for word in WORDS["spoken_is"]}))
 """What the forms of ``contexts.toml`` are made of."""
 
 
@@ -278,6 +237,7 @@ def _any_of(forms: list[str], end: str) -> re.Pattern[str]:
     return re.compile("|".join(_filled(form) + end for form in forms), re.IGNORECASE)
 
 
+_SYMBOL = re.compile(r"\d[!#$%*+?^&]|[!#$%*+?^&]\d|\d[!#$%*+?^&]\Z")
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "plausible": _is_plausible,
     "mixed": _is_mixed,
@@ -293,8 +253,14 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "random": is_random,
     "basic": is_basic,
     "header": lambda value: is_basic(value) or is_random(value),
-    "login": lambda value: is_password(value, 6) or is_random(value),
-    "phrase": lambda value: value.islower() and len(value.split()) in (12, 15, 18, 21, 24),
+    "given": is_given,
+    "long": lambda value: is_given(value, 8),
+    "literal": lambda value: (
+        is_password(value, strict=True)
+        or (_SYMBOL.search(value) is not None and is_given(value, 8))
+    ),
+    "said": lambda value: any(map(str.isdigit, value)) and is_given(value, 8),
+    "phrase": lambda value: len(set(value.split())) > 9 and len(value.split()) % 3 == 0,
 }
 FORMATS = convert(_read("formats.toml")["formats"], list[Format])
 CONTEXTS: list[Context | Line] = [

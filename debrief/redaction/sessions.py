@@ -19,10 +19,20 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from debrief.keys import place_of, slugify
-from debrief.redaction.finder import find, find_at, may_hold_secret, placeholders, prefilter
-from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
+from debrief.redaction.finder import (
+    SearchBudget,
+    find,
+    find_at,
+    may_hold_secret,
+    placeholders,
+    prefilter,
+)
+from debrief.redaction.personal import names_in, without_personal_data
+from debrief.redaction.printed import command_in, printed
+from debrief.redaction.redactor import Find, Redacted, Redactor
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
-from debrief.sessions.model import OURS, Session
+from debrief.redaction.strings import strings_in
+from debrief.sessions.model import OURS, Session, calls_of
 
 _Form = Literal["text", "name", "json", "patch", "copy"]
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -34,11 +44,38 @@ _ANYWHERE = 16
 
 
 def redact_session(session: Session, redactor: Redactor) -> Session:
-    """Return the session without secrets, the replacements counted.
+    """Return the session without secrets, the replacements counted; and without personal data,
+    where the redactor takes that out.
 
-    Texts keep their number of lines. A session without secrets is returned as the very object
+    Texts keep their number of lines. A session without either is returned as the very object
     that was handed in; its texts were then read by the prefilter alone.
     """
+    clean = _without_secrets(session, redactor)
+    if redactor.people is None:
+        return clean
+    texts: list[str] = []
+    fields = fields_of(Session)
+
+    def collect(text: str, form: _Form) -> str:
+        texts.append(text)
+        return text
+
+    rebuilt(clean, fields, collect)
+    names = names_in(texts).union(redactor.people)
+
+    def replace(text: str, form: _Form) -> str:
+        if form != "patch":
+            return without_personal_data(text, names, redactor.stand)
+        lines = [(line[: _marker(line)], line[_marker(line) :]) for line in text.split("\n")]
+        plain = "\n".join(line for _, line in lines)
+        new = without_personal_data(plain, names, redactor.stand).split("\n")
+        return "\n".join(mark + line for (mark, _), line in zip(lines, new, strict=True))
+
+    found = rebuilt(clean, fields, replace)
+    return msgspec.structs.replace(found, task=_task_of(clean, found)) if found != clean else clean
+
+
+def _without_secrets(session: Session, redactor: Redactor) -> Session:
     texts: dict[tuple[str, _Form], None] = {}
 
     def collect(text: str, form: _Form) -> str:
@@ -49,7 +86,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
     rebuilt(session, fields, collect)
     parts = list(texts)
     plain = [text for text, _ in parts]
-    known = _Known()
+    known = _Known(SearchBudget(sum(map(len, plain))))
     suspects = _suspects(text for text, form in parts if form == "name")
     numbers = {n for n, (text, form) in enumerate(parts) if form == "name" and text in suspects}
     hit = prefilter().hits_in_each(plain)
@@ -57,10 +94,14 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         # A secret after a line break is not seen in JSON, where the break is written as two signs.
         if form == "json" and number not in hit and may_hold_secret(text):
             hit[number] = []
-    for number, hits in hit.items():
-        if known.learn(*parts[number], hits):
+    for number in sorted(hit, key=lambda each: len(hit[each])):
+        # Texts with most hits come last: what they take is not taken from the others.
+        if known.learn(*parts[number], hit[number]):
             numbers.add(number)
-    if not numbers:
+    for call in calls_of(session):
+        if call.result and (command := command_in(call.input)):
+            known.learn_printed(command, call.result)
+    if not numbers and not known.kinds:
         return session
     literals = known.prefilter()
     numbers.update(literals.hits_in_each(plain) if literals else ())
@@ -98,27 +139,35 @@ def redact_rows(rows: Sequence[Item], redactor: Redactor) -> list[Item]:
     def clean(text: str, form: str) -> str:
         if text not in suspects:
             return text
-        return (redact_name(text, redactor) if form == "name" else redactor.redact(text)).text
+        is_name = form == "name"
+        return (
+            redact_name(text, redactor, budget) if is_name else redactor.redact(text, "", budget)
+        ).text
+
+    def replace(text: str, form: str) -> str:
+        return without_personal_data(text, redactor.people or (), redactor.stand)
 
     fields = fields_of(type(rows[0])) if rows else {}
     for row in rows:
         rebuilt(row, fields, collect)
+    budget = SearchBudget(sum(map(len, texts)))
     suspects = _suspects(texts)
-    return [rebuilt(row, fields, clean) for row in rows]
+    found = [rebuilt(row, fields, clean) for row in rows]
+    return found if redactor.people is None else [rebuilt(row, fields, replace) for row in found]
 
 
-def redact_name(name: str, redactor: Redactor) -> Redacted:
+def redact_name(name: str, redactor: Redactor, budget: SearchBudget | None = None) -> Redacted:
     """Replace the secrets in a path or an id, whichever of its signs became hyphens.
 
     Agents name a project's folder after the working folder, with a hyphen for each sign that is
     no letter or digit.
     """
 
-    def found(text: str, field_name: str) -> list[SecretSpan]:
-        spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field_name))
+    def found(text: str, field: str, budget: SearchBudget) -> list[SecretSpan]:
+        spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field, budget))
         return without(union(spans), placeholders(text))
 
-    return redactor.replace(name, "", found)
+    return redactor.replace(name, "", found, budget or SearchBudget(len(name)))
 
 
 def _suspects(names: Iterable[str]) -> set[str]:
@@ -138,15 +187,21 @@ def _task_of(session: Session, clean: Session) -> str:
 class _Known:
     """The secrets that were met in a session so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: SearchBudget) -> None:
         self.kinds: dict[str, tuple[bool, str]] = {}
+        self._budget = budget
+        self._found: dict[tuple[str, str], list[SecretSpan]] = {}
+        """What was found by text and name: all texts with hits are here before one is replaced."""
         self._literals: Prefilter | None = None
 
     def learn(self, text: str, form: _Form, hits: list[Hit]) -> bool:
         """Remember the secrets that a text gives away where the prefilter hit it, if any."""
         learnt = False
         for part, name in _parts(text, form):
-            for span in find_at(part, hits) if part is text else find(part, name):
+            budget = self._budget
+            spans = find_at(part, hits, "", budget) if part is text else find(part, name, budget)
+            self._found[part, name] = spans
+            for span in spans:
                 learnt = True
                 if span.kind == WITHHELD:
                     continue
@@ -154,6 +209,11 @@ class _Known:
                 if span.value:
                     self._remember(span.value, span)
         return learnt
+
+    def learn_printed(self, command: str, result: str) -> None:
+        """Remember the secrets in a result that its command says are there."""
+        for span in printed(command, result):
+            self._remember(result[span.start : span.end], span)
 
     def prefilter(self) -> Prefilter | None:
         """Return a prefilter for the secrets themselves, as they are and as JSON spells them."""
@@ -167,17 +227,17 @@ class _Known:
     def redact(self, text: str, form: _Form, redactor: Redactor) -> Redacted:
         """Replace every secret in a text, known ones wherever they stand."""
         if form == "name":
-            return redact_name(text, redactor)
+            return redact_name(text, redactor, self._budget)
         if form == "patch":
-            return _replace_in_patch(text, redactor, self._find)
+            return _replace_in_patch(text, redactor, self._find, self._budget)
         if form == "json":
-            return redactor.replace_in_json(text, self._find)
-        return redactor.replace(text, "", self._find)
+            return redactor.replace_in_json(text, self._find, self._budget)
+        return redactor.replace(text, "", self._find, self._budget)
 
-    def _find(self, text: str, name: str) -> list[SecretSpan]:
-        spans = find(text, name)
-        if spans and spans[0].kind == WITHHELD:
-            return spans
+    def _find(self, text: str, name: str, budget: SearchBudget) -> list[SecretSpan]:
+        spans = self._found.get((text, name))
+        if spans is None:
+            spans = [] if budget.is_spent() else find(text, name, budget)
         if self._literals is not None:
             spans = union([*spans, *self._occurrences(text)])
         return [self._named(text, span) for span in spans]
@@ -194,6 +254,8 @@ class _Known:
         return without(found, placeholders(text))
 
     def _named(self, text: str, span: SecretSpan) -> SecretSpan:
+        if span.kind == WITHHELD:
+            return span
         value = span.value or text[span.start : span.end]
         sure, kind = self.kinds.get(value, (span.sure, span.kind))
         return SecretSpan(span.start, span.end, kind, sure, span.value)
@@ -221,8 +283,8 @@ def _marker(line: str) -> int:
     return int(line[:1] in ("+", "-", " ", "\\"))
 
 
-def _replace_in_patch(patch: str, redactor: Redactor, find: Find) -> Redacted:
-    result = redactor.replace(_without_markers(patch), "", find)
+def _replace_in_patch(patch: str, redactor: Redactor, find: Find, budget: SearchBudget) -> Redacted:
+    result = redactor.replace(_without_markers(patch), "", find, budget)
     if not result.findings:
         return Redacted(patch)
     lines = zip(patch.split("\n"), result.text.split("\n"), strict=True)

@@ -16,6 +16,9 @@ from typing import Any
 
 from msgspec import Struct
 
+WITHHELD = "withheld"
+"""The kind of a stretch that could not be searched in the time that there was."""
+
 
 class SecretSpan(Struct, frozen=True, order=True, gc=False):
     """A stretch of a text, in characters, that holds one secret or a line of one."""
@@ -33,7 +36,7 @@ def union(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Merge spans that overlap, in order of position.
 
     Picking one of two would leave half a password. The merged span has the kind of a sure one
-    that starts first, and is sure when any part of it is.
+    that starts first, and is sure when any part of it is; with what is withheld, all is withheld.
     """
     merged: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, not s.sure)):
@@ -41,12 +44,14 @@ def union(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
         if last is None or span.start >= last.end:
             if span.end > span.start:
                 merged.append(span)
-        elif span.end > last.end or (span.sure and not last.sure):
+        elif span.end > last.end or (span.sure and not last.sure) or span.kind == WITHHELD:
+            kind = last.kind if last.sure or not span.sure else span.kind
+            withheld = WITHHELD in (last.kind, span.kind)
             merged[-1] = SecretSpan(
                 last.start,
                 max(last.end, span.end),
-                last.kind if last.sure or not span.sure else span.kind,
-                last.sure or span.sure,
+                WITHHELD if withheld else kind,
+                (last.sure or span.sure) and not withheld,
                 last.value if last.end >= span.end else "",
             )
     return merged
@@ -69,9 +74,6 @@ def without(spans: Iterable[SecretSpan], holes: list[tuple[int, int]]) -> list[S
         )
     return kept
 
-
-WITHHELD = "withheld"
-"""The kind of a text that is replaced as a whole, since to search it would take too long."""
 
 _SEPARATOR = b"\n\0\n"
 _ANY_NUMBER = sys.maxsize

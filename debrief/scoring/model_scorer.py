@@ -98,6 +98,8 @@ def session_facts(session: Session) -> str:
         "Compactions": str(session.compactions),
         "Checks run": str(len(facts.checks)),
         "Last check after the last edit": facts.last_check.shown if facts.last_check else "none",
+        "Assertions of older tests that were rewritten": str(len(facts.rewritten)),
+        "Files that were removed": str(len(facts.deleted)),
     }
     return "\n".join(f"- {name}: {defuse_line(value)}" for name, value in known.items())
 

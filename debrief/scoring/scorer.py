@@ -165,7 +165,7 @@ def score_session(
         status="failed",
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
-        **_told(session, outcome),
+        **_facts_and_verdict(session, outcome),
     )
     try:
         whole = getattr(scorer, "reads_whole", False)
@@ -204,7 +204,7 @@ def score_session(
     )
 
 
-def _told(session: Session, outcome: Outcome | None) -> dict[str, Any]:
+def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, Any]:
     """Return the verdict on a session, and the facts that its place in the order is made of.
 
     Where that goes wrong there are none: scores that were paid for are not lost for it.
@@ -302,11 +302,11 @@ def score_week(
 
 def _with_verdict(row: SessionScores, session: Session, outcome: Outcome | None) -> SessionScores:
     """Return a stored row with today's verdict; an offline row's completion goes with it."""
-    told = replace(row, **_told(session, outcome))
-    if row.model != OFFLINE or told.verdict is None:
-        return told
-    verdicts = (task_completion(told.verdict), *row.verdicts[1:])
-    return replace(told, verdicts=verdicts, overall_quality=_overall(verdicts, whole=True))
+    renewed = replace(row, **_facts_and_verdict(session, outcome))
+    if row.model != OFFLINE or renewed.verdict is None:
+        return renewed
+    verdicts = (task_completion(renewed.verdict), *row.verdicts[1:])
+    return replace(renewed, verdicts=verdicts, overall_quality=_overall(verdicts, whole=True))
 
 
 AGENT = "agent"

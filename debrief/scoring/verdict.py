@@ -38,7 +38,7 @@ done. ``many_requests``: no check shows what became of each of them. ``model``: 
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
-"""The bad side wherever good sessions are held against bad ones; the good one is
+"""The bad side wherever good sessions are compared with bad ones; the good one is
 ``done_verified``."""
 
 SHOWN: Final[Mapping[VerdictName, str]] = {
@@ -72,7 +72,7 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
         return SHOWN[self.verdict]
 
     @property
-    def told(self) -> bool:
+    def is_known(self) -> bool:
         """Return whether something decided."""
         return self.verdict != "cannot_tell"
 

@@ -13,8 +13,8 @@ from debrief.files import write_folder
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import table
-from debrief.redaction import contains_secret
-from debrief.redaction.gate import refuse_secrets
+from debrief.redaction import contains_secret, refuse_secrets
+from debrief.redaction.gate import refuse_random
 from debrief.snapshots.capture import is_key, is_text, refuse_link
 from debrief.stats import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
@@ -45,6 +45,7 @@ def candidate_files(proposal: Proposal) -> dict[str, bytes]:
         data = text.encode()
         if contains_secret(data):
             raise InputError(f"the proposed prompt {name}", "holds a secret", "Propose again.")
+        refuse_random(f"{name}.md", data)
         files[f"{name}.md"] = data
     data = msgspec.json.encode(msgspec.structs.asdict(proposal))
     files["candidate.json"] = msgspec.json.format(data, indent=2) + b"\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -11,12 +11,7 @@ from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
-from debrief.training.model import (
-    LineRow,
-    SampleLine,
-    SkippedSessions,
-    not_trained_in,
-)
+from debrief.training.model import LineRow, NotTrained, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import by_verdict
 
@@ -50,6 +45,8 @@ class SetCounts:
         """Of subagents' own conversations, which count in nothing else."""
         self.subagents_left_out: Counter[str] = Counter()
         """Lines of these that were left out, by reason; their sessions' own lines stay."""
+        self.personal = 0
+        """Lines, subagents' included, with home folders, mail addresses or phone numbers."""
         self.totals: Counter[str] = Counter()
         """What is counted once a session, whatever its windows."""
         self.by: defaultdict[str, Counter[Any]] = defaultdict(Counter)
@@ -66,9 +63,10 @@ class SetCounts:
         """The lines that are not held out."""
         return [row for row in self.rows if row.split == "train"]
 
-    def add_line(self, line: SampleLine, row: LineRow) -> None:
+    def add_line(
+        self, sample: SampleMetadata, not_trained: Iterable[NotTrained], row: LineRow
+    ) -> None:
         """Count a line in."""
-        sample = line.metadata
         if sample.parent_session:
             self.subagents.append(row)
             return
@@ -80,9 +78,7 @@ class SetCounts:
         by["scorer"][sample.scoring_model, sample.scoring_fingerprint] += 1
         for name in ("prompt_origin", "system_prompt", "tool_schemas", "base_commit_origin"):
             by[name][getattr(sample, name)] += 1
-        untrained = {
-            (sample.session_id, why.turn, why.kind) for why in not_trained_in(line.messages)
-        }
+        untrained = {(sample.session_id, why.turn, why.kind) for why in not_trained}
         self.not_trained.update(kind for _, _, kind in untrained - self._untrained)
         self._untrained |= untrained
         if sample.window == 1:
@@ -121,6 +117,7 @@ def training_card(
         _judges(counts, agreement),
         _left_out(left_out, counts),
         _content(counts),
+        _replaced(counts),
         _loading(fingerprint),
     ]
     return _without_secrets("\n\n".join(parts) + "\n")
@@ -135,6 +132,20 @@ def _without_secrets(card: str) -> str:
         kept += (card[last : span.start], f"({span.kind})")
         last = span.end
     return "".join([*kept, card[last:]])
+
+
+def _replaced(counts: SetCounts) -> str:
+    lines = len(counts.rows) + len(counts.subagents)
+    return (
+        "## What was replaced, and what was not\n\n"
+        "Passwords and tokens were replaced by placeholders (`<secret:kind:…>`) where a form, "
+        "a name or a command gives them away; letters and digits made by chance kept a session out "
+        "until a person released them. A password that nothing gives away stays.\n\n"
+        f"Of {lines} lines, {counts.personal} hold names of home folders, mail addresses or phone "
+        "numbers. `DEBRIEF_PERSONAL_DATA=replace` puts stand-ins for these and for the git user's "
+        "name in sessions that are read from then on. Other names, postal addresses, account and "
+        "card numbers, and what people say of themselves are never replaced."
+    )
 
 
 def _summary(

@@ -250,8 +250,8 @@ def _ranked(
     group: tuple[str, ...], entries: Mapping[_Who, Sequence[_Entry]]
 ) -> Iterator[LeaderboardRow]:
     """Yield the rows of a group: those that can be compared by rank, then the others by size."""
-    told = {who: _with_verdict(sessions) for who, sessions in entries.items()}
-    best, against = _best(told)
+    known = {who: _with_verdict(sessions) for who, sessions in entries.items()}
+    best, against = _best(known)
     rows = []
     for who, sessions in entries.items():
         row = _row((*group, *who), sessions)
@@ -259,13 +259,13 @@ def _ranked(
         standing: Standing = "level"
         if len(entries) == 1:
             standing = "alone"
-        elif not told[who]:
+        elif not known[who]:
             standing = "no_verdict"
         elif who == best:
             standing = "best"
         elif who not in against:
-            others = [best] if best is not None else [other for other in told if other != who]
-            shared = any(_alike(told[other], told[who]) for other in others)
+            others = [best] if best is not None else [other for other in known if other != who]
+            shared = any(_alike(known[other], known[who]) for other in others)
             standing = "too_few" if shared else "other_work"
         elif difference.high is not None and difference.high < 0:
             standing = "behind"
@@ -287,7 +287,7 @@ def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
     return [
         (strata, float(verdict.verdict == "done_verified"))
         for strata, verdict in known
-        if verdict is not None and verdict.told
+        if verdict is not None and verdict.is_known
     ]
 
 
@@ -311,20 +311,20 @@ def _is_enough(alike: Sequence[tuple[str, float, bool]]) -> bool:
     return min(of_other, len(alike) - of_other) >= _FEWEST
 
 
-def _best(told: Mapping[_Who, _Compared]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
+def _best(known: Mapping[_Who, _Compared]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
     """Return the row that none which can be compared with it is ahead of, and how these differ.
 
     The search begins with the row of most sessions. Where chance has rows ahead of each other in a
     circle, it ends with the last of them.
     """
     pairs: dict[_Who, dict[_Who, list[tuple[str, float, bool]]]] = {}
-    for who, other in permutations(told, 2):
-        alike = _alike(told[who], told[other])
+    for who, other in permutations(known, 2):
+        alike = _alike(known[who], known[other])
         if _is_enough(alike):
             pairs.setdefault(who, {})[other] = alike
     if not pairs:
         return None, {}
-    best, seen = max(pairs, key=lambda who: (len(told[who]), who)), set[_Who]()
+    best, seen = max(pairs, key=lambda who: (len(known[who]), who)), set[_Who]()
     while True:
         against = {other: _difference(alike) for other, alike in pairs[best].items()}
         ahead = [
@@ -365,13 +365,13 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
         for judge, scored in sorted(by_judge.items())
     )
     verdicts = [each.scores.verdict for each in sessions if each.scores.verdict is not None]
-    told = sum(verdict.told for verdict in verdicts)
+    with_verdict = sum(verdict.is_known for verdict in verdicts)
     verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
     return LeaderboardRow(
         sessions=len(sessions),
-        with_verdict=told,
+        with_verdict=with_verdict,
         verified=verified,
-        done=share_of(verified, told),
+        done=share_of(verified, with_verdict),
         by_judge=judges,
         **fields,
     )
@@ -394,7 +394,7 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
         "tool",
         "model",
         "n",
-        "told",
+        "with a verdict",
         _COMPARED,
         "against the best",
         *measures,

@@ -262,6 +262,8 @@ ExclusionKind = Literal[
     "no_validation",
     "unsure",
     "verdict",
+    "held",
+    "removed",
     "across",
     "near_duplicate",
     "cap",
@@ -287,6 +289,8 @@ _EXCLUDED: Mapping[ExclusionKind, str] = {
     "no_validation": "no validation command ran",
     "unsure": "holds redactions that a person should look at first",
     "verdict": "its verdict: {}",
+    "held": "holds what may be a secret that no rule names: a person should look at it",
+    "removed": "holds what a person said is a secret",
     "across": "related to a session on the other side of the split",
     "near_duplicate": "near-duplicate of an earlier session",
     "cap": "over the cap of {} for its repository",
@@ -390,7 +394,8 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of the last gate's table, which every line has passed: nothing searches them again."""
+    """Digest of what the last gate looks for, which every line has passed: nothing searches them
+    again."""
     line_format: str = ""
     """Of its lines."""
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
@@ -62,7 +62,7 @@ def sample_of(
     snapshot: PromptSnapshotRow | None = None,
     given: Given | None = None,
     outcome: Success | None = None,
-    place: Place | None = None,
+    place: OrderPlace | None = None,
     split: Split = "train",
     status: Status = "draft",
     eval_fingerprint: str | None = None,
@@ -164,7 +164,7 @@ def sample_of(
     )
 
 
-def weight_by_verdict(verdict: SessionVerdict | None, place: Place | None) -> float:
+def weight_by_verdict(verdict: SessionVerdict | None, place: OrderPlace | None) -> float:
     """Return 1 for a session that is done and checked, 0 for one that is partly or not done, else
     the probability that it was done; 1 where that is not known."""
     if verdict is not None and verdict.verdict == "done_verified":
@@ -218,7 +218,7 @@ def score_entries(
     judgements: Iterable[JudgeEvaluation],
     rubric_evaluations: Iterable[RubricEvaluation],
     outcome: Success | None = None,
-    place: Place | None = None,
+    place: OrderPlace | None = None,
 ) -> Iterator[ScoreEntry]:
     """Yield the verdict, the outcome, overall quality, the order, dimensions, efficiencies, judges
     and rubrics, in this order.

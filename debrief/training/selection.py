@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -99,7 +99,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Overall quality; None where nothing shows one."""
     verdict: VerdictName = "cannot_tell"
     """By an outcome, else as the session shows it."""
-    place: Place | None = None
+    place: OrderPlace | None = None
     """In the order of the person's own sessions; None where it cannot be compared."""
     outcome: Success | None = None
     """As a label says it; None when none does."""
@@ -140,7 +140,7 @@ def candidate_of(
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     outcome: Success | None = None,
     judgements: Iterable[JudgeEvaluation] = (),
-    place: Place | None = None,
+    place: OrderPlace | None = None,
 ) -> Candidate:
     """Return what a session is chosen by."""
     verdict = verdict_by(scores, outcome)

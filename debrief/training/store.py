@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import msgspec
@@ -20,9 +20,10 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success, places_in, success_labels
-from debrief.redaction.gate import gate_digest, refuse_secrets
+from debrief.redaction.gate import gate_digest
+from debrief.redaction.personal import holds_personal_data
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -31,14 +32,17 @@ from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.given import given_to
+from debrief.training.held import HELD, Decision, HeldToken, decisions, held_for, held_tokens
 from debrief.training.kinship import Kinship, read_kinship
 from debrief.training.model import (
     INDEX,
     LINES,
     Exclusion,
     LineRow,
-    SampleLine,
+    NotTrained,
+    SampleMetadata,
     TrainingSetRow,
+    not_trained_in,
     training_path,
 )
 from debrief.training.options import TrainingOptions
@@ -76,7 +80,7 @@ class Material(Struct, frozen=True, kw_only=True):
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
     outcome: Success | None = None
-    place: Place | None = None
+    place: OrderPlace | None = None
 
 
 class Materials(Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ def read_materials(
     fingerprint: str,
     members: Members,
     outcomes: Mapping[str, Success],
-    places: Mapping[str, Place],
+    places: Mapping[str, OrderPlace],
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
@@ -140,7 +144,7 @@ def _material(
     eval_digest: str,
     tables: dict[str, list[Any]],
     outcome: Success | None,
-    place: Place | None,
+    place: OrderPlace | None,
 ) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
     scores = sorted(
@@ -197,7 +201,7 @@ def store_training_set(
     *,
     kinship: Kinship | None = None,
     outcomes: Mapping[str, Success] | None = None,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, OrderPlace] | None = None,
     again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
@@ -221,7 +225,10 @@ def store_training_set(
     places = places_in(lake) if places is None else places
     materials = read_materials(lake, fingerprint, members, outcomes, places)
     agreement = agreement_text(lake, materials.judged_by)
-    inputs = _inputs(materials, agreement, options, kinship)
+    partition, decided = f"{task}/{fingerprint}", decisions(lake)
+    inputs = _inputs(
+        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+    )
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
@@ -243,7 +250,16 @@ def store_training_set(
     rows: list[LineRow] = []
     name, card_name = (training_path(task, fingerprint, end) for end in (".jsonl", ".card.md"))
     with tempfile.TemporaryFile() as scratch, lake.create(name) as creation:
-        stretches = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        made = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        held = held_tokens(_lines_in(scratch, made))
+        stretches: dict[str, list[LineRow]] = {}
+        for session_id, lines in made.items():
+            if kind := held_for(held.get(session_id, ()), decided):
+                selection.left_out[session_id] = Exclusion(kind)
+                continue
+            stretches[session_id] = [row for _, _, row in lines]
+            for counted_line in lines:
+                counts.add_line(*counted_line)
         for candidate in selection.selected:
             if candidate.session_id in stretches:
                 for item in candidate.traits.languages:
@@ -251,6 +267,7 @@ def store_training_set(
             for row in stretches.get(candidate.session_id, ()):
                 scratch.seek(row.offset)
                 line = scratch.read(row.size)
+                counts.personal += holds_personal_data(line.decode())
                 rows.append(replace(row, offset=creation.file.tell()))
                 creation.file.write(line)
                 content.update(line)
@@ -263,7 +280,13 @@ def store_training_set(
     else:
         lake.remove(name)
         lake.remove(card_name)
-    lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, content.hexdigest)
+    lake.write(LINES, partition, rows, LineRow, content.hexdigest)
+    waiting = [each for name in sorted(held) for each in held[name]]
+    if waiting or lake.stamp(HELD, partition):
+        lake.write(HELD, partition, waiting, HeldToken)
+    inputs = _inputs(
+        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+    )
     of_set = TrainingSetRow(
         task=task,
         fingerprint=fingerprint,
@@ -293,18 +316,32 @@ def is_current(
     options: TrainingOptions,
     kinship: Kinship,
     outcomes: Mapping[str, Success],
-    places: Mapping[str, Place],
+    places: Mapping[str, OrderPlace],
 ) -> bool:
     """Return whether ``store_training_set`` would leave a pair's files alone."""
     if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:
         return False
     materials = read_materials(lake, fingerprint, members, outcomes, places)
-    inputs = _inputs(materials, agreement_text(lake, materials.judged_by), options, kinship)
+    agreement = agreement_text(lake, materials.judged_by)
+    decided = _decided_here(lake, f"{task}/{fingerprint}", decisions(lake))
+    inputs = _inputs(materials, agreement, options, kinship, decided)
     return _stored_set(lake, task, fingerprint, inputs) is not None
 
 
+def _decided_here(
+    lake: Lake, partition: str, decided: Mapping[str, Decision]
+) -> list[tuple[str, Decision | None]]:
+    """Return what was decided on the tokens that a set was held back for when it was made."""
+    held = {row.digest for row in lake.read(HELD, partition, HeldToken)}
+    return [(digest, decided.get(digest)) for digest in sorted(held)]
+
+
 def _inputs(
-    materials: Materials, agreement: str, options: TrainingOptions, kinship: Kinship
+    materials: Materials,
+    agreement: str,
+    options: TrainingOptions,
+    kinship: Kinship,
+    decided: list[tuple[str, Decision | None]],
 ) -> str:
     traits = kinship.traits
     return digest_of(
@@ -312,11 +349,15 @@ def _inputs(
         gate_digest(),
         options.model_dump(mode="json"),
         agreement,
+        decided,
         [
             (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
             for name, made in sorted(materials.by_session.items())
         ],
     )
+
+
+_Made = dict[str, list[tuple[SampleMetadata, tuple[NotTrained, ...], LineRow]]]
 
 
 def _make_lines(
@@ -327,14 +368,15 @@ def _make_lines(
     options: TrainingOptions,
     counts: SetCounts,
     scratch: IO[bytes],
-) -> dict[str, list[LineRow]]:
+) -> _Made:
     """Write the lines of the selected sessions to a scratch file, a week at a time.
 
     Returns:
-        Rows by session, offsets being those of the scratch file.
+        By session, each line's metadata, what is not trained on, and its row, whose offset is that
+        in the scratch file.
     """
     selected = {candidate.session_id: candidate for candidate in selection.selected}
-    rows: dict[str, list[LineRow]] = {}
+    rows: _Made = {}
     for week, ids in sorted(members.items()):
         chosen = ids & selected.keys()
         for session in lake.read("raw_sessions", week, Session, only=("id", chosen)):
@@ -368,7 +410,7 @@ def _make_lines(
                     if options.max_tokens
                     else (sample,)
                 )
-                made = [(each, _searched_line(each)) for each in samples]
+                made = [(each, checked_line(each)) for each in samples]
             except InputError as refusal:
                 selection.left_out[session.id] = Exclusion("no_line", refusal.reason)
                 continue
@@ -376,24 +418,23 @@ def _make_lines(
                 session, sample, options.max_tokens, options.system_prompt
             ):
                 try:
-                    made.append((each, _searched_line(each)))
+                    made.append((each, checked_line(each)))
                 except InputError as refusal:
                     counts.subagents_left_out[refusal.reason] += 1
             rows[session.id] = []
             for each, line in made:
                 row = line_row(each, line, scratch.tell())
                 row = replace(row, undecided=session.unsure_redactions)
-                rows[session.id].append(row)
+                rows[session.id].append((each.metadata, not_trained_in(each.messages), row))
                 scratch.write(line)
-                counts.add_line(each, row)
     return rows
 
 
-def _searched_line(sample: SampleLine) -> bytes:
-    """Return a line that is valid and has passed the last gate; raise InputError for any other."""
-    line = checked_line(sample)
-    refuse_secrets(f"session {sample.metadata.session_id}", line)
-    return line
+def _lines_in(scratch: IO[bytes], made: _Made) -> Iterator[tuple[str, bytes]]:
+    for session_id, lines in made.items():
+        for *_, row in lines:
+            scratch.seek(row.offset)
+            yield session_id, scratch.read(row.size)
 
 
 def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredTrainingSet | None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FEWEST = 5
 """Of each outcome, or tasks, that an interval is made of."""
+_TOO_FEW = f"{FEWEST} of each outcome are needed"
+_ALIKE = "all are alike"
 _SHARE = ".0%"
 Value = Callable[[Measured], float | None]
 
@@ -39,7 +41,8 @@ class Statistic(Struct, frozen=True, kw_only=True):
     """What it is of."""
     noun: str = "session"
     value: Estimate | None = None
-    """None where there is too little for an interval."""
+    """None where there is too little for an interval, for this reason:"""
+    missing: str = "there is none"
     chance: float | None = None
     """What guessing gives; None where that says nothing."""
     form: str = ".2f"
@@ -154,7 +157,7 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
             "the readers' verdict exactly, where there is a verdict", [a == b for a, b in pairs]
         )
         kappa = stats.nominal_kappa([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
-        yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0)
+        yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0, missing=_ALIKE)
         gross = [_is_gross(ours, theirs) for ours, theirs in pairs]
         yield _share("gross errors: done for not done, or the reverse", gross)
     twice = [row.reference.readings for row in rows if len(row.reference.readings) > 1]
@@ -170,6 +173,7 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
             name="verdict, then place, with the readers' quality: Spearman",
             count=len(marked),
             value=stats.rank_correlation(ours, theirs),
+            missing=f"{FEWEST} that differ are needed",
             chance=0.0,
         )
     known = [row for row in _decided(rows) if row.reference.done is not None]
@@ -180,7 +184,8 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
         yield _share("done or not, where there is a verdict", same)
         draws = stats.kappa(_bools(said), _bools(truth), _weights(known))
         value = stats.estimate_of(draws) if _enough(known) else None
-        yield Statistic(name="… as κ", count=len(known), value=value, chance=0.0)
+        missing = _ALIKE if _enough(known) else _TOO_FEW
+        yield Statistic(name="… as κ", count=len(known), value=value, chance=0.0, missing=missing)
 
 
 def _is_gross(ours: str, theirs: str) -> bool:
@@ -228,7 +233,14 @@ def _pairs(
         once = [_auroc(own, value, np.ones((1, len(own))))[0] for own in both.values()]
         weights = stats.resampled([str(task) for task in both])
         found = stats.estimate_of((weights @ np.array(once)) / weights.sum(axis=1))
-    return Statistic(name=name, count=len(both), noun="task", value=found, chance=_EVEN)
+    return Statistic(
+        name=name,
+        count=len(both),
+        noun="task",
+        value=found,
+        missing=f"{FEWEST} tasks with both outcomes are needed",
+        chance=_EVEN,
+    )
 
 
 Metric = Callable[[Sequence[Measured], Value, "Floats"], "Floats"]
@@ -243,7 +255,8 @@ def _mean(
     more = f", mean of {len(families)} families" if len(families) > 1 else ""
     count = sum(map(len, families.values()))
     found = None if draws is None else stats.estimate_of(draws)
-    return Statistic(name=name + more, count=count, value=found, chance=chance)
+    missing = "no session is in the worst fifth" if families else _TOO_FEW
+    return Statistic(name=name + more, count=count, value=found, missing=missing, chance=chance)
 
 
 def _families(rows: Sequence[Measured], value: Value) -> dict[str, list[Measured]]:
@@ -387,10 +400,8 @@ def report_markdown(report: ValidityReport) -> Iterator[str]:
 
 def _table(statistics: Sequence[Statistic], labels: int) -> str:
     def remark(each: Statistic) -> str:
-        if each.value is None and each.noun == "task":
-            return f"{FEWEST} tasks with both outcomes are needed"
         if each.value is None:
-            return f"{FEWEST} of each outcome are needed" if each.count else "there is none"
+            return each.missing
         unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
         return unclear if each.is_chance else ""
 

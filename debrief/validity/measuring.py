@@ -19,7 +19,7 @@ from debrief.offline.evaluator import OfflineEvaluator
 from debrief.offline.facts import facts_of
 from debrief.offline.order import OrderedSession, OrderTable, places_of
 from debrief.offline.verdict import verdict_of
-from debrief.redaction.redactor import Redactor, key_of
+from debrief.redaction.redactor import redactor_of
 from debrief.redaction.sessions import redact_session
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import score_session
@@ -172,4 +172,4 @@ def _score(session: Session, scorer: ChunkScorer) -> SessionScores:
 
 
 def _redact() -> Callable[[Session], Session]:
-    return partial(redact_session, redactor=Redactor(key_of(load_settings())))
+    return partial(redact_session, redactor=redactor_of(load_settings()))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import msgspec
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi.responses import RedirectResponse
 from msgspec import Struct
 
 from debrief.errors import InputError
@@ -15,6 +16,7 @@ from debrief.lake import Lake
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.training.held import Decision, decide, undecided
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import (
     INDEX,
@@ -30,7 +32,7 @@ from debrief.training.store import training_set_of
 from debrief.view.links import page_path
 from debrief.view.prompts import prompts_known
 from debrief.view.reasons import Gap, clipped
-from debrief.view.templating import Page, PageContext
+from debrief.view.templating import Form, Page, PageContext
 
 router = APIRouter()
 _NEAR = 25
@@ -38,6 +40,8 @@ _NEAR = 25
 _MESSAGES = 150
 """Messages of a line that are shown at once."""
 _HEAD, _TAIL = 6_000, 2_000
+_HELD = 50
+"""Shown at once of what is held back."""
 
 
 class ChatView(Struct, frozen=True, kw_only=True):
@@ -94,9 +98,31 @@ def training_sets(page: Page) -> Response:
         verdicts=SHOWN,
         filled=filled,
         empty=sets[len(filled) :],
+        held=sum(1 for _ in undecided(page.lake)),
         samples=sum(row.samples for row, _ in filled),
         tokens=sum(row.tokens for row, _ in filled),
     )
+
+
+@router.get("/held")
+def held_back(page: Page) -> Response:
+    """Show what the last gate holds back, for a person to release or to remove."""
+    waiting = list(undecided(page.lake))
+    return page.render(
+        "training/held.html", title="Held back", waiting=waiting[:_HELD], count=len(waiting)
+    )
+
+
+@router.post("/held")
+def decide_held(page: Page, form: Form) -> Response:
+    """Keep what a person decided on one, and show the next."""
+    digest, verdict = form.get("digest", ""), form.get("verdict", "")
+    known = {held.digest for _, held in undecided(page.lake)}
+    if digest not in known or verdict not in get_args(Decision):
+        raise HTTPException(400, "is not held back, or no decision")
+    decide(page.lake, digest, cast("Decision", verdict), page.person.name)
+    page.changed(f"held back: {digest[:12]} {verdict}")
+    return RedirectResponse("/held", 303)
 
 
 @router.get("/training/{task}/{pair}")

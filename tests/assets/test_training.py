@@ -26,7 +26,7 @@ from debrief.training.publishing.publish import ExportOptions, publish
 from resources import EvaluatorResource
 from tests.assets.running import resources
 from tests.models.openai_server import OpenAIServer
-from tests.redaction.synthetic import Maker
+from tests.redaction.synthetic import ALNUM, Maker
 from tests.training.lakes import TASK, add, lake_of
 from tests.training.scenario import FINGERPRINT
 from tests.training.test_optimisation import HABIT, reply
@@ -82,9 +82,9 @@ def _with_an_unseen_secret(monkeypatch: pytest.MonkeyPatch, folder: Path) -> tup
     monkeypatch.setenv("DEBRIEF_HOME", str(folder / "home"))
     for blind in ("debrief.redaction.contains_secret", "assets.training.contains_secret"):
         monkeypatch.setattr(blind, lambda data: [])
-    secret = Maker(51).github()
+    secret = Maker(51).of(ALNUM, 36)
     first, *others = team(10)
-    turns = (replace(first.turns[0], prompt=f"curl -d key%3D{secret}"), *first.turns[1:])
+    turns = (replace(first.turns[0], prompt=f"then it said {secret} and went on"), *first.turns[1:])
     return lake_of(folder / "lake", [replace(first, turns=turns), *others]), secret
 
 
@@ -95,7 +95,7 @@ def test_a_line_with_a_secret_that_redaction_does_not_see_is_left_out(
     result = run(lake, training_sets, no_secret_in_training_sets)
     (check,) = result.get_asset_check_evaluations()
     assert check.passed
-    assert "a secret that redaction did not see" in metadata(result)["left_out"]
+    assert "a person should look at it" in metadata(result)["left_out"]
     publish(lake, str(tmp_path / "out"), ExportOptions(form="messages"))
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     stored = [data for data in files if data.startswith(b'{"messages"')]
@@ -107,7 +107,7 @@ def test_a_secret_in_a_finished_set_blocks_what_is_made_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lake, secret = _with_an_unseen_secret(monkeypatch, tmp_path)
-    monkeypatch.setattr("debrief.training.store.refuse_secrets", lambda name, data: None)
+    monkeypatch.setattr("debrief.training.store.held_for", lambda tokens, decided: "")
     result = run(lake, training_sets, no_secret_in_training_sets)
     (check,) = result.get_asset_check_evaluations()
     assert not check.passed
@@ -115,7 +115,7 @@ def test_a_secret_in_a_finished_set_blocks_what_is_made_of_it(
     name = training_path(TASK, FINGERPRINT)
     rows = (lake.read_bytes(name) or b"").splitlines()
     number = next(n for n, row in enumerate(rows, 1) if secret.encode() in row)
-    told = f"{name}, line {number}: github: the last gate found a secret that redaction did not see"
+    told = f"{name}, line {number}: holds letters and digits made by chance"
     assert told in capfd.readouterr().err
 
 

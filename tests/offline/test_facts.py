@@ -124,6 +124,17 @@ def test_the_last_check_counts_only_if_nothing_was_edited_after_it() -> None:
     assert story.run("echo 'x = 3' > app.py").facts().last_check is None
 
 
+def test_rewritten_assertions_and_removed_files_are_seen_and_own_ones_are_not() -> None:
+    old = fixing().edit("tests/test_cart.py", "assert total == 3", "assert total")
+    assert [place.quote for place in old.facts().rewritten] == ["assert total == 3"]
+    own = fixing().write("tests/test_new.py", "assert a == 1")
+    own.edit("tests/test_new.py", "assert a == 1", "assert a == 2").run("rm tests/test_new.py")
+    assert (own.facts().rewritten, own.facts().deleted) == ((), ())
+    assert fixing().edit("cart.py", "assert x", "x").facts().rewritten == ()
+    gone = fixing().run("git rm -q legacy.py && rm -rf build /tmp/scratch.py notes/*.md")
+    assert [place.quote for place in gone.facts().deleted] == ["legacy.py"]
+
+
 def test_the_longest_run_of_failures_is_kept() -> None:
     story = fixing().run("./configure", "error: a", "failed").run("ls", "app.py")
     for name in "bcd":

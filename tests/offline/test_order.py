@@ -37,7 +37,7 @@ def row(
 
 
 def many(count: int = 60) -> list[OrderedSession]:
-    return [row(n, errors=n / count, closing=100.0 * n) for n in range(count)]
+    return [row(n, corrections=n / count, closing=100.0 * n) for n in range(count)]
 
 
 def test_below_twenty_of_a_tool_and_kind_there_is_no_place() -> None:
@@ -49,10 +49,10 @@ def test_below_twenty_of_a_tool_and_kind_there_is_no_place() -> None:
 
 def test_trouble_comes_first_with_its_facts() -> None:
     sessions = [row(n) for n in range(40)]
-    sessions[-1] = row(39, errors=0.5, last_check_failed=1.0)
+    sessions[-1] = row(39, corrections=2.0, broke_off=1.0)
     place = places_of(sessions)["s39"]
     assert place.look_first
-    assert {fact.name for fact in place.facts[:3]} >= {"errors", "last_check_failed"}
+    assert {fact.name for fact in place.facts[:3]} >= {"corrections", "broke_off"}
     assert all(fact.effect < 0 for fact in place.facts[:2])
 
 
@@ -81,7 +81,7 @@ def test_without_labels_there_is_no_probability() -> None:
 
 def test_labels_turn_a_sign() -> None:
     sessions = many(80)
-    done = {one.session_id: one.facts["errors"] > 0.5 for one in sessions}
+    done = {one.session_id: one.facts["corrections"] > 0.5 for one in sessions}
     table = fit(sessions, done, {}, shipped_table())
     places = places_of(sessions, table)
     assert table.coding.sessions == 80

@@ -79,6 +79,15 @@ def test_an_edit_after_the_check_takes_it_away() -> None:
     assert pair(story) == ("done_unverified", "no_check")
 
 
+def test_an_edit_after_a_check_that_failed_does_not_make_it_done() -> None:
+    story = fixing().run("pytest -q", RED, "failed").edit("app.py", "x = 2", "x = 3")
+    assert pair(story.say("Fixed.")) == ("partly", "check")
+    assert pair(fixing().run("make && mise run test", "boom", "failed").say("Fixed.")) == (
+        "partly",
+        "check",
+    )
+
+
 def test_a_note_after_the_check_does_not() -> None:
     story = fixing().run("pytest -q", GREEN).edit("CHANGELOG.md", "a", "b").say("Done.")
     assert pair(story) == ("done_verified", "check")

@@ -361,7 +361,6 @@ ESCAPES: dict[str, Callable[[str], str]] = {
     "written colour": lambda char: f"{char}\\u001b[0m",
     "invisible": lambda char: f"{char}\u200b",
     "soft line break": lambda char: f"{char}=\n",
-    "line break": lambda char: f"{char}\n",
 }
 """Spellings of one character, with what may stand behind it."""
 

@@ -238,7 +238,7 @@ def test_redacting_a_session_twice_changes_nothing() -> None:
         ),
         REDACTOR,
     )
-    assert once.unsure_redactions == 1
+    assert once.redactions >= 3
     assert redact_session(once, REDACTOR) is once
 
 
@@ -256,14 +256,62 @@ def test_what_a_source_tells_of_its_tools_is_read_too() -> None:
     assert clean.redactions == 2
 
 
-def test_a_text_that_would_take_too_long_is_withheld_and_the_rest_of_the_session_kept() -> None:
+def test_what_there_is_no_time_for_is_withheld_and_the_rest_of_the_session_kept() -> None:
     secret = Maker(29).password()
-    hostile = "redis-cli -a b%3D \n" * 30_000
+    hostile = "redis-cli -a b%3D \n" * 60_000
+    plain = "x = 1\n" * 2_000
     found = redact_session(
-        session(call(result=hostile, patch=hostile), title=f"password={secret}"), REDACTOR
+        session(call(result=hostile + plain, patch=hostile), title=f"password={secret}"), REDACTOR
     )
     (made,) = found.turns[0].messages[0].calls
-    assert made.result == WITHHELD_MARK + "\n" * 30_000
-    assert made.patch.startswith(WITHHELD_MARK)
+    assert made.result is not None
+    assert WITHHELD_MARK in made.result
+    assert made.result.count("\n") == 62_000
+    assert made.result.endswith(plain[-6_000:])
     assert found.title == f"password={REDACTOR.placeholder('password', secret)}"
-    assert found.unsure_redactions == 2
+    assert found.unsure_redactions >= 1
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("aws secretsmanager get-secret-value --secret-id a --output text", "{}"),
+        ("sudo vault kv get -field=relay secret/prod", "{}\n"),
+        ("kubectl get secret db -o json", '{{"data": {{"relay": "{}"}}, "kind": "Secret"}}'),
+        ("bash -lc 'printenv SMTP_PASSWORD'", "Exit code: 0\nOutput:\n{}\n"),
+        ("cat /run/secrets/db_password", "{}"),
+        ("cd infra && terraform output -raw admin_password", "{}"),
+        ("openssl rand -base64 24", "{}"),
+    ],
+)
+def test_a_command_says_that_its_result_is_a_secret(command: str, output: str) -> None:
+    secret = Maker(30).password()
+    asked = call(input=json.dumps({"command": command}), result=output.format(secret))
+    later = call(id="c2", input=json.dumps({"text": f"I used {secret} here"}))
+    found = redact_session(session(asked, later), REDACTOR)
+    assert secret not in msgspec.json.encode(found).decode()
+    assert found.redactions == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("kubectl get secret db -o jsonpath={.data.password}", 'Error: secrets "db" not found'),
+        ("cat password.py", "import os\n\nPASSWORD_FILE = os.environ['PW_FILE']\n"),
+        ("printenv DB_PASSWORD", "changeme"),
+        ("git rev-parse HEAD # token", Maker(31).of("0123456789abcdef", 40)),
+        ("grep -c token a.py", "12"),
+    ],
+)
+def test_other_results_of_such_commands_stay(command: str, output: str) -> None:
+    before = session(call(input=json.dumps({"command": command}), result=output))
+    assert redact_session(before, REDACTOR) is before
+
+
+def test_json_in_json_in_json_is_opened_by_its_names() -> None:
+    secret = Maker(32).uuid()
+    inner = json.dumps({"db_password": {"sensitive": True, "value": secret}})
+    text = json.dumps({"arguments": json.dumps({"content": inner})})
+    found = redact_session(session(call(input=text, result=text, name="Write")), REDACTOR)
+    assert secret not in msgspec.json.encode(found).decode()
+    assert json.loads(found.turns[0].messages[0].calls[0].input)

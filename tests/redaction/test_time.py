@@ -8,10 +8,11 @@ from functools import partial
 
 import pytest
 
+from debrief.redaction.finder import SearchBudget
 from debrief.redaction.redactor import WITHHELD_MARK, Redactor
 from tests.redaction.harmless import LINES, log_of
 from tests.redaction.hostile import VARIANTS, units
-from tests.redaction.synthetic import Maker
+from tests.redaction.synthetic import ALNUM, HEX, Maker
 from tests.waiting import is_done_within
 
 REDACTOR = Redactor(b"k" * 32)
@@ -35,13 +36,53 @@ def test_ordinary_logs_pages_and_lists_are_searched_at_every_size(kind: str, siz
     assert REDACTOR.redact(text).text is text
 
 
-@pytest.mark.parametrize("unit", ["password=\n", "eyJ", "%3D", "ghp_aB3", "redis-cli -a b%3D "])
-def test_a_text_that_would_take_too_long_is_withheld_with_its_lines(unit: str) -> None:
-    text = unit * (400_000 // len(unit)) + Maker(20).github()
-    redacted = REDACTOR.redact(text)
-    assert redacted.text == WITHHELD_MARK + "\n" * text.count("\n")
-    assert redacted.unsure == 1
-    assert REDACTOR.redact(redacted.text).text is redacted.text
-    kept = json.loads(REDACTOR.redact_json(json.dumps({"log": text, "user": "x"})).text)
-    assert kept["log"] == redacted.text
-    assert kept["user"] == "x"
+@pytest.mark.parametrize("unit", ["password=\n", "redis-cli -a b%3D ", "key=aB3$xQ9! "])
+def test_only_what_there_is_no_time_for_is_withheld_with_its_lines(unit: str) -> None:
+    plain = "an ordinary line of text\n" * 1_000
+    text = plain + unit * (3_000_000 // len(unit)) + Maker(20).github() + "\n" + plain
+    redacted = REDACTOR.redact(text, "", SearchBudget(0))
+    assert WITHHELD_MARK in redacted.text
+    assert redacted.text.startswith(plain[:-300])
+    assert redacted.text.endswith(plain[-20_000:])
+    assert Maker(20).github() not in redacted.text
+    assert redacted.text.count("\n") == text.count("\n")
+    assert redacted.unsure >= 1
+
+
+def test_json_stays_json_where_there_was_no_time_for_all_of_it() -> None:
+    secret = Maker(22).github()
+    hostile = "redis-cli -a b%3D " * 100_000
+    rows = [{"log": hostile, "user": "x", "token": secret}] * 2
+    found = REDACTOR.redact_json(json.dumps(rows))
+    kept = json.loads(found.text)
+    assert [sorted(row) for row in kept] == [["log", "token", "user"]] * 2
+    assert secret not in found.text
+    assert found.unsure >= 1
+
+
+@pytest.mark.parametrize("unit", ["Cookie: a=", "cookie=abc123def456; ", "seed phrase ", "eyJ"])
+def test_a_megabyte_takes_a_second_or_so_whatever_is_in_it(unit: str) -> None:
+    """A bound of three, for machines that are slower and busy; the benchmark tells the speeds."""
+    text = unit * (1_000_000 // len(unit))
+    assert is_done_within(3, partial(REDACTOR.redact, text)), unit
+
+
+def test_no_line_is_withheld_that_holds_no_secret_where_thousands_do() -> None:
+    """A log of curl, a HAR file, and a table of password hashes."""
+    make = Maker(41)
+    log = "".join(
+        f"> GET /{n} HTTP/2\n> Host: a.invalid\n> Cookie: sid={make.of(HEX, 32)}; theme=dark\n>\n"
+        for n in range(400)
+    )
+    entry = {"request": {"url": "https://a.invalid/x", "headers": [], "cookies": []}, "time": 12}
+    cookies = [{"name": "sid", "value": make.of(HEX, 32)} for _ in range(400)]
+    har = json.dumps({"entries": [{**entry, "cookies": [one]} for one in cookies]}, indent=1)
+    sql = "".join(
+        f"INSERT INTO users (id, name, password) VALUES ({n}, 'ann{n}', '$2b$12${make.of(ALNUM, 53)}');\n"
+        for n in range(2_000)
+    )
+    for text in (log, har, sql):
+        found = REDACTOR.redact(text)
+        assert WITHHELD_MARK not in found.text
+        assert found.text.count("\n") == text.count("\n")
+    assert "theme=dark" in REDACTOR.redact(log).text

@@ -10,7 +10,7 @@ from debrief.errors import ModelError
 from debrief.scoring.dimensions import BY_NAME, verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.sessions.actions import described
-from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, Usage
+from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, Usage
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def verdicts(**changed: str | float | None) -> tuple[Verdict, ...]:
     return tuple(
         Verdict(dimension=BY_NAME[name].name, value=None, rationale="nothing to go by")
         if score is None
-        else verdict_on(name, score, f"seen in turn 1, {name}")
+        else verdict_on(name, score, f"seen in turn 1, {name}", (Evidence(1),))
         for name, score in {**MIDDLING, **changed}.items()
     )
 

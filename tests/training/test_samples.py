@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import DeclaredTool, Session
@@ -67,7 +67,7 @@ LINES = {
         judgements=[judgement(FULL), judgement(FULL, "plan", None)],
         rubric_evaluations=[rubric_evaluation(FULL)],
         outcome=Success(True, "ci", "full"),
-        place=Place(place=0.4, among=20, probability=0.7),
+        place=OrderPlace(place=0.4, among=20, probability=0.7),
     ),
     "as little known as can be": line_of(
         session("bare", models=(), repository="", tool="unheard-of"),
@@ -162,15 +162,15 @@ def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> 
     ("verdict", "outcome", "place", "weight"),
     [
         (said("done_verified"), None, None, 1.0),
-        (said("partly"), None, Place(place=0.1, among=20, probability=0.3), 0.0),
+        (said("partly"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.0),
         (said("not_done"), Success(True, "ci", "s1"), None, 1.0),
-        (said("done_unverified"), None, Place(place=0.1, among=20, probability=0.3), 0.3),
-        (said("done_unverified"), None, Place(place=0.1, among=20), 1.0),
+        (said("done_unverified"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.3),
+        (said("done_unverified"), None, OrderPlace(place=0.1, among=20), 1.0),
         (None, None, None, 1.0),
     ],
 )
 def test_a_weight_is_by_the_verdict_then_by_the_probability(
-    verdict: SessionVerdict | None, outcome: Success | None, place: Place | None, weight: float
+    verdict: SessionVerdict | None, outcome: Success | None, place: OrderPlace | None, weight: float
 ) -> None:
     known = verdict_by(scores(FULL, None, verdict=verdict), outcome)
     assert weight_by_verdict(known, place) == weight

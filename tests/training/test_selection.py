@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.offline.order import Place
+from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Session
@@ -154,7 +154,7 @@ def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> No
 
 
 def test_filters_by_the_order_and_by_outcome() -> None:
-    placed = candidate(session(), place=Place(place=0.4, among=20, probability=0.7))
+    placed = candidate(session(), place=OrderPlace(place=0.4, among=20, probability=0.7))
     at_least = Exclusion("probability", "0.8")
     assert chosen(placed, min_probability=0.8).left_out == {"s1": at_least}
     assert chosen(placed, min_probability=0.7).left_out == {}

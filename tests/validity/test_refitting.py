@@ -23,13 +23,13 @@ from tests.scoring.scenario import NOON, session
 
 
 def labelled(count: int, effect: float, seed: int = 0, each: int = 1) -> LabelledOrder:
-    """Sessions of which those that were not done have more errors, or fewer; all else is noise."""
+    """Sessions of which those that were not done have more corrections, or fewer; all else is noise."""
     luck = Random(seed)
     sessions, labels = [], {}
     for number in range(count):
         done = luck.random() < 0.6
         facts = {name: luck.random() for name in VALUES}
-        facts["errors"] = luck.gauss(-effect if done else effect, 1)
+        facts["corrections"] = luck.gauss(-effect if done else effect, 1)
         id_ = f"s{number:03}"
         started = NOON + timedelta(hours=number)
         sessions.append(
@@ -67,7 +67,7 @@ def test_a_sign_that_is_the_other_way_round_is_turned() -> None:
     made = fitted(rows)
     (gain,) = made.gains
     assert made.table is not None
-    assert made.table.coding.weights["errors"] > 0 > shipped_table().coding.weights["errors"]
+    assert made.table.coding.weights["corrections"] > 0 > shipped_table().coding.weights["corrections"]
     assert gain.gained is not None
     assert gain.gained.low > 0
     chances = places_of(rows.sessions, made.table)

@@ -86,7 +86,7 @@ check(/carts,success,(bad|no)/.test(csv), "the first label is kept");
 check(csv.trim().split("\n").length === 3, "the second label is kept");
 check(csv.includes("ada"), "who labelled is kept");
 for (const address of ["/", "/sessions", "/sessions?sort=title", "/weeks"]) await page.goto(story + address);
-const hostile = page.locator('a.title[href*="%3Cb%3E"]').first();
+const hostile = page.locator('a.title[href*="%3Cb%20"]').first();
 await page.goto(`${story}/sessions`);
 await hostile.click();
 await page.waitForLoadState("networkidle");

@@ -133,18 +133,18 @@ def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
 
 
 def placed_lake(settings: Settings) -> list[str]:
-    """A lake of 20 sessions of one tool and kind, the first ones with more failed calls, and one
+    """A lake of 20 sessions of one tool and kind, the first ones with more corrections, and one
     that cannot be compared; the ids of the 20."""
     lake = Lake(settings.lake)
     made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
     alone = session_of("alone", "Alone.", tool="codex")
     fill(lake, [(one, 0.9) for one in (*made, alone)])
     rows = [
-        replace(scores_of(one, 0.9), kind="coding", facts={"errors": 1 - n / 20, "streak": 1.0})
+        replace(scores_of(one, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0})
         for n, one in enumerate(made)
     ]
     untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
-    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"errors": 1.0})
+    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"corrections": 1.0})
     lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
     return [one.id for one in made]
 

@@ -183,8 +183,8 @@ def test_what_to_look_at_first_is_a_fifth_of_those_that_can_be_compared(tmp_path
         assert "1 : nothing shows it: nothing was changed (1)." in text
         first, best = text.index("Look at these first"), text.index("Best sessions")
         assert first < text.index("Job 0.") < best < text.index("Job 19.")
-        assert "Look first: More failed calls than 98% of 20 sessions like it." in text
-        assert "More failed calls than 98% of 20" in words(client.get(f"/sessions/{ids[0]}").text)
+        assert "Look first: More corrections than 98% of 20 sessions like it." in text
+        assert "More corrections than 98% of 20" in words(client.get(f"/sessions/{ids[0]}").text)
         assert "Look at it first" not in client.get("/sessions/alone").text
 
 
@@ -192,7 +192,7 @@ def test_a_table_of_the_users_own_places_sessions_anew(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     ids = placed_lake(settings)
     table = shipped_table()
-    turned = replace(table.coding, weights={"errors": 1.0}, intercept=0.0)
+    turned = replace(table.coding, weights={"corrections": 1.0}, intercept=0.0)
     turned = replace(turned, covariance=((0.1, 0.0), (0.0, 0.1)))
     with served(settings) as client:
         assert listed(client, "first=1&sort=place") == ids[:4]

@@ -24,6 +24,7 @@ from debrief.rubrics.model import (
     RubricTrial,
 )
 from debrief.rubrics.trial import Split, searches_of
+from debrief.sessions.model import Evidence
 from debrief.settings import Settings
 from tests.rubrics.scenario import mined, rubric
 from tests.view.shown import MONDAY, fill, served, session_of, settings_of, words
@@ -71,6 +72,7 @@ def settings(tmp_path: Path) -> Settings:
             status="ok",
             score=level,
             reasoning=f"The user asks (turn 1: “{HOSTILE}”).",
+            evidence=(Evidence(1, "", HOSTILE),),
         )
         for name, (_, level) in SESSIONS.items()
     ]

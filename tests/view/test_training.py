@@ -9,11 +9,14 @@ from html import unescape
 from pathlib import Path
 
 from debrief.lake import Lake
+from debrief.redaction.gate import digest_of_token
 from debrief.sessions.model import Message, Session
+from debrief.training.model import training_path
+from tests.redaction.synthetic import ALNUM, Maker
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import FINGERPRINT, MONDAY, call, said, says, session, turn
 from tests.view.every_kind import page_of
-from tests.view.shown import served, settings_of
+from tests.view.shown import OWN, served, settings_of
 from tests.view.test_session import EVIL, LIVE
 
 ADDRESS = f"/training/{TASK}/{FINGERPRINT}"
@@ -131,3 +134,34 @@ def test_what_is_no_set_and_no_line_is_said_so(tmp_path: Path) -> None:
             "/training/..%2f/x",
         ):
             assert client.get(address).status_code == 404, address
+
+
+def test_what_is_held_back_is_shown_and_one_key_releases_or_removes_it(tmp_path: Path) -> None:
+    settings, make = settings_of(tmp_path), Maker(61)
+    first, second = make.of(ALNUM, 30), make.of(ALNUM, 30)
+    sessions = [
+        session("one", turn(f"It printed {first} again.", says("Done.")), started=MONDAY),
+        session("two", turn(f"It printed {second}.", says("Done.")), started=MONDAY),
+        session("three", started=MONDAY),
+    ]
+    lake = fill_training(Path(settings.lake), *sessions)
+    with served(settings) as client:
+        assert "2 held back" in shown(page_of(client, "/training"))
+        page = page_of(client, "/held")
+        assert f"<mark>{first}</mark>" in page
+        assert 'data-label-key="r"' in page
+        assert 'data-label-key="x"' in page
+        for token, verdict in ((first, "released"), (second, "removed")):
+            form = {"digest": digest_of_token(token), "verdict": verdict}
+            assert client.post("/held", data=form, headers=OWN).status_code in (200, 303)
+        assert (
+            client.post(
+                "/held", data={"digest": "0", "verdict": "released"}, headers=OWN
+            ).status_code
+            == 400
+        )
+        assert "Nothing is held back" in page_of(client, "/held")
+    stored(lake)
+    lines = lake.read_bytes(training_path(TASK, FINGERPRINT)) or b""
+    assert first.encode() in lines
+    assert second.encode() not in lines

@@ -19,7 +19,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.lake import Creation, Lake
 from debrief.markdown import counted, plain, table
-from debrief.redaction.gate import refuse_secrets
+from debrief.redaction import refuse_secrets
 from debrief.training.model import Split
 from debrief.training.publishing.form import (
     Columns,
@@ -187,7 +187,7 @@ class OwnFolder:
         """Write a file of the folder.
 
         Raises:
-            InputError: the last gate finds a secret in it.
+            InputError: there is a secret in it.
         """
         refuse_secrets(name, data)
         self._files.append(name)

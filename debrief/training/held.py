@@ -1,0 +1,99 @@
+"""Lines that the last gate holds back, and what people decide on them.
+
+A training line is held back while it holds a token that looks made by chance and that no other
+session of its set has. A person releases the token, or removes the line for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.lake import Lake
+from debrief.redaction.gate import digest_of_token, random_tokens
+
+HELD, DECISIONS = "held_back", "held_decisions"
+Decision = Literal["released", "removed"]
+
+
+class HeldToken(Struct, frozen=True, kw_only=True):
+    """A token for which a session is held back: a row of ``held_back``, a partition a set."""
+
+    session_id: str
+    token: str
+    digest: str
+    before: str
+    after: str
+    """The text beside it."""
+
+
+class HeldDecision(Struct, frozen=True, kw_only=True):
+    """What a person decided on a token: a partition of ``held_decisions`` each."""
+
+    digest: str
+    """SHA-256 of the token, in hex."""
+    decision: Decision
+    rater: str
+    at: datetime
+
+
+def decide(lake: Lake, digest: str, decision: Decision, rater: str) -> None:
+    """Keep what a person decided on a token; what was decided on it before goes."""
+    row = HeldDecision(digest=digest, decision=decision, rater=rater, at=datetime.now(UTC))
+    lake.write(DECISIONS, digest, [row], HeldDecision)
+
+
+def decisions(lake: Lake) -> dict[str, Decision]:
+    """Return what was decided, by digest of the token."""
+    rows = (
+        row for key in lake.partitions(DECISIONS) for row in lake.read(DECISIONS, key, HeldDecision)
+    )
+    return {row.digest: row.decision for row in rows}
+
+
+def held_tokens(lines: Iterable[tuple[str, bytes]]) -> dict[str, list[HeldToken]]:
+    """Return the random tokens that only one session of a set holds, by session.
+
+    Args:
+        lines: of the set, each with its session's id.
+    """
+    found: dict[str, dict[str, HeldToken]] = {}
+    for session_id, line in lines:
+        for token, before, after in random_tokens(line):
+            found.setdefault(token, {}).setdefault(
+                session_id,
+                HeldToken(
+                    session_id=session_id,
+                    token=token,
+                    digest=digest_of_token(token),
+                    before=before,
+                    after=after,
+                ),
+            )
+    held: dict[str, list[HeldToken]] = {}
+    for by_session in found.values():
+        if len(by_session) == 1:
+            (alone,) = by_session.values()
+            held.setdefault(alone.session_id, []).append(alone)
+    return held
+
+
+def held_for(
+    tokens: Iterable[HeldToken], decided: Mapping[str, Decision]
+) -> Literal["", "held", "removed"]:
+    """Return why a session with such tokens is left out; empty when all are released."""
+    known = {decided.get(token.digest, "") for token in tokens}
+    return "removed" if "removed" in known else "held" if "" in known else ""
+
+
+def undecided(lake: Lake) -> Iterator[tuple[str, HeldToken]]:
+    """Yield the tokens that wait for a person, each once, with the set that they are held from."""
+    seen = set(decisions(lake))
+    for partition in lake.partitions(HELD):
+        for row in lake.read(HELD, partition, HeldToken):
+            if row.digest not in seen:
+                seen.add(row.digest)
+                yield partition, row

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import pipelines.command as commands
+from debrief.cli.app import app
 from debrief.cli.offer import offer_of
-from pipelines.command import app
 from tests.models import stand_ins
 from tests.models.stand_ins import StandIn
 from tests.sessions.scanned import session, written
@@ -37,6 +38,7 @@ def test_the_offer_is_a_command_and_what_it_takes(here: Path) -> None:
 
 
 def test_a_run_without_model_and_key_ends_with_the_offer(here: Path, tmp_path: Path) -> None:
+    assert commands.run  # the command is there once its module is
     program = StandIn(here, "claude")
     program.says(stand_ins.claude())
     written(tmp_path / "sessions", session(1), session(2))

@@ -45,7 +45,7 @@ EXPECTED: Mapping[TableKind, Mapping[str, int]] = {
 """Facts that are fitted, and the sign that makes sense. Benchmarks ask for changes and give prompts
 of their own making: what they say of ``unchanged``, ``asked`` and ``closing`` in coding sessions
 holds for no person's questions and reviews."""
-SET: Mapping[TableKind, Mapping[str, float]] = {
+SET: Mapping[TableKind, dict[str, float]] = {
     "coding": {"corrections": -0.2, "interruptions": -0.2},
     "service": {},
 }

@@ -332,7 +332,7 @@ class LanguageModel:
     def _reason(self, error: BaseException) -> str:
         """Return the first words of a failure, without the key that some servers repeat."""
         message, status = getattr(error, "message", str(error)), getattr(error, "status", None)
-        if "timed out" in message and status is None and not self._program:
+        if "timed out" in message and status is None:
             return f"nothing came for {self.timeout:g} s"
         said = " ".join(message.partition("\n\n")[0].split())[:500].rstrip(".")
         if len(self.api_key) > 4:

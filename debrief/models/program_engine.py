@@ -142,7 +142,7 @@ class ProgramEngine:
             "asks": lm15.AuthError,
             "gone": lm15.AuthError,
             "too long": lm15.ContextLengthError,
-            "hung": lm15.TimeoutError,
+            "hung": lm15.InvalidRequestError,  # not sent again: it took long enough
         }
         kind: type[LM15Error] = kinds.get(error.cause, lm15.ServerError)
         return kind(said)

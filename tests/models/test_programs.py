@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -200,6 +202,19 @@ def test_a_program_that_hangs_is_ended_with_what_it_started(claude: StandIn) -> 
     assert len(claude.asked) == 1
     for name in ("pid", "child"):
         wait_until(lambda name=name: is_over(int(claude.read(name))))  # type: ignore[misc]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a child with its parent")
+def test_a_program_ends_with_whoever_asks_it(claude: StandIn) -> None:
+    claude.does("exec sleep 600")
+    code = (
+        "from debrief.models.language_model import LanguageModel\n"
+        "LanguageModel('claude-code', api_key='', timeout=600).ask('x')"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as asking:
+        wait_until(lambda: (claude.folder / "pid").is_file() and claude.read("pid"))
+        asking.kill()
+    wait_until(lambda: is_over(int(claude.read("pid"))))
 
 
 def test_a_crash_that_passes_is_tried_again(claude: StandIn) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
+from debrief.retry import waits_end_with_it
 from debrief.sessions.model import Session
 from debrief.stats import mean_of
 
@@ -63,13 +64,14 @@ def evaluate(
             return [first, *(pool.submit(row_of, item) for item in group[1:])]
 
         try:
-            for group in groups:
-                if group:
-                    waiting.append(pool.submit(begin, group))
-                if len(waiting) >= _GROUPS_AHEAD * workers:
+            with waits_end_with_it():
+                for group in groups:
+                    if group:
+                        waiting.append(pool.submit(begin, group))
+                    if len(waiting) >= _GROUPS_AHEAD * workers:
+                        yield from (future.result() for future in waiting.popleft().result())
+                while waiting:
                     yield from (future.result() for future in waiting.popleft().result())
-            while waiting:
-                yield from (future.result() for future in waiting.popleft().result())
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from threading import Condition
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,56 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
 
 _log = logging.getLogger("debrief.progress")
+
+
+class _Waits:
+    """Waits of threads, which all end when somebody stops what they wait for."""
+
+    ended = 0
+    """How often they were ended."""
+    changed = Condition()
+
+
+class WaitEndedError(Exception):
+    """Whoever waited is not needed any more."""
+
+
+def current_wait() -> int:
+    """Return what ``is_ended`` compares with."""
+    return _Waits.ended
+
+
+def is_ended(began: int) -> bool:
+    """Return whether waits were ended since ``began``."""
+    return _Waits.ended != began
+
+
+def wait(seconds: float) -> None:
+    """Sleep, unless waits are ended meanwhile.
+
+    Raises:
+        WaitEndedError: they were.
+    """
+    began = current_wait()
+    with _Waits.changed:
+        if _Waits.changed.wait_for(lambda: is_ended(began), seconds):
+            raise WaitEndedError("stopped while waiting")
+
+
+@contextmanager
+def waits_end_with_it() -> Iterator[None]:
+    """End all waits of this process's threads when the block is left by Ctrl-C or an error.
+
+    A pool of threads is not left before each of them is done, and a plan may be waited for
+    for hours.
+    """
+    try:
+        yield
+    except BaseException:
+        with _Waits.changed:
+            _Waits.ended += 1
+            _Waits.changed.notify_all()
+        raise
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +90,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Between two requests, unless the server asks for more."""
     longest_retry_after: float = 300.0
     """A server that asks for a longer wait (``Retry-After``) is given up on at once."""
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = wait
 
 
 def retrying(
@@ -70,7 +121,7 @@ def retrying(
     def is_worth_a_retry(error: BaseException) -> bool:
         return is_temporary(error) and (retry_after(error) or 0) <= policy.longest_retry_after
 
-    def wait(state: RetryCallState) -> float:
+    def pause(state: RetryCallState) -> float:
         least = retry_after(_error_of(state))
         if least is None:
             return float(backoff(state))
@@ -85,7 +136,7 @@ def retrying(
     return t.Retrying(
         retry=t.retry_if_exception(is_worth_a_retry),
         stop=limit | t.stop_after_delay(policy.seconds),
-        wait=wait,
+        wait=pause,
         sleep=policy.sleep,
         before_sleep=report_wait,
         reraise=True,

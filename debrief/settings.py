@@ -189,7 +189,8 @@ class Settings(BaseSettings):
     offline: bool = False
     """`1`: ask no model"""
     model: str = ""
-    """one LiteLLM name that answers for everything. Default: each judge's own"""
+    """one LiteLLM name, or program (`claude-code/opus`), that answers for everything. Default: each
+    judge's own"""
     model_base_url: Address = ""
     """a server of one's own that speaks OpenAI's protocol. Default: the provider's"""
     fallback_models: Names = ()
@@ -205,9 +206,9 @@ class Settings(BaseSettings):
     temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
     """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
     concurrency: PositiveInt = 8
-    """calls at once, a model"""
+    """calls at once, a model. Default: 8, and 2 for a program such as `claude-code`"""
     timeout: Amount = 180
-    """seconds for one attempt at a call"""
+    """seconds for one attempt at a call; a program has three times as many"""
     retry_pause: Amount = 0.5
     """seconds before the second attempt; doubled before each further"""
     max_cost_usd: Amount | None = None

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
+from debrief.cli.offer import offer_of
 from debrief.cli.shared import console
 from debrief.cli.summary import print_summary, print_tables
-from debrief.errors import DebriefError, InputError, readable
+from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.markdown import counted
 from debrief.settings import load_settings
 from pipelines.options import RunOptions, run_config
@@ -61,7 +62,12 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
         from resources import EvaluatorResource
 
-        EvaluatorResource(**resources["evaluator"]).open()
+        try:
+            EvaluatorResource(**resources["evaluator"]).open()
+        except ConfigurationError:
+            if not settings.model:
+                _say_offer(_count_sessions(resources), screen)
+            raise
     screen.print(f"Debrief: sessions → {settings.lake}")
     with shown_progress(settings) as log:
         from assets.training import settle, stale_pairs
@@ -89,11 +95,34 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
     print_summary(lake, found, screen, where)
+    if resources["evaluator"]["offline"] and not of_demo:
+        _say_offer(_stored_sessions(lake, found), screen)
     screen.print(
         f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(log))}"
     )
     for graph in graphs:
         graph.check()
+
+
+def _say_offer(sessions: int, screen: Console) -> None:
+    if offer := offer_of(sessions):
+        screen.print(offer)
+
+
+def _stored_sessions(lake: Lake, weeks: Sequence[str]) -> int:
+    from debrief.sessions.model import SessionHead
+    from debrief.sessions.store import SESSIONS_TABLE
+
+    return sum(1 for _ in lake.rows(SESSIONS_TABLE, SessionHead, weeks))
+
+
+def _count_sessions(resources: dict[str, dict[str, Any]]) -> int:
+    """Return how many sessions are there to be read; nothing is stored."""
+    from debrief.sessions.sources import scan
+    from resources import SessionStore
+
+    places = SessionStore(**resources["sessions"]).places()
+    return len({entry.session_id for entry in scan(places).entries if entry.session_id})
 
 
 def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> bool:

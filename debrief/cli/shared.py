@@ -196,7 +196,9 @@ Model = Annotated[
     typer.Option(
         "--model",
         help="The LiteLLM model that answers for everything, such as "
-        "openrouter/x-ai/grok-4.1-fast. Default: what judges' files and DEBRIEF_MODEL name.",
+        "openrouter/x-ai/grok-4.1-fast, or a program that is logged in: claude-code, codex, "
+        "gemini-cli, with /NAME for one of its models. Default: what judges' files and "
+        "DEBRIEF_MODEL name.",
     ),
 ]
 SecondModel = Annotated[

@@ -29,6 +29,7 @@ from debrief.models.answers import (
 from debrief.models.citing import cited_evidence
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, new_marker, refuse_lifted
 from debrief.models.language_model import LanguageModel, TooLongError, failures_named, last_answer
+from debrief.models.programs import listed_name
 from debrief.models.usage import context_window, total
 from debrief.sessions.model import Session
 
@@ -174,7 +175,7 @@ def _numbered(criteria: Sequence[Criterion]) -> str:
 
 def _fitted(context: ChangeContext, judge: Judge) -> ChangeContext:
     """Make a context as short as the model's known window demands."""
-    window = context_window(judge.model)
+    window = context_window(listed_name(judge.model))
     if window is None or context.shrink is None:
         return context
     room = (window - _BESIDES) * _LETTERS_A_TOKEN - len(judge.body)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from debrief.errors import ConfigurationError, flat, readable
 from debrief.fields import FieldsError, fields_of
 from debrief.markdown import shorten
+from debrief.models.programs import PROGRAMS
 from debrief.sessions.model import Evidence, Session
 
 WORKTREE = "worktree"
@@ -43,7 +44,7 @@ class Judge(Struct, frozen=True, kw_only=True):
     """The file's name without ``.md``."""
     weight: float
     model: str
-    """A LiteLLM model name, or ``offline``."""
+    """A LiteLLM model name, a program's (``claude-code/opus``), or ``offline``."""
     body: str
     """The instructions, exactly as written below the front matter."""
     criteria: tuple[Criterion, ...] = ()
@@ -146,7 +147,7 @@ _PROVIDERS = (
     "v0 vercel_ai_gateway vertex_ai vertex_ai_beta vllm volcengine wandb watsonx watsonx_text "
     "xai xiaomi_mimo xinference zai"
 )
-_ROUTED_BY_NAME = frozenset(_PROVIDERS.split())
+_ROUTED_BY_NAME = frozenset((*_PROVIDERS.split(), *PROGRAMS))
 
 
 class _Part(BaseModel):
@@ -236,7 +237,7 @@ def litellm_name(model: str) -> str:
     """Return the name by which LiteLLM routes a model.
 
     A bare OpenRouter tag (``x-ai/grok-4.1-fast``) is led by ``openrouter/``; a name without a
-    slash, or with a provider that LiteLLM knows in front, stays as it is.
+    slash, or with a provider that LiteLLM knows or a program in front, stays as it is.
 
     >>> litellm_name("x-ai/grok-4.1-fast")
     'openrouter/x-ai/grok-4.1-fast'

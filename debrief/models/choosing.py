@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from debrief.errors import ConfigurationError
 from debrief.models.language_model import LanguageModel
-from debrief.models.usage import Budget, RunUsage, price_of
+from debrief.models.programs import AT_ONCE, installed, listed_name, program_of
+from debrief.models.usage import Budget, Price, RunUsage, own_prices, price_of
 from debrief.settings import Settings
 from debrief.state import open_state, prune_daily
 
@@ -93,15 +94,17 @@ class Models:
     def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
         settings = self._settings
         key, base_url = _access(name, settings, needed=not self._dry_run)
+        by_program = program_of(name) is not None
+        several = self.concurrency if settings.variable("DEBRIEF_CONCURRENCY") else AT_ONCE
         return LanguageModel(
             name,
             api_key=key,
             base_url=base_url,
             timeout=settings.timeout,
             pause=settings.retry_pause,
-            concurrency=self.concurrency,
+            concurrency=min(several, self.concurrency) if by_program else self.concurrency,
             temperature=self.temperature,
-            price=price_of(name, settings.prices, packaged=not base_url),
+            price=_price(name, settings, packaged=not base_url),
             cache=self._cache,
             budget=self.budget,
             fallbacks=fallbacks,
@@ -119,7 +122,22 @@ def key_name(model: str) -> str:
     return _KEYS.get(provider, f"{prefix}_API_KEY")
 
 
+def _price(name: str, settings: Settings, *, packaged: bool) -> Price | None:
+    """Return a model's price; of one that a program asks, its own or what its provider asks."""
+    own = own_prices(settings.prices).get(name)
+    return own or price_of(listed_name(name), settings.prices, packaged=packaged)
+
+
 def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
+    if program := program_of(model):
+        if needed and program not in installed():
+            raise ConfigurationError(
+                model,
+                f"the program {program.command} is not on the search path",
+                f"Install it: npm install -g {program.package}. {program.login} Or name another "
+                "model with --model, or use --offline.",
+            )
+        return "", ""
     provider, prefix = _provider(model)
     name = key_name(model)
     key = settings.variable(name)
@@ -131,9 +149,15 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
             model,
             f"{name} is not set",
             f"Put it into {settings.home / '.env'} (chmod 600) or the environment, name another "
-            "model with --model, or use --offline.",
+            f"model with --model{_programs_here()}, or use --offline.",
         )
     return key, base_url
+
+
+def _programs_here() -> str:
+    """Return the names of the programs of this machine that answer without a key."""
+    names = " or ".join(program.name for program in installed())
+    return f" ({names} answers without a key)" if names else ""
 
 
 def _provider(model: str) -> tuple[str, str]:

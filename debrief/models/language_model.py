@@ -20,6 +20,8 @@ from msgspec import Struct, structs
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
 from debrief.models.answers import NEXT_RUN, Answer
+from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
+from debrief.models.programs import ProgramError, program_of
 from debrief.models.subject import asked_about
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying
@@ -36,6 +38,8 @@ VERSION = "2"
 MAX_TOKENS = 16_000
 """Of an answer, thinking included; OpenAI's reasoning models take no less."""
 _USUAL_ANSWER = 500
+_ATTEMPTS_OF_PROGRAMS = 4
+"""They send again by themselves what fails on the way."""
 
 
 class DryRunError(ModelError):
@@ -61,7 +65,7 @@ class LanguageModel:
     """A named model with its key, its limits and its memory; safe to use from threads."""
 
     name: str
-    """LiteLLM's name of the model."""
+    """LiteLLM's name of the model, or a program's."""
     _: KW_ONLY
     api_key: str
     """Its provider's key."""
@@ -91,9 +95,17 @@ class LanguageModel:
 
     def __post_init__(self) -> None:
         self.meter = Meter()
+        self._program = program_of(self.name)
         policy = RetryPolicy(
             attempts=self.attempts, seconds=3_600, first_wait=self.pause, longest_wait=60.0
         )
+        if self._program:
+            policy = structs.replace(
+                policy,
+                attempts=min(self.attempts, _ATTEMPTS_OF_PROGRAMS),
+                seconds=4 * LONGEST_WAIT,
+                longest_retry_after=LONGEST_WAIT,
+            )
         self._retry = retrying(policy, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
@@ -212,12 +224,15 @@ class LanguageModel:
                 if isinstance(error, ContextLengthError):
                     raise TooLongError(self.name, reason) from None
                 move = NEXT_RUN
-                if isinstance(error, AuthError):
+                if self._program and isinstance(error.__cause__, ProgramError):
+                    move = " ".join(filter(None, (next_move(self._program, error.__cause__), move)))
+                elif isinstance(error, AuthError):
                     move = f"Check the key. {NEXT_RUN}"
                 elif isinstance(error, BillingError):
                     move = f"Look at the account. {NEXT_RUN}"
                 failure = ModelError(self.name, reason, move)
-                if move != NEXT_RUN:  # every further question would be refused as well
+                # Every further question would be refused as well.
+                if isinstance(error, AuthError | BillingError):
                     self._closed = failure
                 raise failure from None
             usage = self._priced(self._usage(response))
@@ -273,8 +288,13 @@ class LanguageModel:
             output_tokens=outputs,
             cache_read_tokens=read,
             cache_write_tokens=written,
-            cost_usd=_billed(response) if self.name.startswith("openrouter/") else None,
+            cost_usd=_billed(response) if self._is_billed else None,
         )
+
+    @property
+    def _is_billed(self) -> bool:
+        """Whether answers come with what they cost."""
+        return self._program is not None or self.name.startswith("openrouter/")
 
     @cached_property
     def _route(self) -> tuple[Any, str]:
@@ -283,6 +303,8 @@ class LanguageModel:
         Opened by the first request, its connections shared by threads: DSPy's own client where it
         speaks the provider's language, and LiteLLM, which takes seconds to load, where it does not.
         """
+        if self._program:
+            return ProgramEngine(self._program, timeout=self.timeout), ""
         from dspy.clients.engines import LiteLLMEngine, LM15Engine
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 

@@ -16,6 +16,7 @@ from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line, refuse_lifted
 from debrief.models.subject import asking_about
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
+from debrief.retry import waits_end_with_it
 from debrief.rubrics.asking import (
     BUDGET,
     Ask,
@@ -100,7 +101,10 @@ class ModelMiner:
         read = {session.id: session for session, _ in read_week(week) if session.id in ids}
         pairs = [Sides((good,), (bad,)) for good, bad in zip(sides.best, sides.worst, strict=True)]
         shown = [tuple(read[id_] for id_ in unmarked(pair)) for pair in pairs]
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="extraction") as pool:
+        with (
+            ThreadPoolExecutor(self.workers, thread_name_prefix="extraction") as pool,
+            waits_end_with_it(),
+        ):
             answers = list(pool.map(lambda pair: self._mine(pair, score_name), shown))
         rows: dict[str, ExtractedRubric] = {}
         dropped: list[DroppedRubric] = []

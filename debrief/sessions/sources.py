@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 
 from debrief.errors import InputError, LangfuseError
 from debrief.keys import week_of
+from debrief.opening import MARK, is_ours
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
 from debrief.sessions.readers import READERS
@@ -194,6 +195,10 @@ def _read_group(
             yield _unread(_failed(entry, error))
     if not readings:
         return
+    if all(map(_opens_with_ours, readings)):  # of a source whose beginning tells nothing
+        own = (replace(each, reason=OWN_QUESTION, expected=True) for each in group)
+        yield from map(_unread, own)
+        return
     try:
         session = readings[0] if len(readings) == 1 else united(readings)
         session = replace(session, id=group[0].session_id, digest="")
@@ -299,6 +304,10 @@ def _entry(file: FileStamp) -> ScanEntry:
 def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEntry:
     try:
         peek = reader.peek(transcript)
+        if peek is not None and _is_own_question(reader, transcript):
+            at = peek.started or entry.started
+            own = replace(entry, reason=OWN_QUESTION, expected=True)
+            return replace(own, started=at, week=week_of(at))
         if peek is not None:
             return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
         # A file without a session is filed under the week of its first time, if it has any: that
@@ -310,6 +319,25 @@ def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEnt
     except Exception as error:  # one transcript must never cost the scan
         return _failed(entry, error)
     return replace(entry, reason="no session was found in it")
+
+
+OWN_QUESTION = "a question that Debrief asked a program, no session"
+
+
+def _is_own_question(reader: Reader, transcript: Transcript) -> bool:
+    """Return whether a file is what a program kept of a question of ours; read only if it may be.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if MARK.encode() not in head_of(transcript.file or transcript.path):
+        return False
+    return _opens_with_ours(reader.read(transcript))
+
+
+def _opens_with_ours(session: Session) -> bool:
+    prompts = (turn.prompt for turn in session.turns if turn.prompt)
+    return is_ours(next(prompts, ""))
 
 
 def _unclaimed(file: FileStamp) -> ScanEntry:

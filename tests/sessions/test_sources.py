@@ -11,13 +11,15 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from debrief.cli.sources import scan_stats
 from debrief.keys import digest_of
 from debrief.lake import Lake
+from debrief.opening import OPENING, opened
 from debrief.sessions import readers, sources
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.scanning import ScanEntry
-from debrief.sessions.sources import read_week, scan
+from debrief.sessions.sources import OWN_QUESTION, read_week, scan
 from tests.sessions.readers.content import prompts_of, write_records
 from tests.sessions.scanned import WEEK, blank, session, sessions, written
 from tests.sessions.scenario import MONDAY, SESSION, Log, usage
@@ -200,3 +202,19 @@ def test_finding_and_reading_need_no_heavy_module() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_a_program_kept_of_our_own_questions_is_no_session(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        session(1, prompt=f"{opened('Score this session.')}\nWhat the task is: mend add()"),
+        session(2, prompt="Debrief asks (v7)\n\nOf another version."),
+        session(3, prompt=f"Why does a prompt open with '{OPENING}'?"),
+    )
+    found = scan([tmp_path])
+    assert [item.id[-1] for item in sessions(found)] == ["3"]
+    own = [item for item in read_week(found, WEEK) if isinstance(item, UnreadTranscript)]
+    assert [(item.expected, item.reason) for item in own] == [(True, OWN_QUESTION)] * 2
+    assert scan([tmp_path], found.entries).entries == found.entries
+    stats = scan_stats(found)["claude-code"]
+    assert (stats.sessions, stats.empty[OWN_QUESTION], stats.unread.total()) == (1, 2, 0)

@@ -1,10 +1,12 @@
 """Runs the real coding agents of npm against a scripted model, and compares what is read.
 
     python -m tools.programs FOLDER [--programs codex,pi] [--newest] [--read] [--markdown FILE]
+    python -m tools.programs FOLDER --as-models [--programs claude] [--newest]
 
 Each program is installed below FOLDER at its pinned version, runs the scripts in a home of its own
 and asks no one but the model on loopback. Then its transcripts are read and compared with what the
-model sent and what git says. Exit code 1 when a field is not as it was.
+model sent and what git says. With --as-models, those that answer as models are asked ten questions
+instead. Exit code 1 when a field is not as it was, or tokens are not what the model counted.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from debrief.cli.shared import console
 from debrief.errors import DebriefError
+from tools.programs.as_models import NAMES, ask_as_model, lines_of
 from tools.programs.comparison import Comparison, compared, report
 from tools.programs.definitions import Definitions, Program, load
 from tools.programs.running import Stage, install, run_program
@@ -34,7 +37,10 @@ def main() -> int:
     parser.add_argument("--newest", action="store_true", help="not the pinned versions")
     parser.add_argument("--read", action="store_true", help="what was run before; run nothing")
     parser.add_argument("--markdown", type=Path, help="the table is written there as well")
+    parser.add_argument("--as-models", action="store_true", help="ask them as models are asked")
     options = parser.parse_args()
+    if options.as_models:
+        return _ask(options, known)
     results: list[Comparison] = []
     for name in options.programs.split(","):
         if name not in known.programs:
@@ -52,6 +58,17 @@ def main() -> int:
         options.markdown.write_text(text, encoding="utf-8")
     console().print(text)
     return int(any(result.is_wrong for result in results))
+
+
+def _ask(options: argparse.Namespace, known: Definitions) -> int:
+    wrong = 0
+    for name in sorted(NAMES.keys() & set(options.programs.split(","))):
+        stage, program = Stage(options.folder.resolve(), name), known.programs[name]
+        install(stage.node, "node", known.node)
+        done = ask_as_model(stage, program, "latest" if options.newest else program.version)
+        console().print(lines_of(done))
+        wrong += done.is_wrong
+    return int(wrong > 0)
 
 
 def _run(stage: Stage, known: Definitions, *, newest: bool) -> None:

@@ -102,7 +102,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     """Run a program's scripts from an empty home and a fresh repository, and keep the truth."""
     for folder in (stage.home, stage.repository):
         shutil.rmtree(folder, ignore_errors=True)
-    _write(stage.repository, known.repository)
+    write_files(stage.repository, known.repository)
     for command in (("init", "-q", "-b", BRANCH), ("add", "-A"), ("commit", "-qm", "Start")):
         _git(stage.repository, *command)
     model = ScriptedModel(program, known.scripts, stage.repository)
@@ -111,8 +111,8 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     with ModelServer(model) as server, ExitStack() as stack:
         stack.callback(_end_all_of, stage.home)
         values = {"url": server.url}
-        _write(stage.home, filled(program.files, values))
-        environment = _environment(stage) | filled(program.env, values)
+        write_files(stage.home, filled(program.files, values))
+        environment = environment_of(stage) | filled(program.env, values)
         for name in program.scripts:
             script = known.scripts[name]
             values |= {"prompt": script.typed or script.prompt, "session": _session(stage, program)}
@@ -138,7 +138,8 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     return truth
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts below a folder, by path."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         file = folder / path
@@ -163,7 +164,8 @@ def _session(stage: Stage, program: Program) -> str:
     return max(found, key=lambda path: path.stat().st_mtime).stem if found else ""
 
 
-def _environment(stage: Stage) -> dict[str, str]:
+def environment_of(stage: Stage) -> dict[str, str]:
+    """Return the environment of a program: its own home, and no network beyond loopback."""
     binaries = [str(prefix / "node_modules" / ".bin") for prefix in (stage.node, stage.prefix)]
     proxies = {**_ON_LOOPBACK, **{key.upper(): value for key, value in _ON_LOOPBACK.items()}}
     return {

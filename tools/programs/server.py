@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -107,12 +107,20 @@ class ScriptedModel:
         return NO_SCRIPT, Step("There is nothing to do.")
 
 
+class ServedModel(Protocol):
+    """What answers the requests of a server."""
+
+    def answer(self, request: Request, *, caches_writes: bool = True) -> Answer:
+        """Return what is said to a request."""
+        ...
+
+
 class ModelServer(ThreadingHTTPServer):
     """Serves a model on loopback; use it as a context."""
 
     daemon_threads = True
 
-    def __init__(self, model: ScriptedModel) -> None:
+    def __init__(self, model: ServedModel) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.model = model
         self.url = f"http://127.0.0.1:{self.server_port}"

@@ -11,7 +11,8 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.state import State
-from debrief.training.manifest import FORMER, stored_sets
+from debrief.training.manifest import stored_sets
+from debrief.training.model import INDEX
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
@@ -125,13 +126,14 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         assert all(row.input_tokens > 0 for row in judgements())
         assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
+        by_model = {row.fingerprint for row in stored_sets(lake).sets}
         offline = run_with(home, folder, server, "--offline")
         assert offline.code == 0, offline.err
         assert len(server.calls) == asked
     assert {row.model for row in judgements()} == {MODEL, "offline"}
     (current,) = {row.fingerprint for row in stored_sets(lake).sets}
-    (former,) = {Path(name).stem for name in lake.names(FORMER, ".jsonl")}
-    assert current != former
+    assert current not in by_model
+    assert {key.rpartition("/")[2] for key in lake.partitions(INDEX)} == {current}
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
 

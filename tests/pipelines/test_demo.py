@@ -26,6 +26,8 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
 from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
+from debrief.training.manifest import stored_sets
+from debrief.training.model import training_path
 from debrief.training.selection import observed_pairs
 from pipelines.ui import first_week
 from tests.forgetting.searching import found_in, letters, sentences
@@ -156,11 +158,14 @@ def test_the_later_prompts_lead_the_board_with_an_interval(demo: Demo) -> None:
 
 def test_a_training_set_stands_for_each_observed_pair_and_none_besides(demo: Demo) -> None:
     names = {name for name in demo.before if name.endswith(".jsonl")}
-    assert names == {f"training/{task}/{mark}.jsonl" for task, mark in observed_pairs(demo.lake)}
+    sets = stored_sets(demo.lake).sets
+    assert {(row.task, row.fingerprint) for row in sets} == observed_pairs(demo.lake).keys()
+    assert names == {training_path(row.task, row.fingerprint) for row in sets if row.samples}
     for name in names:
         card = demo.before[f"{name.removesuffix('.jsonl')}.card.md"].decode()
         lines = demo.before[name].splitlines()
-        assert lines or "broke off" in card
+        assert lines
+        assert card.startswith("# Training set")
         for line in lines:
             assert validate_line(line) == []
             assert set(json.loads(line)) == {"messages", "tools", "metadata"}

@@ -156,7 +156,6 @@ def test_a_judge_sees_what_was_run_how_it_ended_and_what_a_shell_changed() -> No
         "- turn 1: test (pytest) failed: 1 failed, 3 passed in 0.1s\n",
         "- turn 1: pip install nothing: ERROR: No matching distribution\n",
         "- the last check after the last edit: turn 1: test (pytest) passed: 4 passed in 0.1s\n",
-        "- what the agent admits: ",
     ):
         assert line in shown
     assert "- the last check" not in context_from_session(make_session(("a.py", ONE))).git_changes

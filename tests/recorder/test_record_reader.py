@@ -24,6 +24,7 @@ from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import training_line
 from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction.redactor import Redactor
+from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
@@ -292,7 +293,7 @@ CHANGED = TrainingOptions(require_change=True)
 
 
 def session(**meta: Any) -> Session:
-    return session_of(encode_record(build(**meta)), "r")
+    return with_actions(session_of(encode_record(build(**meta)), "r"))
 
 
 def candidate(

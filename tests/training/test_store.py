@@ -193,7 +193,7 @@ def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> 
     lake = lake_of(tmp_path, sessions)
     for week in lake.partitions("session_scores"):
         rows = lake.read("session_scores", week, SessionScores)
-        with_facts = [replace(row, facts={"errors": float(row.session_id[1:])}) for row in rows]
+        with_facts = [replace(row, facts={"broke_off": float(row.session_id[1:])}) for row in rows]
         lake.write("session_scores", week, with_facts, SessionScores)
     stored(lake, near_duplicates="keep")
     placed = {
@@ -203,7 +203,7 @@ def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> 
         if (entry["kind"], entry["name"]) == ("order", "place")
     }
     assert placed == {name: place.place for name, place in places_in(lake).items()}
-    assert placed["s00"] > placed["s19"], "the more errors, the sooner it is looked at"
+    assert placed["s00"] > placed["s19"], "what broke off is looked at first"
     left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
     first = tuple(sorted(name for name, place in placed.items() if place < 0.2))
     assert left_out == {Exclusion("place", "0.2"): first}

@@ -15,7 +15,7 @@ from itertools import pairwise
 from debrief.errors import InputError
 
 UNSEEN = "holds letters and digits made by chance, which no rule names"
-_VERSION = "2"
+_VERSION = "3"
 _SHORTEST, _LONGEST = 20, 200
 """Characters of a token. Longer ones are pictures, files and signatures."""
 _FEWEST_DIGITS = 2
@@ -33,11 +33,13 @@ _ID = re.compile(
     r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
 )
 """The beginnings of ids and digests of known forms."""
-_KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|kwDO")
+_KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|(?:[A-Z]{1,5}_)?kwDO")
 """Beginnings of digests, public keys, pictures and ids of GitHub."""
 _HEX = re.compile(r"[0-9a-fA-F-]+\Z")
 """UUIDs, hashes of commits, digests."""
 _BETWEEN = re.compile(r"[/_+=\-]")
+_WORD, _MOST_IN_WORDS = re.compile(r"[A-Z][a-z]{2,}"), 0.75
+"""Of names such as ``TestBase64Literal2``: the share that words may have of what chance made."""
 _PLAIN = re.compile(r"(?:[A-Za-z]{3,}|[0-9a-f]{7,}|\d+)\Z")
 """Parts of paths and names."""
 
@@ -61,6 +63,8 @@ def random_tokens(line: bytes) -> Iterator[tuple[str, str, str]]:
 
 def _is_random(token: str) -> bool:
     if _HEX.match(token) or sum(map(str.isdigit, token)) < _FEWEST_DIGITS:
+        return False
+    if sum(map(len, _WORD.findall(token))) >= _MOST_IN_WORDS * len(token):
         return False
     kinds = [(c.isdigit(), c.isupper()) for c in token if c.isalnum()]
     changes = sum(a != b for a, b in pairwise(kinds))
@@ -90,5 +94,5 @@ def refuse_random(name: str, data: bytes) -> None:
 def gate_digest() -> str:
     """Return a digest of what is looked for: what has passed need not be searched again while it
     is the same."""
-    parts = (_VERSION, _ESCAPE, _RUN, _ID, _KNOWN, _HEX, _PLAIN, _LONGEST, _LEAST_CHANGES)
+    parts = (_VERSION, _ESCAPE, _RUN, _ID, _KNOWN, _HEX, _WORD, _PLAIN, _LONGEST, _LEAST_CHANGES)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -62,6 +62,8 @@ def test_ids_digests_pictures_paths_and_placeholders_are_not_made_by_chance() ->
         f"data:image/png;base64,iVBORw0KGgo{make.of(ALNUM, 400)}",
         "src/components/UserProfile2/getElementByTestId.test.ts",
         "test_refresh_token_2_is_sent_again_after_401",
+        "func ReadsBase64Literals2OfOlderFiles(t *testing.T)",
+        f"PRRC_kwDO{make.of(ALNUM, 18)}",
         "<secret:password:3f9a1c>",
         r"\u001b[36manalytics2024Chart\u001b[0m",
     ):

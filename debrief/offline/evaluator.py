@@ -56,7 +56,9 @@ def task_completion(verdict: SessionVerdict) -> Verdict:
     category = _COMPLETION.get(verdict.verdict)
     if category is None:
         return nothing("task_completion", ground_shown(verdict))
-    return _verdict("task_completion", category, [(ground_shown(verdict), verdict.evidence)])
+    return _verdict(
+        "task_completion", category, [(ground_shown(verdict).removesuffix("."), verdict.evidence)]
+    )
 
 
 def execution_quality(facts: Facts) -> Verdict:
@@ -229,7 +231,10 @@ class OfflineEvaluator:
             return level(away), [*found, ("changes alone do not show how the work went", ())]
         verdict = verdict_of(facts)
         worth = {"done_verified": 1.5, "done_unverified": 0.0, "partly": -1.0, "not_done": -2.0}
-        reached: Said = (f"{verdict.shown}: {ground_shown(verdict)}", verdict.evidence)
+        reached: Said = (
+            f"{verdict.shown}: {ground_shown(verdict).removesuffix('.')}",
+            verdict.evidence,
+        )
         return level(away + worth.get(verdict.verdict, 0.0)), [*found, reached]
 
 

@@ -200,9 +200,9 @@ def places_of(
         if row.session_id not in ranks or row.session_id in effects:
             continue
         moved = [
-            FactPlace(name, ranks[row.session_id][0].get(name, 0.5), weight * centred)
+            FactPlace(name, rank, weight * (2 * rank - 1))
             for name, weight in weights.of(row.kind).weights.items()
-            if (centred := 2 * ranks[row.session_id][0].get(name, 0.5) - 1) is not None
+            for rank in [ranks[row.session_id][0].get(name, 0.5)]
         ]
         effects[row.session_id] = sorted(moved, key=lambda one: (-abs(one.effect), one.name))
         total = math.fsum(one.effect for one in moved)

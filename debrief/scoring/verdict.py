@@ -25,7 +25,6 @@ Ground = Literal[
     "no_change",
     "no_work",
     "many_requests",
-    "model",
 ]
 """What a verdict rests on.
 
@@ -34,7 +33,7 @@ that could have failed because of the change. ``check_not_covering``: checks ran
 last edit looks at what was changed. ``no_check``: nothing was run after the last edit.
 ``open_end``: it breaks off. ``stopped``: the person or a limit stopped it. ``no_change``: nothing
 was changed, so there is nothing to check (a question, a review). ``no_work``: hardly anything was
-done. ``many_requests``: no check shows what became of each of them. ``model``: a model read it."""
+done. ``many_requests``: no check shows what became of each of them."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
@@ -57,7 +56,7 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
     verdict: VerdictName
     ground: Ground
     source: str = ""
-    """Of an outcome: ``commit``, ``ci``, ``view`` …; of a model: its name."""
+    """Of an outcome: ``kept``, ``ci``, ``view`` …; empty for other grounds."""
     check: str = ""
     """The command that checked the work; empty where the ground is no check."""
     evidence: tuple[Evidence, ...] = ()
@@ -102,7 +101,6 @@ def ground_shown(row: SessionVerdict) -> str:
         "no_change": "Nothing was changed, so there is nothing to check.",
         "no_work": "Hardly anything was done.",
         "many_requests": "It holds many requests, and no check shows what became of them.",
-        "model": f"{row.source or 'A model'} read it.",
     }[row.ground]
     more = " The last request has no answer." if row.unanswered else ""
     return sentence + more
@@ -118,7 +116,6 @@ GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "no_change": "nothing was changed",
     "no_work": "hardly anything was done",
     "many_requests": "many requests and no check",
-    "model": "a model read it",
 }
 """Each ground in a few words, where sessions are counted by it."""
 WORST_FIRST: Final[tuple[VerdictName, ...]] = (

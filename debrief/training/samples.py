@@ -234,7 +234,6 @@ def score_entries(
         value=0.0,
         maximum=0.0,
         category=known.verdict if known else "cannot_tell",
-        model=known.source if known and known.ground == "model" else "",
         comment=ground_shown(known) if known else "",
     )
     if outcome is not None:

@@ -73,7 +73,7 @@ def test_names_beside_addresses_go_everywhere_in_the_session() -> None:
     [
         "git@github.com:acme/shop.git",
         "mail to a@example.com",
-        "/home/runner/work/shop",
+        "/home/runner/shop",
         "+1234567890 is an added line, 2026-03-04 10:00:00+02:00 a time",
         "@@ -1,4 +1,4 @@ and +100 1.0045",
         "the-home-page-button in .home-ann",

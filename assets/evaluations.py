@@ -106,11 +106,13 @@ def evaluation_stage(
             rows += [row for row in stored if own(row) and row.session_id in outside]
             order = {name: number for number, name in enumerate(heads)}
             rows.sort(key=lambda row: order[row.session_id])
-        current = {(head.id, head.digest, "ok") for head in heads.values()}
+        current = {(head.id, head.digest) for head in heads.values()}
         return rows + [
             row
             for row in stored
-            if not own(row) and (row.session_id, row.session_digest, row.status) in current
+            if not own(row)
+            and row.status != "failed"
+            and (row.session_id, row.session_digest) in current
         ]
 
     return weekly_stage(
@@ -188,7 +190,7 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     feedback, who judged, tokens and cost.
 
     A session that failed is a row with its reason and is tried again by the next run; what was
-    judged is not judged again.
+    judged is not judged again. Of a session without a change no judge is asked.
     """
     fingerprint = run.evaluators.eval_fingerprint
     if not run.evaluators.dry_run:
@@ -196,17 +198,20 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
         add_pairs(run.context.instance, current_pairs(run.lake, [week]))
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)
+    unchanged = {row.session_id for row in current if row.status == "no_change"}
     suspected = {row.session_id for row in current if row.injection_suspected}
     mean = weighted_average(current)
     return {
         "judgements": measured("judge", ((row.judge, row.score) for row in current)),
         **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
         "failed": failed,
+        "sessions_without_a_change": len(unchanged),
         "injection_suspected": len(suspected),
         "eval_fingerprint": fingerprint,
         "judged_by": run.evaluators.name,
         "summary": f"{len(current)} judgements, {filled.fresh} new"
         + f", {failed} failed" * bool(failed)
+        + f", {len(unchanged)} sessions changed nothing" * bool(unchanged)
         + f", {len(suspected)} sessions to look at" * bool(suspected),
     }
 

@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.errors import DebriefError
+from debrief.judging.context import context_from_session, has_change
 from debrief.judging.dspy_judge import DspyJudge
-from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge
 from debrief.keys import digest_of
 from debrief.rubrics.measures import Kind, Measure, MeasureName
@@ -251,7 +251,7 @@ def order_probes(
 ) -> list[OrderProbe]:
     """Ask judges about sessions as usual, once more, and with the changes before the plan.
 
-    A session that a judge cannot answer for is left out.
+    A session that changed nothing is left out, and so is one that a judge cannot answer for.
 
     Args:
         sessions: a few.
@@ -260,14 +260,16 @@ def order_probes(
     """
     ways = (usual, replace(usual, first=usual.samples), replace(usual, turned=True))
     scores: dict[tuple[str, str], list[list[float]]] = {}
-    for session in sessions:
+    for session in filter(has_change, sessions):
         context = context_from_session(session)
         for judge in judges:
             try:
                 said = [way.judge(judge, context, session).score for way in ways]
             except DebriefError:
                 continue
-            scores.setdefault((judge.name, judge.model), []).append(said)
+            known = [score for score in said if score is not None]
+            if len(known) == len(ways):
+                scores.setdefault((judge.name, judge.model), []).append(known)
     return [
         OrderProbe(
             judge=name,

@@ -292,9 +292,10 @@ def score_entries(
 def judges_mean(judgements: Sequence[JudgeEvaluation]) -> float | None:
     """Return the weighted mean of the judges' scores; None when one failed or there is none.
 
-    A mean over fewer judges is another measure, so it is not given.
+    A mean over fewer judges is another measure, so it is not given; a judge who says that it cannot
+    be seen is not waited for.
     """
-    failed = any(row.status != "ok" for row in judgements)
+    failed = any(row.status == "failed" for row in judgements)
     return None if failed else weighted_average(judgements)
 
 

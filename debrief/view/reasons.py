@@ -9,7 +9,7 @@ takes signs away.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import unescape
 from typing import Literal
@@ -41,6 +41,15 @@ _FEWEST = 6
 _LONG_LINE = 200
 _MOST = 400
 """Letters of a quotation that are looked for."""
+
+
+NO_SCORE: Mapping[str, str] = {
+    "ok": "cannot be seen",
+    "failed": "failed",
+    "no_change": "no change",
+}
+"""What is shown where a judge gave no score, by the row's status."""
+_NOT_ASKED = "The session changed nothing, so this judge was not asked."
 
 
 class ShownReason(Struct, frozen=True, kw_only=True):
@@ -177,14 +186,14 @@ def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
 
 
 def _of_judge(row: JudgeEvaluation) -> ShownReason:
-    shown = "failed" if row.score is None else f"{row.score:.2f}"
+    shown = NO_SCORE[row.status] if row.score is None else f"{row.score:.2f}"
     return ShownReason(
         group="judge",
         name=row.judge,
         value=row.score,
         shown=f"{shown} ± {row.spread:.2f}" if row.spread is not None else shown,
         weight=row.weight,
-        text=row.feedback,
+        text=_NOT_ASKED if row.status == "no_change" else row.feedback,
         by=row.answered_by or row.model,
         evidence=row.evidence,
         failure=row.failure,

@@ -39,6 +39,7 @@ from debrief.outcomes.store import success_labels
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week, verdict_version
+from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.sessions.model import Session, SessionHead
 from debrief.training.manifest import current_pairs, note_judges
@@ -306,8 +307,8 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
     belong to, and read back; once a day the server is asked whether it still has them.
 
-    One score for each session and name, updated in place. Without a configured server it says so
-    and writes nothing.
+    One score for each session and name, updated in place; of several scorers the one that speaks
+    for the session. Without a configured server it says so and writes nothing.
     """
     lake = run.lake
     if lake.stamp("session_scores", week) is None:
@@ -317,7 +318,6 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     if client is None:
         lake.write(run.name, week, stored, ScoreReceipt)
         return {COUNT: len(stored), "server": NOT_CONFIGURED, "summary": "no server configured"}
-    fingerprint = run.evaluators.scoring_fingerprint
     scores = lake.read("session_scores", week, SessionScores)
 
     def redact(text: str) -> str:
@@ -325,7 +325,7 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
 
     receipts = write_scores(
         client,
-        [row for row in scores if row.scoring_fingerprint == fingerprint],
+        speaking_rows(scores),
         stored,
         annotations=run.once("annotations", lambda: annotations_of(lake, redact)),
         options=run.langfuse.options(),

@@ -14,6 +14,7 @@ from debrief.markdown import counted
 from debrief.models.usage import total_cost
 from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
+from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
     SHORT_OF_DONE,
@@ -190,14 +191,15 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def verdicts(self) -> CountedVerdicts:
         """Return how many sessions have which verdict."""
-        said = {row.session_id: row.verdict for row in self.scored if row.verdict is not None}
-        each = ((one.verdict, one.ground, 1) for one in said.values())
+        said = (row.verdict for row in speaking_rows(self.scored))
+        each = ((one.verdict, one.ground, 1) for one in said if one is not None)
         return counted_verdicts(len(self.heads), each)
 
     @property
     def qualities(self) -> list[float]:
-        """Return ``overall_quality`` of the scores that have one."""
-        return [row.overall_quality for row in self.scored if row.overall_quality is not None]
+        """Return ``overall_quality`` of the sessions that have one."""
+        numbers = (row.overall_quality for row in speaking_rows(self.scored))
+        return [number for number in numbers if number is not None]
 
     @property
     def quality(self) -> float | None:
@@ -249,6 +251,8 @@ class RankedSession(Struct, frozen=True, kw_only=True):
 
 class _Scored(Struct, frozen=True, kw_only=True):
     session_id: str
+    status: str
+    model: str
     started: datetime
     verdict: SessionVerdict | None = None
 
@@ -284,7 +288,7 @@ def ranked_sessions(
     rows = {
         row.session_id: (week, row)
         for week in weeks
-        for row in lake.read("session_scores", week, _Scored)
+        for row in speaking_rows(lake.read("session_scores", week, _Scored))
     }
 
     def height(id_: str) -> float:

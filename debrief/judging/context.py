@@ -144,7 +144,7 @@ def change_of(session: Session) -> SessionChange:
     own = changes_of(session)
     places = {_placed(session, file.path) for file in own}
     named = _named_by_call(facts_of(session))
-    calls = list(_numbered(session))
+    calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(session, call)]
     in_shell = (path for _, call in calls if not call.path for path in named.get(call.id, ()))
     unseen = {_placed(session, path) for path in in_shell}
     commands, printed, refused = list[str](), dict[str, None](), list[str]()
@@ -247,6 +247,12 @@ def _changes_by_name(call: ToolCall) -> bool:
             if has and (name not in _PACKAGES or len(line.split()) > len(name.split())):
                 return True
     return False
+
+
+def _is_elsewhere(session: Session, call: ToolCall) -> bool:
+    """Return whether a command begins by going to a folder that is none of the work's."""
+    first = next((words for words, _ in commands_in(call.command) if words), ())
+    return first[:1] == ("cd",) and len(first) > 1 and not is_work(join(first[1], ""), session.cwd)
 
 
 def _runs_git(call: ToolCall, command: str) -> bool:

@@ -27,6 +27,7 @@ from debrief.redaction.personal import holds_personal_data
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.sessions.model import Session
 from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
@@ -102,8 +103,9 @@ def read_materials(
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
-    Scores and rubric scores are those of the evaluator that the pair's judges belong to, so that
-    the offline evaluator's never stand beside a model's.
+    Scores are those that speak for the session: by a model of the pair's judges, else by another
+    model, else by the offline rules. Rubric scores are of the evaluator that the pair's judges
+    belong to.
 
     Args:
         lake: where the tables are.
@@ -124,10 +126,14 @@ def read_materials(
                 if name != "judge_evaluations" or row.eval_fingerprint == eval_fingerprint:
                     rows[row.session_id][name].append(row)
     judgements = [row for filed in rows.values() for row in filed["judge_evaluations"]]
-    offline = any(row.model == _OFFLINE for row in judgements)
+    models = {row.model for row in judgements}
     for filed in rows.values():
-        for name in ("session_scores", "rubric_evaluations"):
-            filed[name] = [row for row in filed[name] if (row.model == _OFFLINE) == offline]
+        filed["session_scores"] = in_order(filed["session_scores"], models)[:1]
+        filed["rubric_evaluations"] = [
+            row
+            for row in filed["rubric_evaluations"]
+            if (row.model == _OFFLINE) == (_OFFLINE in models)
+        ]
     scores = [row for filed in rows.values() for row in filed["session_scores"]]
     return Materials(
         eval_fingerprint=eval_fingerprint,
@@ -147,15 +153,12 @@ def _material(
     place: OrderPlace | None,
 ) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
-    scores = sorted(
-        filed["session_scores"], key=lambda row: (row.status == "ok", row.scoring_fingerprint)
-    )
     judgements = {row.judge: row for row in filed["judge_evaluations"]}
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
         digest=digest_of(eval_digest, filed, outcome, place and (place.place, place.probability)),
         metadata=next(reversed(filed["session_metadata"]), None),
-        scores=next(reversed(scores), None),
+        scores=next(iter(filed["session_scores"]), None),
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),

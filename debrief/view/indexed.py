@@ -32,6 +32,7 @@ from debrief.outcomes.store import (
 )
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
@@ -196,11 +197,12 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
         found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
         if row.model:
             found[row.session_id]["model"] = row.model
-    scorers: dict[str, list[SessionScores]] = defaultdict(list)
+    every: dict[str, list[SessionScores]] = defaultdict(list)
     for scored in lake.read("session_scores", week, SessionScores):
-        scorers[scored.session_id].append(scored)
-        if "quality" not in found[scored.session_id] or scored.status == "ok":
-            found[scored.session_id].update(_of_scores(scored))
+        every[scored.session_id].append(scored)
+    scorers = {session_id: in_order(rows) for session_id, rows in every.items()}
+    for session_id, rows in scorers.items():
+        found[session_id].update(_of_scores(rows[0]))
     judged: dict[str, list[JudgeEvaluation]] = defaultdict(list)
     for judgement in lake.read("judge_evaluations", week, JudgeEvaluation):
         judged[judgement.session_id].append(judgement)

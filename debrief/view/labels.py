@@ -20,6 +20,7 @@ from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.probes import FEWEST_LABELS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_shown
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
@@ -146,7 +147,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     only = {row.id}
     session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
     scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
-    verdict = next((each.verdict for each in scores if each.verdict), None)
+    verdict = next((each.verdict for each in in_order(scores) if each.verdict), None)
     turns = session.turns if session else ()
     answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
     return {

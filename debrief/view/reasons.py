@@ -26,6 +26,7 @@ from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.shown import mean_shown, reason_shown, value_shown
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence
 
@@ -75,7 +76,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """All that was said of one session."""
 
     scores: tuple[SessionScores, ...] = ()
-    """One for each scorer; a model's first."""
+    """One for each scorer; the one that speaks for the session first."""
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubrics: tuple[tuple[RubricEvaluation, str], ...] = ()
     """With the rubric's name."""
@@ -130,9 +131,7 @@ def read_assessment(
         for rubric in lake.read(RUBRICS, name, Rubric)
     }
     return Assessment(
-        scores=tuple(
-            sorted(scores, key=lambda row: (row.status != "ok", row.model == "offline", row.model))
-        ),
+        scores=tuple(in_order(scores)),
         judgements=tuple(sorted(judgements, key=lambda row: (row.model == "offline", row.judge))),
         rubrics=tuple(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held

@@ -173,7 +173,9 @@ def test_what_git_printed_of_the_sessions_own_change_is_shown_and_other_history_
     assert changes.count("+++ b/app.go") == 1
     assert "git commit: [main 0a1b2c3] Raise it\n 2 files changed, 4 insertions(+)\n" in changes
     assert " app.go | 2 +-\n 1 file changed" in changes
-    assert not [name for name in ("theirs", "branch.go", "history.go", "import os") if name in changes]
+    assert not [
+        name for name in ("theirs", "branch.go", "history.go", "import os") if name in changes
+    ]
 
 
 def test_refused_edits_and_the_agents_own_plans_are_no_change() -> None:

@@ -149,7 +149,8 @@ def by_order(call: Call) -> Reply:
 
 def test_a_judge_that_goes_by_the_order_moves_more_than_one_that_is_asked_again() -> None:
     care = Judge(name="care", weight=1.0, model="openai/tiny", body="Look for care.")
-    sessions = [make_session(id=f"s{n}", prompt="The plan.") for n in range(4)]
+    edit = ("a.py", "@@ -1,1 +1,1 @@\n-a = 1\n+a = 2\n")
+    sessions = [make_session(edit, id=f"s{n}", prompt="The plan.") for n in range(4)]
     with OpenAIServer(by_order) as server:
         model = LanguageModel("openai/tiny", api_key="k", base_url=server.url)
         (row,) = order_probes(sessions, [care], DspyJudge(lambda _: model))

@@ -139,7 +139,7 @@ def cased(said: Any) -> Any:
 
 
 def flat(said: dict[str, Any]) -> dict[str, Any]:
-    return said | said.pop("dimensions")
+    return {**without(said, "dimensions"), **said["dimensions"]}
 
 
 def without(said: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def test_a_citation_of_a_turn_that_the_session_does_not_have_is_refused() -> Non
 
 def test_what_is_the_same_for_all_sessions_comes_first_and_the_example_is_an_answer() -> None:
     one, other = session("one", turns=2), session("two", turns=5)
-    questions = [scoring_question(each, *chunk_by_tokens(traces_of(each))) for each in (one, other)]
+    questions = [
+        scoring_question(each, chunk_by_tokens(traces_of(each))[0]) for each in (one, other)
+    ]
     assert questions[0].constant == questions[1].constant
     assert questions[0].text != questions[1].text
     example = questions[0].constant.rpartition("values made up:")[2]

@@ -18,6 +18,8 @@ from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
 
 MODEL = "openai/gpt-4o-mini"
+SCORING = "You read how a coding agent served"
+"""How the question for a session's reading begins."""
 
 
 def verdicts(score: float = 0.8, anchor: int = -1) -> str:
@@ -28,7 +30,16 @@ def verdicts(score: float = 0.8, anchor: int = -1) -> str:
         }
         for dimension in DIMENSIONS
     }
-    return json.dumps(said)
+    good = anchor == -1
+    state, verdict = ("done_seen", "done_verified") if good else ("not", "not_done")
+    return json.dumps(
+        {
+            "requests": [{"turn": 1, "asked": "round to cents", "state": state, "proof": None}],
+            "verdict": verdict,
+            "quality": score,
+            "dimensions": said,
+        }
+    )
 
 
 def mined() -> str:
@@ -60,7 +71,7 @@ def answer(call: Call) -> Reply:
     text = call.system + call.user
     if "[[ ## score ## ]]" in call.system:
         return Reply(judged(0.9))
-    if "six dimensions" in text:
+    if SCORING in text:
         return Reply(verdicts())
     if "Extract a list of evaluation rubrics" in text:
         return Reply(mined())
@@ -115,7 +126,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         evaluations = [
             call.user
             for call in server.calls[asked:]
-            if "[[ ## score ## ]]" in call.system or "six dimensions" in call.system + call.user
+            if "[[ ## score ## ]]" in call.system or SCORING in call.system
         ]
         assert len(evaluations) == 3
         assert all("whole euros" in question for question in evaluations)

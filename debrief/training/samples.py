@@ -95,7 +95,9 @@ def sample_of(
         raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
-    conversation = conversation_of(session, given.system, given.reminder)
+    train = scores.reading.train if scores.reading is not None else None
+    parts = train.turns if train is not None else ()
+    conversation = conversation_of(session, given.system, given.reminder, parts)
     messages = conversation.close()
     if not is_answered(messages):
         raise InputError(f"session {session.id}", "no answer of the model")

@@ -143,7 +143,7 @@ def test_two_models_are_held_against_each_other_and_the_offline_evaluator_is_lef
 
 def by_order(call: Call) -> Reply:
     """A judge that likes what it reads last, and is not sure of anything."""
-    changes_last = call.user.index("The plan.") < call.user.index("changed no file")
+    changes_last = call.user.index("The plan.") < call.user.index("1 file changed")
     return Reply(judged(0.6 + 0.01 * (call.number % 3) + 0.2 * changes_last, "Fine work."))
 
 

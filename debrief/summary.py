@@ -14,6 +14,7 @@ from debrief.markdown import counted
 from debrief.models.usage import total_cost
 from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
+from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
@@ -120,6 +121,7 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     weight: float = 0.0
     """Of the judge."""
     rubric_id: str = ""
+    scoring_fingerprint: str = ""
     overall_quality: float | None = None
     verdict: VerdictHead | None = None
     chunk_agreement: float | None = None
@@ -152,6 +154,8 @@ class Content(Struct, frozen=True, kw_only=True):
     scored: tuple[Evaluated, ...]
     held: tuple[Evaluated, ...]
     sent: tuple[Sent, ...]
+    calibrations: Calibrations = UNCALIBRATED
+    """That means are taken by."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -197,8 +201,9 @@ class Content(Struct, frozen=True, kw_only=True):
 
     @property
     def qualities(self) -> list[float]:
-        """Return ``overall_quality`` of the sessions that have one."""
-        numbers = (row.overall_quality for row in speaking_rows(self.scored))
+        """Return the overall quality of the sessions that have one, calibrated where labels
+        suffice."""
+        numbers = map(self.calibrations.quality, speaking_rows(self.scored))
         return [number for number in numbers if number is not None]
 
     @property
@@ -230,6 +235,7 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
         scored=tuple(lake.rows("session_scores", Evaluated, taken)),
         held=tuple(lake.rows("rubric_evaluations", Evaluated, taken)),
         sent=tuple(lake.rows("langfuse_scores", Sent, taken)),
+        calibrations=calibrations_in(lake),
     )
 
 

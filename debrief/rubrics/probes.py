@@ -26,7 +26,8 @@ from debrief.sessions.model import Session
 from debrief.stats import Estimate, difference_of, isotonic, rank_correlation, weighted_kappa
 
 PROBES, ORDER_PROBES = "judge_probes", "judge_order_probes"
-_FOLDS = 5
+FEWEST_TASKS = 5
+"""Tasks with a label, below which nothing is calibrated; as many folds the fit is tried on."""
 FEWEST_LABELS = 20
 """Sessions with a label, below which agreement counts as not known, and nothing is calibrated."""
 _FEWEST = 10
@@ -127,13 +128,13 @@ def calibrated(
     ids = sorted(values.keys() & truths.keys())
     groups = [tasks.get(id_, id_) for id_ in ids]
     drawn = sorted(set(groups), key=lambda group: digest_of("fold", group))
-    if len(ids) < FEWEST_LABELS or len(drawn) < _FOLDS:
+    if len(ids) < FEWEST_LABELS or len(drawn) < FEWEST_TASKS:
         return {}
-    places = {group: place % _FOLDS for place, group in enumerate(drawn)}
+    places = {group: place % FEWEST_TASKS for place, group in enumerate(drawn)}
     folds = np.array([places[group] for group in groups])
     x, y = (np.array([column[id_] for id_ in ids]) for column in (values, truths))
     held_out = np.empty(len(ids))
-    for fold in range(_FOLDS):
+    for fold in range(FEWEST_TASKS):
         out = folds == fold
         held_out[out] = np.interp(x[out], *isotonic(x[~out], y[~out]))
     fitted = zip(*(np.round(column, 6).tolist() for column in isotonic(x, y)), strict=True)

@@ -25,6 +25,7 @@ from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
 from debrief.rubrics.agreement_report import agreement_text
+from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.scoring.speaking import in_order
@@ -77,6 +78,9 @@ class Material(Struct, frozen=True, kw_only=True):
     """SHA-256 of all of it, in hex."""
     metadata: SessionMetadataRow | None = None
     scores: SessionScores | None = None
+    """Those that speak for it, calibrated where labels suffice."""
+    raw_quality: float | None = None
+    """The overall quality as it was given, where that of ``scores`` is calibrated."""
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
@@ -135,12 +139,13 @@ def read_materials(
             if (row.model == _OFFLINE) == (_OFFLINE in models)
         ]
     scores = [row for filed in rows.values() for row in filed["session_scores"]]
+    calibrations = calibrations_in(lake)
     return Materials(
         eval_fingerprint=eval_fingerprint,
         eval_digest=digest,
         judged_by={row.model for row in (*judgements, *scores)},
         by_session={
-            name: _material(digest, filed, outcomes.get(name), places.get(name))
+            name: _material(digest, filed, outcomes.get(name), places.get(name), calibrations)
             for name, filed in rows.items()
         },
     )
@@ -151,14 +156,24 @@ def _material(
     tables: dict[str, list[Any]],
     outcome: Success | None,
     place: OrderPlace | None,
+    calibrations: Calibrations,
 ) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
-    judgements = {row.judge: row for row in filed["judge_evaluations"]}
+    raw: SessionScores | None = next(iter(filed["session_scores"]), None)
+    scores = calibrations.applied(raw) if raw is not None else None
+    is_calibrated = raw is not None and calibrations.of_quality(raw) is not None
+    judgements = {
+        row.judge: calibrations.applied_to_judgement(row) for row in filed["judge_evaluations"]
+    }
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
-        digest=digest_of(eval_digest, filed, outcome, place and (place.place, place.probability)),
+        digest=digest_of(
+            *(eval_digest, filed, outcome, place and (place.place, place.probability)),
+            *((scores, list(judgements.values())) if calibrations.by_measure else ()),
+        ),
         metadata=next(reversed(filed["session_metadata"]), None),
-        scores=next(iter(filed["session_scores"]), None),
+        scores=scores,
+        raw_quality=raw.overall_quality if raw is not None and is_calibrated else None,
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),
@@ -392,6 +407,7 @@ def _make_lines(
                     session,
                     metadata=material.metadata,
                     scores=material.scores,
+                    raw_quality=material.raw_quality,
                     judgements=material.judgements,
                     rubric_evaluations=material.rubric_evaluations,
                     snapshot=material.snapshot,

@@ -17,7 +17,7 @@ from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
-from debrief.rubrics.probes import FEWEST_LABELS, PROBES, Probe
+from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.speaking import in_order
@@ -136,6 +136,7 @@ def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) 
         agreement=list(page.lake.read(AGREEMENT, ALL, AgreementRow)),
         calibrated=[row for row in page.lake.read(PROBES, ALL, Probe) if row.brier is not None],
         fewest=FEWEST_LABELS,
+        fewest_tasks=FEWEST_TASKS,
         success=success[0][0],
         least=LEAST,
         **(_excerpt(page, first) if first else {}),

@@ -135,7 +135,8 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
     """
     shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    return digest_of("scoring-v2", *asked, shown)[:8]
+    riding = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
+    return digest_of("scoring-v2", *asked, shown, riding)[:8]
 
 
 def score_session(

@@ -82,6 +82,10 @@ class CheckRun(Struct, frozen=True, kw_only=True):
     place: int
     """The call's position in the session."""
     evidence: Evidence
+    command: str = ""
+    """Of the call: other checks may be in it."""
+    exit_code: int | None = None
+    """Of the call, where it is known."""
 
     @property
     def shown(self) -> str:
@@ -141,6 +145,8 @@ def checks_in(
             passed=passed,
             place=place,
             evidence=Evidence(turn, call.id, quote),
+            command=call.command,
+            exit_code=call.exit_code,
         )
 
 

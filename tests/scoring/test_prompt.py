@@ -11,13 +11,14 @@ from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import Answer, AnswerError
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
-from debrief.scoring.chunking import chunk_by_tokens, traces_of
+from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import (
     ModelChunkScorer,
     parse_verdicts,
     scoring_prompt,
 )
+from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Evidence
 from tests.scoring.scenario import answer, session, turn, verdicts
 
@@ -41,12 +42,12 @@ class Scripted:
 
 def test_the_prompt_carries_task_facts_part_traces_and_every_anchor() -> None:
     given = session(turns=tuple(turn(n, prompt=f"prompt number {n}") for n in range(1, 13)))
-    chunks = chunk_by_tokens(traces_of(given), target=200)
+    chunks = chunk_by_tokens(traces_of(given), target=300)
     prompt = scoring_prompt(given, chunks[2])
     assert f"Part 3 of {len(chunks)} of the session." in prompt
     assert "prompt number 1\n" in prompt
     assert "Human turns: 12" in prompt
-    assert "- Last check after the last edit: turn 12: test (make test) passed" in prompt
+    assert "- Last test (make test), turn 12: `make test`: passed; exit code 0" in prompt
     assert all(part.text.strip() in prompt for t in chunks[2].traces for part in t.observations)
     assert all(anchor.text in prompt for d in DIMENSIONS for anchor in d.anchors)
     headings = ["What the task is", "Facts", "Repeated for context", "To be scored"]
@@ -71,7 +72,7 @@ def test_a_part_that_begins_inside_a_turn_names_the_turn() -> None:
 def test_braces_and_variables_in_a_session_stay_what_they_are() -> None:
     given = session(turns=(turn(1, prompt="use {criteria} and {0} and {{form}}"),))
     prompt = scoring_prompt(given, chunk_by_tokens(traces_of(given))[0])
-    assert prompt.count("use {criteria} and {0} and {{form}}") == 2
+    assert prompt.count("use {criteria} and {0} and {{form}}") == 1
 
 
 def test_a_plain_answer_gives_six_verdicts_in_the_tables_order() -> None:
@@ -167,7 +168,9 @@ def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     for part in parts:
         shown = scoring_prompt(given, part).partition("### What the person said")[2]
         said = shown.partition("### Facts")[0]
-        assert all(f"[USER] prompt\n{text}\n" in said for text in prompts)
+        assert all(
+            f"[USER] prompt of turn {n}\n{text}\n" in said for n, text in enumerate(prompts, 1)
+        )
     (whole,) = chunk_by_tokens(traces_of(given))
     assert "### What the person said" not in scoring_prompt(given, whole)
 

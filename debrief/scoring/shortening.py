@@ -74,16 +74,13 @@ def _fitting(lines: Iterable[str], room: int) -> int:
 
 
 def _end_within(text: str, most: int) -> int:
-    """Return the last good end in the last third of what is kept of a beginning."""
-    for sign in ("\n", " "):
-        if (at := text.rfind(sign, most * 2 // 3, most)) >= 0:
-            return at
-    return most
+    """Return the last good end in what is kept of a beginning: of a line, else of a word."""
+    line, word = text.rfind("\n", most // 2, most), text.rfind(" ", most * 2 // 3, most)
+    return next((at for at in (line, word) if at >= 0), most)
 
 
 def _start_within(text: str, least: int) -> int:
-    """Return the first good beginning in the first third of what is kept of an end."""
-    for sign in ("\n", " "):
-        if (at := text.find(sign, least, least + (len(text) - least) // 3)) >= 0:
-            return at + 1
-    return least
+    """Return the first good beginning in what is kept of an end: of a line, else of a word."""
+    kept = len(text) - least
+    line, word = text.find("\n", least, least + kept // 2), text.find(" ", least, least + kept // 3)
+    return next((at + 1 for at in (line, word) if at >= 0), least)

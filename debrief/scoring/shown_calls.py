@@ -30,6 +30,12 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+_ENVELOPE = re.compile(
+    r"\A(?:(?:Chunk ID|Exit code|Original token count): \w+\n|Wall time:? [\d.]+ seconds\n"
+    r"|Process exited with code \d+\n|Script completed\n|(Process running with [^\n]+\n))+"
+    r"(?:Output:\n)?"
+)
+"""What a program puts before a command's output; group 1 alone says something of the work."""
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _LOOKS = _set(
     "cat head tail less more nl sed awk ls find fd tree grep rg ag wc stat file du df pwd "
@@ -52,16 +58,16 @@ class Rooms(Struct, frozen=True, kw_only=True):
 FULL = Rooms(
     results={
         "read": 600,
-        "look": 1_000,
-        "git": 4_000,
+        "look": 700,
+        "git": 3_000,
         "check": 1_500,
-        "failed": 5_000,
-        "run": 2_000,
+        "failed": 4_500,
+        "run": 1_500,
         "report": 8_000,
         "short": 600,
     },
-    command=(2_400, 800),
-    diff=(4_000, 2_000),
+    command=(2_000, 800),
+    diff=(2_600, 1_400),
     arguments=(700, 100),
     message=(9_000, 3_000),
 )
@@ -69,17 +75,17 @@ OUTLINE = Rooms(
     results={
         "read": 0,
         "look": 0,
-        "git": 500,
-        "check": 400,
-        "failed": 1_200,
-        "run": 200,
+        "git": 300,
+        "check": 300,
+        "failed": 900,
+        "run": 150,
         "report": 2_500,
         "short": 200,
     },
-    command=(300, 100),
-    diff=(500, 200),
+    command=(240, 60),
+    diff=(320, 120),
     arguments=(200, 0),
-    message=(500, 300),
+    message=(400, 200),
 )
 """Of the middle of a session that is too long to be shown whole."""
 
@@ -137,6 +143,7 @@ def result_shown(call: ToolCall, rooms: Rooms, checks: Sequence[CheckRun] = ()) 
     if call.status == "ok" and (call.action in ("plan", "ask") or edits_of_call(call)):
         return ""
     text = _COLOUR.sub("", without_reminders(call.result)).rstrip()
+    text = _ENVELOPE.sub(lambda found: found[1] or "", text)
     kind = result_kind(call, checks)
     room = rooms.results[kind]
     if kind in ("failed", "run", "check"):

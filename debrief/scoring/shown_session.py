@@ -56,7 +56,7 @@ def session_facts(session: Session) -> str:
     """Return what is known of a session beside its text, one fact a line."""
     facts, used = facts_of(session), session.usage
     minutes = (session.ended - session.started).total_seconds() / 60
-    preamble = any(turn.number == 0 for turn in session.turns)
+    preamble = any(turn.number == 0 and turn.messages for turn in session.turns)
     known = {
         "Session": session.id,
         "Tool": f"{session.tool} {session.tool_version}".strip(),
@@ -105,7 +105,7 @@ def end_once_more(session: Session) -> str:
     if closing is not None:
         turn, text = closing
         parts.append(f"- The agent's last words (turn {turn}):")
-        parts.append(defuse(shortened(text.strip(), *_CLOSING)))
+        parts.append(_quoted(shortened(text.strip(), *_CLOSING)))
     return "\n".join(parts)
 
 
@@ -222,7 +222,12 @@ def _last_words(session: Session) -> Iterator[str]:
     if said:
         turn, text = said[-1]
         yield f"- The person's last words (turn {turn}):"
-        yield defuse(shortened(text.strip(), *_LAST_WORDS))
+        yield _quoted(shortened(text.strip(), *_LAST_WORDS))
+
+
+def _quoted(text: str) -> str:
+    """Return words of the session so that no line of theirs can pass for one of ours."""
+    return "\n".join(f"> {line}" for line in defuse(text).split("\n"))
 
 
 def _broken_off(end: End) -> Iterator[str]:

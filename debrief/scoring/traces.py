@@ -46,9 +46,9 @@ PERSON_BUDGET = 24_000
 """Characters of all that the person said that are shown with every part but the one it is in."""
 SUBAGENT_BUDGET, SUBAGENT_DIFF = 8_000, 800
 """Characters of a subagent's work, and of one edit in it, that are shown beside its report."""
-OUTLINED_FROM = 140_000
-"""Characters from which on the middle of a session is an outline: about 36,000 tokens."""
-_BEGINNING, _ENDING = 25_000, 65_000
+OUTLINED_FROM = 110_000
+"""Characters from which on the middle of a session is an outline: about 30,000 tokens."""
+_BEGINNING, _ENDING = 20_000, 45_000
 """Characters of such a session that are shown as of any other."""
 _REPEATED = 600
 """Characters from which on a text is worth looking for again."""
@@ -332,7 +332,8 @@ def _deed(deed: Intervention) -> Iterator[Observation]:
     if is_of_program(deed):
         yield _labelled("command", "[SYSTEM] the person works their program", deed.text)
         return
-    yield _labelled("intervention", f"[USER] {deed.kind}", shortened(deed.text, *PASTE))
+    said = shortened(deed.text, *PASTE) or "(in silence)"
+    yield _labelled("intervention", f"[USER] {deed.kind}", said)
     if deed.expansion:
         yield _expanded(deed.expansion)
 

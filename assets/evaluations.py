@@ -168,7 +168,7 @@ def _judge(
     return evaluate_week(
         sessions,
         by.judges,
-        by.change_judge,
+        by.session_judge,
         by.eval_fingerprint,
         stored,
         concurrency=by.concurrency,
@@ -178,7 +178,9 @@ def _judge(
 @evaluation_stage(
     JudgeEvaluation,
     lambda run: tuple(
-        part for by in run.evaluators.each for part in (by.eval_digest, version_of(by.change_judge))
+        part
+        for by in run.evaluators.each
+        for part in (by.eval_digest, version_of(by.session_judge))
     ),
     _judge,
     lambda by, row: row.eval_fingerprint == by.eval_fingerprint,

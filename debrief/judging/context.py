@@ -27,7 +27,7 @@ from debrief.judging.fitting import (
 from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.offline.facts import Facts, facts_of, is_work
 from debrief.offline.quoting import label
-from debrief.offline.shell import commands_in
+from debrief.offline.shell import commands_in, folder_of
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
 
@@ -250,9 +250,9 @@ def _changes_by_name(call: ToolCall) -> bool:
 
 
 def _is_elsewhere(session: Session, call: ToolCall) -> bool:
-    """Return whether a command begins by going to a folder that is none of the work's."""
-    first = next((words for words, _ in commands_in(call.command) if words), ())
-    return first[:1] == ("cd",) and len(first) > 1 and not is_work(join(first[1], ""), session.cwd)
+    """Return whether a command went to a folder that is none of the work's."""
+    folder = folder_of(call.command) if call.command else ""
+    return bool(folder) and not is_work(f"{folder}/", session.cwd)
 
 
 def _runs_git(call: ToolCall, command: str) -> bool:

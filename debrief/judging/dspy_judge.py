@@ -82,7 +82,7 @@ class DspyJudge:
         said = [self._sample(number, model, judge, context) for number in numbers]
         scores = [score for score, _, _ in said if score is not None]
         mean = fmean(scores) if 2 * len(scores) >= len(said) else None
-        _, feedback, nearest = min(said, key=lambda each: _distance(each[0], mean))
+        _, feedback, nearest = min(said, key=lambda each: distance(each[0], mean))
         return Judgement(
             score=mean,
             feedback=feedback,
@@ -167,7 +167,7 @@ class DspyJudge:
         return {"plan_content": plan, "git_changes": changes}
 
 
-def _distance(score: float | None, mean: float | None) -> float:
+def distance(score: float | None, mean: float | None) -> float:
     """Return how far an answer's score is from the mean of all; an answer of the other kind is far
     from it."""
     if score is None or mean is None:

@@ -48,6 +48,10 @@ _UNTIDY = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|,(?=\s*+[}\]])', re.DOTALL
 Value = TypeVar("Value")
 
 
+class NoAnswerError(ModelError):
+    """A model answered each time, and no answer could be used."""
+
+
 class AnswerError(ModelError):
     """An answer that gives no single, certain value; the model may be asked again with why."""
 
@@ -269,7 +273,7 @@ def ask_until_read(
         What was read, and the answer with what all calls for it took.
 
     Raises:
-        ModelError: no answer was usable.
+        NoAnswerError: no answer was usable.
         DebriefError: the model could not be asked.
     """
     answers: list[Answer] = []
@@ -284,4 +288,4 @@ def ask_until_read(
             return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"
     said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
-    raise ModelError(model, f"{said}: {reason}", NEXT_RUN)
+    raise NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.judging.context import has_change
 from debrief.judging.model import Judge
 from debrief.models import fencing
 from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_read
-from debrief.models.fencing import bare_words, defuse, defuse_line, refuse_lifted
+from debrief.models.fencing import bare_words, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
-from debrief.offline.facts import facts_of
 from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema, read_answer
-from debrief.scoring.chunking import shortened, task_context, trace_text, words_of_person
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
-from debrief.scoring.model import Chunk, ChunkVerdicts, Trace, Verdict
+from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.scoring.quotations import Recording, checked
 from debrief.scoring.reading import SessionReading, middle_reading
+from debrief.scoring.shown_session import end_once_more, shown_text
 from debrief.sessions.model import Session
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
 
-_TASK_HEAD, _TASK_TAIL = 6_000, 2_000
 _A_NUMBER = "a number from 0 to 1, or null"
 _FROM_HERE = "## The session"
 """Where the template begins to be of one session."""
@@ -52,10 +51,11 @@ def scoring_question(
         chunk: the part to be scored.
         fence: what puts text that was made safe between markers; a random one each time by
             default.
-        judges: whose questions ride along, where the chunk is the whole session.
+        judges: whose questions ride along, where the chunk is the whole session and something was
+            changed in it.
     """
     fence = fence or fencing.fence
-    riding = tuple(judges) if chunk.count == 1 else ()
+    riding = _riding(judges, session, chunk)
     names = tuple(judge.name for judge in riding)
     constant, mark, asked = load_template(SCORER).partition(_FROM_HERE)
     return Question(
@@ -69,7 +69,7 @@ def scoring_question(
         ).rstrip(),
         text=render(
             mark + asked,
-            {"part": _part(chunk), "data": fence(shown_text(session, chunk))},
+            {"part": _part(chunk), "data": fence(_data(session, chunk))},
         ),
         form=answer_schema(names),
     )
@@ -80,50 +80,24 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
     return scoring_question(session, chunk, fence).whole
 
 
-def shown_text(session: Session, chunk: Chunk) -> str:
-    """Return all that is shown of a session, made safe: task, facts and the chunk's traces; with
-    a part, what the person said in the others too.
-
-    It goes into one block, and its headings are such that no text of a session has one like them.
-    """
-    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL))
-    parts = {
-        "What the task is": task or "(there is no human message)",
-        "What the person said": words_of_person(session) if chunk.count > 1 else "",
-        "Facts": session_facts(session),
-        "Repeated for context": "".join(_traces(chunk.overlap)),
-        "To be scored": "".join(_traces(chunk.traces)),
-    }
-    return "\n\n".join(f"### {name}\n\n{text.rstrip()}" for name, text in parts.items() if text)
-
-
-def session_facts(session: Session) -> str:
-    """Return what is known of a session beside its text, one fact a line."""
-    facts = facts_of(session)
-    minutes = (session.ended - session.started).total_seconds() / 60
-    known = {
-        "Session": session.id,
-        "Tool": f"{session.tool} {session.tool_version}".strip(),
-        "Models": ", ".join(session.models) or "unknown",
-        "Repository": session.repository or "unknown",
-        "Human turns": str(session.prompt_count),
-        "Duration": f"{minutes:.0f} minutes",
-        "Lines added and removed": f"+{session.lines_added} -{session.lines_removed}",
-        "Tokens in and out": f"{session.usage.input} and {session.usage.output}",
-        "Subagents": str(len(session.subagents)),
-        "Compactions": str(session.compactions),
-        "Checks run": str(len(facts.checks)),
-        "Last check after the last edit": facts.last_check.shown if facts.last_check else "none",
-        "Assertions of older tests that were rewritten": str(len(facts.rewritten)),
-        "Files that were removed": str(len(facts.deleted)),
-    }
-    return "\n".join(f"- {name}: {defuse_line(value)}" for name, value in known.items())
+def _data(session: Session, chunk: Chunk) -> str:
+    """Return what is shown of a session, with its end once more where the chunk holds it."""
+    shown = shown_text(session, chunk)
+    if chunk.index < chunk.count - 1:
+        return shown
+    return f"{shown}\n\n### The end once more\n\n{end_once_more(session)}"
 
 
 @cache
 def criteria_text() -> str:
     """Return the six dimensions with the anchors of every value."""
     return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
+
+
+def _riding(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
+    """Return the judges whose questions ride along: all where the chunk is the whole of a session
+    that changed something."""
+    return tuple(judges) if judges and chunk.count == 1 and has_change(session) else ()
 
 
 def _judges_text(judges: Sequence[Judge]) -> str:
@@ -144,22 +118,6 @@ def _part(chunk: Chunk) -> str:
         "session, all else of this part; the parts before are read on their own.",
     }.get(chunk.index, "It began before and goes on after: judge what is seen here.")
     return f"{which} {where} What the person said is of the whole session."
-
-
-def _traces(traces: Iterable[Trace]) -> Iterator[str]:
-    """Yield the traces as text; what was cut inside its text is made safe once more: a line may
-    begin where none did before.
-    """
-    shown: int | None = None
-    for trace in traces:
-        if trace.continued and trace.number != shown:
-            yield f"--- Turn {trace.number}, continued ---\n"
-        shown = trace.number
-        parts = (
-            replace(part, text=defuse(part.text)) if part.continued else part
-            for part in trace.observations
-        )
-        yield trace_text(replace(trace, observations=tuple(parts)))
 
 
 def _criterion(dimension: Dimension) -> str:
@@ -237,7 +195,7 @@ class ModelChunkScorer:
     def _answer(
         self, ask: Ask, question: Question, session: Session, chunk: Chunk, shown: str
     ) -> Read:
-        judges = [judge.name for judge in self.judges if chunk.count == 1]
+        judges = [judge.name for judge in _riding(self.judges, session, chunk)]
 
         def read(answer: Answer) -> Read:
             said = read_answer(answer.text, judges)

@@ -10,7 +10,6 @@ from debrief.models.answers import refuse
 from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words
 from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReadingAnswer
-from debrief.scoring.chunking import trace_text
 from debrief.scoring.dimensions import DIMENSIONS, verdict_on
 from debrief.scoring.model import Chunk, Verdict
 from debrief.scoring.reading import (
@@ -22,6 +21,7 @@ from debrief.scoring.reading import (
     TrainOn,
     Trouble,
 )
+from debrief.scoring.traces import trace_text
 from debrief.sessions.model import Evidence, Session
 
 _LEFT_OUT = re.compile(r"\[?(?:…|\.{3,})\]?")

@@ -30,16 +30,7 @@ from debrief.offline.evaluator import OFFLINE, task_completion
 from debrief.offline.facts import facts_of
 from debrief.offline.order import VALUES, values_of
 from debrief.offline.verdict import RULES, verdict_of
-from debrief.scoring.chunking import (
-    MIN_CHUNK_RATIO,
-    OVERLAP,
-    RESULT_HEAD,
-    RESULT_TAIL,
-    SUBAGENT_BUDGET,
-    TARGET,
-    chunk_by_tokens,
-    traces_of,
-)
+from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import (
     DIMENSIONS,
     UNCERTAIN_BELOW,
@@ -58,6 +49,7 @@ from debrief.scoring.model import (
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.reading import SessionReading, whole_reading
+from debrief.scoring.traces import FORM, traces_of
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
@@ -133,9 +125,10 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
 
     The scorer's ``version``, if it has one, is in it.
     """
-    shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
+    shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    return digest_of("scoring-v2", *asked, shown)[:8]
+    riding = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
+    return digest_of("scoring-v2", *asked, shown, riding)[:8]
 
 
 def score_session(

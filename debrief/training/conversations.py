@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from debrief.offline.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.readers.values import without_reminders
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (
     ChatCall,
@@ -45,9 +46,6 @@ _PICTURE = "[Image #"
 _LONGEST_NAME = 64
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
-_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
-_REMINDER_S_END = 32
-"""Characters in which a reminder ends, with some white space."""
 
 
 class ConversationBuilder:
@@ -196,22 +194,6 @@ def _pictures(request: Request) -> str:
     if not request.images or _PICTURE in request.text:
         return ""
     return f"({request.images} image{'s'[: request.images > 1]})"
-
-
-def without_reminders(result: str) -> str:
-    """Return a call's result without what the agent's program put behind it for its model.
-
-    A result that is nothing else stays: it is what came back.
-
-    >>> without_reminders("text\\n\\n<system-reminder>\\nTake care.\\n</system-reminder>\\n")
-    'text'
-    """
-    while result[-_REMINDER_S_END:].rstrip().endswith(_REMINDED):
-        kept, _, reminder = result.rpartition(_REMINDER)
-        if reminder.count(_REMINDED) != 1 or not kept.endswith("\n") or not kept.strip():
-            break
-        result = kept.rstrip("\n")
-    return result
 
 
 def conversation_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from debrief.judging.model import JudgeEvaluation
@@ -22,7 +23,7 @@ SCORING = "You read how a coding agent served"
 """How the question for a session's reading begins."""
 
 
-def verdicts(score: float = 0.8, anchor: int = -1) -> str:
+def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | None = None) -> str:
     said = {
         dimension.name: {
             "score": dimension.anchors[anchor].label if dimension.kind == "categorical" else score,
@@ -38,6 +39,10 @@ def verdicts(score: float = 0.8, anchor: int = -1) -> str:
             "verdict": verdict,
             "quality": score,
             "dimensions": said,
+            "judges": {
+                name: {"feedback": "It reuses `retry` from utils.", "score": value}
+                for name, value in (judged or {}).items()
+            },
         }
     )
 
@@ -67,12 +72,17 @@ def consolidated() -> str:
     return json.dumps({"rubrics": rows, "consolidation_notes": "Nothing overlapped."})
 
 
+def riding(call: Call) -> list[str]:
+    """The judges whose questions a call carries."""
+    return re.findall(r'<judge name="([^"]+)">', call.system)
+
+
 def answer(call: Call) -> Reply:
     text = call.system + call.user
     if "[[ ## score ## ]]" in call.system:
         return Reply(judged(0.9))
     if SCORING in text:
-        return Reply(verdicts())
+        return Reply(verdicts(judged=dict.fromkeys(riding(call), 0.9)))
     if "Extract a list of evaluation rubrics" in text:
         return Reply(mined())
     if "synthesizing evaluation criteria" in text:
@@ -128,13 +138,13 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
             for call in server.calls[asked:]
             if "[[ ## score ## ]]" in call.system or SCORING in call.system
         ]
-        assert len(evaluations) == 3
+        assert len(evaluations) == 1
         assert all("whole euros" in question for question in evaluations)
         scored = list(lake.read("session_scores", WEEK, SessionScores))
         assert [row.score for row in judgements()] == [0.9] * 6
         assert {row.model for row in judgements()} == {row.model for row in scored} == {MODEL}
         assert all(row.overall_quality for row in scored)
-        assert all(row.input_tokens > 0 for row in judgements())
+        assert {row.input_tokens for row in judgements()} == {0}
         assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
         by_model = {row.fingerprint for row in stored_sets(lake).sets}
@@ -159,10 +169,10 @@ def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_the
     lake = Lake(str(home.path / "lake"))
 
     def reply(call: Call) -> Reply:
-        if "[[ ## score ## ]]" not in call.system:
+        if SCORING not in call.system:
             return answer(call)
-        kind = 0.3 * (call.body["model"] == "gpt-4o")
-        return Reply(judged(0.5 + kind + 0.1 * (call.number % 2)))
+        score = 0.5 + 0.3 * (call.body["model"] == "gpt-4o") + 0.1 * (call.number % 2)
+        return Reply(verdicts(judged=dict.fromkeys(riding(call), score)))
 
     with OpenAIServer(reply) as server:
         more = ("--model", MODEL, "--second-model", "openai/gpt-4o", "--samples", "3")

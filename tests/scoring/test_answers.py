@@ -12,10 +12,11 @@ import pytest
 from debrief.errors import ModelError
 from debrief.models.answers import Answer, AnswerError
 from debrief.scoring.answer_form import answer_example, answer_schema, read_answer
-from debrief.scoring.chunking import chunk_by_tokens, traces_of
+from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import ChunkVerdicts
 from debrief.scoring.model_scorer import ModelChunkScorer
+from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Evidence, Session
 from tests.scoring.scenario import answer, session, turn
 

@@ -12,9 +12,10 @@ from debrief.models.answers import Answer, AnswerError, Question
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
 from debrief.scoring.answer_form import answer_example, read_answer
-from debrief.scoring.chunking import chunk_by_tokens, traces_of
+from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt, scoring_question
+from debrief.scoring.traces import traces_of
 from tests.scoring.scenario import answer, session, turn, verdicts
 
 
@@ -37,12 +38,12 @@ class Scripted:
 
 def test_the_prompt_carries_task_facts_part_traces_and_every_anchor() -> None:
     given = session(turns=tuple(turn(n, prompt=f"prompt number {n}") for n in range(1, 13)))
-    chunks = chunk_by_tokens(traces_of(given), target=200)
+    chunks = chunk_by_tokens(traces_of(given), target=300)
     prompt = scoring_prompt(given, chunks[2])
     assert f"Part 3 of {len(chunks)} of the session." in prompt
     assert "prompt number 1\n" in prompt
     assert "Human turns: 12" in prompt
-    assert "- Last check after the last edit: turn 12: test (make test) passed" in prompt
+    assert "- Last test (make test), turn 12: `make test`: passed; exit code 0" in prompt
     assert all(part.text.strip() in prompt for t in chunks[2].traces for part in t.observations)
     assert all(anchor.text in prompt for d in DIMENSIONS for anchor in d.anchors)
     headings = ["What the task is", "Facts", "Repeated for context", "To be scored"]
@@ -79,7 +80,9 @@ def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     for part in parts:
         shown = scoring_prompt(given, part).partition("### What the person said")[2]
         said = shown.partition("### Facts")[0]
-        assert all(f"[USER] prompt\n{text}\n" in said for text in prompts)
+        assert all(
+            f"[USER] prompt of turn {n}\n{text}\n" in said for n, text in enumerate(prompts, 1)
+        )
     (whole,) = chunk_by_tokens(traces_of(given))
     assert "### What the person said" not in scoring_prompt(given, whole)
 

@@ -9,6 +9,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.judging.context import has_change
 from debrief.judging.model import Judge
 from debrief.models import fencing
 from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_read
@@ -50,10 +51,11 @@ def scoring_question(
         chunk: the part to be scored.
         fence: what puts text that was made safe between markers; a random one each time by
             default.
-        judges: whose questions ride along, where the chunk is the whole session.
+        judges: whose questions ride along, where the chunk is the whole session and something was
+            changed in it.
     """
     fence = fence or fencing.fence
-    riding = tuple(judges) if chunk.count == 1 else ()
+    riding = _riding(judges, session, chunk)
     names = tuple(judge.name for judge in riding)
     constant, mark, asked = load_template(SCORER).partition(_FROM_HERE)
     return Question(
@@ -90,6 +92,12 @@ def _data(session: Session, chunk: Chunk) -> str:
 def criteria_text() -> str:
     """Return the six dimensions with the anchors of every value."""
     return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
+
+
+def _riding(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
+    """Return the judges whose questions ride along: all where the chunk is the whole of a session
+    that changed something."""
+    return tuple(judges) if judges and chunk.count == 1 and has_change(session) else ()
 
 
 def _judges_text(judges: Sequence[Judge]) -> str:
@@ -187,7 +195,7 @@ class ModelChunkScorer:
     def _answer(
         self, ask: Ask, question: Question, session: Session, chunk: Chunk, shown: str
     ) -> Read:
-        judges = [judge.name for judge in self.judges if chunk.count == 1]
+        judges = [judge.name for judge in _riding(self.judges, session, chunk)]
 
         def read(answer: Answer) -> Read:
             said = read_answer(answer.text, judges)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from debrief.evaluation import interval_of
-from debrief.judging.dspy_judge import DspyJudge
+from debrief.judging.dspy_judge import DspyJudge, distance
 from debrief.judging.model import ChangeContext, Judge, Judgement
 from debrief.models.answers import NoAnswerError
 from debrief.models.citing import cited_evidence
@@ -65,17 +65,13 @@ class RidingJudge:
         if len(said) < len(read) or not all(found.feedback for found, _ in said):
             return None
         scores = [found.score for found, _ in said if found.score is not None]
-        if 2 * len(scores) <= len(said):
-            return None
-        mean = fmean(scores)
-        found, answer = min(
-            said, key=lambda one: 2.0 if one[0].score is None else abs(one[0].score - mean)
-        )
+        mean = fmean(scores) if 2 * len(scores) >= len(said) else None
+        found, answer = min(said, key=lambda one: distance(one[0].score, mean))
         return Judgement(
             score=mean,
             feedback=found.feedback,
             samples=len(said),
-            **interval_of(scores),
+            **(interval_of(scores) if mean is not None else {}),
             cost_usd=0.0,
             answered_by=answer.model if answer.model not in ("", judge.model) else "",
             evidence=cited_evidence(found.feedback),

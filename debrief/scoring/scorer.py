@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import evaluate, failure_of, interval_of, version_of
-from debrief.judging.evaluation import is_generated
+from debrief.judging.fitting import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
 from debrief.models.fencing import is_suspected

@@ -50,6 +50,7 @@ NotTrainedReason = Literal[
     "unknown_arguments",
     "interrupted",
     "corrected",
+    "other_part",
     "stand_in",
 ]
 _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
@@ -60,6 +61,7 @@ _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
     "unknown_arguments": "the arguments of a call are not known",
     "interrupted": "the person interrupted it",
     "corrected": "the person corrected it",
+    "other_part": "whoever read the session would train on other turns of it",
     "stand_in": "it stands for what was not recorded",
 }
 
@@ -262,6 +264,7 @@ ExclusionKind = Literal[
     "no_validation",
     "unsure",
     "verdict",
+    "reading",
     "held",
     "removed",
     "across",
@@ -289,6 +292,7 @@ _EXCLUDED: Mapping[ExclusionKind, str] = {
     "no_validation": "no validation command ran",
     "unsure": "holds redactions that a person should look at first",
     "verdict": "its verdict: {}",
+    "reading": "whoever read it would train on nothing of it",
     "held": "holds what may be a secret that no rule names: a person should look at it",
     "removed": "holds what a person said is a secret",
     "across": "related to a session on the other side of the split",

@@ -37,6 +37,7 @@ SUSPECTED = Exclusion("suspected")
 NO_CHANGE = Exclusion("no_change")
 NO_VALIDATION = Exclusion("no_validation")
 UNSURE = Exclusion("unsure")
+READ_AS_UNFIT = Exclusion("reading")
 DRAFT = Exclusion("draft")
 NOT_SUCCEEDED = Exclusion("not_succeeded")
 OTHER_TOOL = Exclusion("other_tool")
@@ -103,6 +104,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """In the order of the person's own sessions; None where it cannot be compared."""
     outcome: Success | None = None
     """As a label says it; None when none does."""
+    read_as_unfit: bool = False
+    """The model that read it would train on nothing of it."""
     suspected: bool
     """Whoever scored it found words in it that look made for a judge."""
     held_as: Literal["", "draft", "ready"] = ""
@@ -156,10 +159,16 @@ def candidate_of(
         verdict=verdict.verdict if verdict else "cannot_tell",
         place=place,
         outcome=outcome,
+        read_as_unfit=_trains_nothing(scores),
         suspected=any(row.injection_suspected for row in said),
         held_as=metadata.status if metadata else "",
         withheld=metadata.withheld if metadata else "",
     )
+
+
+def _trains_nothing(scores: SessionScores | None) -> bool:
+    reading = scores.reading if scores is not None else None
+    return reading is not None and reading.train is not None and reading.train.what == "none"
 
 
 def verdict_by(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
@@ -232,6 +241,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
         (not asked, Exclusion("verdict", SHOWN[verdict])),
+        (candidate.read_as_unfit and not released, READ_AS_UNFIT),
     )
     return next((reason for applies, reason in reasons if applies), None)
 

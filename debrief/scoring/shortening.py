@@ -10,7 +10,7 @@ _LONGEST_LINE = 400
 _WORTH_IT = 60
 """Characters under which nothing is left out: to say so would take as many."""
 _BEFORE, _BEHIND = 2, 8
-"""Lines around a telling one."""
+"""Lines around one that must not be lost."""
 
 
 def shortened(text: str, head: int, tail: int) -> str:
@@ -26,12 +26,12 @@ def shortened(text: str, head: int, tail: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def around(text: str, telling: re.Pattern[str], room: int) -> str:
+def around(text: str, failure: re.Pattern[str], room: int) -> str:
     """Return beginning and end of a long text, and between them the lines that match.
 
     Args:
         text: what a program printed.
-        telling: what the lines have that must not be lost; each comes with those around it.
+        failure: what the lines have that must not be lost; each comes with those around it.
         room: characters, of which the end gets the half and the beginning an eighth.
     """
     if len(text) - room <= _WORTH_IT:
@@ -43,7 +43,7 @@ def around(text: str, telling: re.Pattern[str], room: int) -> str:
     kept = {*range(first), *range(last, len(lines))}
     free = room - sum(len(lines[at]) + 1 for at in kept)
     for at in range(first, last):
-        if at in kept or not telling.search(lines[at]):
+        if at in kept or not failure.search(lines[at]):
             continue
         window = [near for near in range(at - _BEFORE, at + _BEHIND) if first <= near < last]
         new = [near for near in window if near not in kept]

@@ -1,7 +1,7 @@
 """What a model is shown of a session: its task, what is known of it, a chunk, and the end again.
 
-Facts are computed, and whoever reads them is told so: of a check they say that it passed only
-where its exit status or a line that is known does.
+Facts are computed, and say so. A check has passed only where its exit status or a known line
+says it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def end_once_more(session: Session) -> str:
     """Return how a session ends, made safe: the person's last words, the last check of each kind,
     what breaks off, and the closing answer.
 
-    It is for the end of a prompt: what stands in the middle of a long one is read less well.
+    It is for the end of a prompt: models read the middle of a long one less well.
     """
     facts = facts_of(session)
     parts = [*_last_words(session), *(_last_checks(facts) or ["- No check ran."])]
@@ -150,18 +150,18 @@ def _files(session: Session, facts: Facts) -> str:
     names = {path.removeprefix(folder) for path in whole}
     elsewhere = sorted(name for name in names if name.startswith(("/", "~", "../")))
     here = sorted(names.difference(elsewhere))
-    told = [f"{len(here)} below the session's folder ({_named(here)})"] if here else []
+    parts = [f"{len(here)} below the session's folder ({_named(here)})"] if here else []
     if elsewhere:
-        told.append(f"{len(elsewhere)} elsewhere ({_named(elsewhere)})")
+        parts.append(f"{len(elsewhere)} elsewhere ({_named(elsewhere)})")
     if commands:
-        told.append(f"others by {_named(commands)}")
-    if not told:
+        parts.append(f"others by {_named(commands)}")
+    if not parts:
         return "none is seen"
     edits = [edit for call in calls_of(session) for edit in edits_of_call(call)]
     lines = [edit for edit in edits if edit.path in changed]
     added, removed = sum(edit.added for edit in lines), sum(edit.removed for edit in lines)
     by_tools = f"editing tools added {added} lines and removed {removed}" if lines else ""
-    return "; ".join(filter(None, [*told, by_tools]))
+    return "; ".join(filter(None, [*parts, by_tools]))
 
 
 def _named(names: Sequence[str]) -> str:
@@ -190,23 +190,23 @@ def _check(run: CheckRun, facts: Facts) -> str:
     if sharing:
         others = ", ".join(f"{each.kind} ({each.tool})" for each in sharing)
         outcome = f"{outcome} in one command with {others}"
-    told = [outcome]
+    parts = [outcome]
     if run.exit_code is not None:
-        told.append(f"exit code {run.exit_code} of the command")
+        parts.append(f"exit code {run.exit_code} of the command")
     if run.evidence.quote:
-        told.append(f"it printed “{run.evidence.quote}”")
+        parts.append(f"it printed “{run.evidence.quote}”")
     if ANY not in run.languages:
-        told.append(f"it looks at {', '.join(sorted(run.languages))}")
+        parts.append(f"it looks at {', '.join(sorted(run.languages))}")
     if facts.last_edit >= 0:
         when = "before" if run.place < facts.last_edit else "after"
-        told.append(
+        parts.append(
             "in the call of the last edit"
             if run.place == facts.last_edit
             else f"{when} the last edit"
         )
     what = f"Last {run.kind} ({run.tool}), turn {run.evidence.turn}"
     command = shorten(run.command, _COMMAND)
-    return f"- {defuse_line(f'{what}: `{command}`')}: {defuse_line('; '.join(told))}"
+    return f"- {defuse_line(f'{what}: `{command}`')}: {defuse_line('; '.join(parts))}"
 
 
 def _last_words(session: Session) -> Iterator[str]:

@@ -198,7 +198,7 @@ class _Writer:
         yield _labelled("result", f"[TOOL_RESULTS] {outcome_label(call, checks)}", shown)
 
     def _once(self, owner: object, text: str, turn: int, known_as: str = "") -> str:
-        """Return a text without what was shown before in the session, which is told in its place.
+        """Return a text without what was shown before in the session; its place says where.
 
         Args:
             owner: whose text it is: asked again, the answer is the same.
@@ -211,9 +211,9 @@ class _Writer:
         plain = (known_as or text).strip()
         for known, where in self._known:
             if known in plain:
-                told = f"({len(known)} characters that stand in turn {where} already)"
-                text = told if known_as else text.replace(known, told)
-                plain = plain.replace(known, told)
+                again = f"({len(known)} characters that stand in turn {where} already)"
+                text = again if known_as else text.replace(known, again)
+                plain = plain.replace(known, again)
         if len(plain) >= _REPEATED:
             self._known.append((plain, turn))
         self._said[id(owner)] = text
@@ -264,9 +264,9 @@ class _Writer:
             yield _labelled("subagent", "[SUBAGENTS] said", shorten(text, 200))
         for call in message.calls:
             outcome = outcome_label(call, self._checks.get(call.id, ()))
-            told = shorten(call.command, 200) if call.command else label(call)
+            work = shorten(call.command, 200) if call.command else label(call)
             diffs = "\n".join(each.patch for each in edits_shown(call))
-            text = f"{told}\n{shortened(diffs, SUBAGENT_DIFF, 0)}" if diffs else told
+            text = f"{work}\n{shortened(diffs, SUBAGENT_DIFF, 0)}" if diffs else work
             yield _labelled("subagent", f"[SUBAGENTS] {call.name}: {outcome}", text)
 
 
@@ -294,8 +294,8 @@ def _headline(index: int, turn: Turn) -> str:
         notes.append("the conversation was compacted")
     if turn.rewound:
         notes.append("taken back by the person: nothing later builds on it")
-    told = f" ({'; '.join(notes)})" if notes else ""
-    return f"--- Turn {turn.number}{told} ---\n"
+    suffix = f" ({'; '.join(notes)})" if notes else ""
+    return f"--- Turn {turn.number}{suffix} ---\n"
 
 
 def _placed(

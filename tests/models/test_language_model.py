@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from debrief.errors import ConfigurationError, ModelError
-from debrief.models.answers import accepted
+from debrief.models.answers import Question, accepted
 from debrief.models.choosing import Models, key_name
 from debrief.models.language_model import DryRunError, LanguageModel, TooLongError
 from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
@@ -80,6 +80,44 @@ def test_the_temperature_is_always_sent_until_a_model_refuses_it(
     assert [stubborn.ask(question).text for question in "ab"] == ["Fine.", "Fine."]
     assert ["temperature" in call.body for call in server.calls[2:]] == [True, False, False]
     assert stubborn.meter.spent.sent == 3
+
+
+FORM = {"type": "object", "properties": {"done": {"type": "integer"}}, "required": ["done"]}
+ASKED = Question(constant="Read it.", text="Is it done?", form=FORM)
+
+
+def test_a_form_is_sent_until_a_provider_refuses_it_and_what_is_constant_comes_first(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = lambda call: Reply('{"done": 1}')
+    assert make().ask(ASKED).text == '{"done": 1}'
+    (call,) = server.calls
+    assert call.body["response_format"]["json_schema"]["schema"] == FORM
+    assert call.body["response_format"]["json_schema"]["strict"] is True
+    assert (call.system, call.user) == (opened("Read it."), "Is it done?")
+    error = {"message": "This response_format type is unavailable now", "code": "invalid"}
+    server.reply = lambda call: (
+        Reply(status=400, error=error) if "response_format" in call.body else Reply("Fine.")
+    )
+    stubborn = make()
+    assert [stubborn.ask(ASKED, number).text for number in range(2)] == ["Fine.", "Fine."]
+    sent = ["response_format" in call.body for call in server.calls[1:]]
+    assert sent == [True, False, False]
+    assert "temperature" in server.calls[-1].body
+
+
+def test_a_provider_that_refuses_two_settings_is_asked_without_both(
+    server: OpenAIServer, make: Make
+) -> None:
+    def reply(call: Call) -> Reply:
+        for name in ("response_format", "temperature"):
+            if name in call.body:
+                return Reply(status=400, error={"message": f"Unknown parameter: '{name}'"})
+        return Reply("Fine.")
+
+    server.reply = reply
+    assert make().ask(ASKED).text == "Fine."
+    assert len(server.calls) == 3
 
 
 def test_each_of_several_answers_is_asked_for_once_and_kept_on_its_own(

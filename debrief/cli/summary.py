@@ -172,6 +172,8 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
     table.add_column("")
     weeks, heads, failed = content.weeks, content.heads, content.failures
     judged = [row for row in content.judged if row.status == "ok"]
+    unchanged = sessions(row for row in content.judged if row.status == "no_change")
+    without = f"; {unchanged} without a change left out" if unchanged else ""
     scored = [row for row in content.scored if row.status == "ok"]
     chunked = sessions(row for row in content.scored if row.chunk_agreement is not None)
     held = sum(row.status == "ok" for row in content.held)
@@ -183,7 +185,7 @@ def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Tabl
         ("weeks", len(weeks), f"{weeks[0]} … {weeks[-1]}" if weeks else ""),
         ("sessions read", len(heads), ", ".join(f"{n} {tool}" for tool, n in content.by_tool)),
         ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
-        ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
+        ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}{without}"),
         ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
         ("verdicts", content.verdicts.known, content.verdicts.sentences()),
         ("rubrics", rubrics, f"{held} evaluations of sessions by them"),

@@ -199,6 +199,21 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+class Question(Struct, frozen=True, kw_only=True):
+    """What a language model is asked, in one message or two."""
+
+    text: str
+    constant: str = ""
+    """What comes before it and is the same in many questions: providers keep such a beginning."""
+    form: dict[str, Any] | None = None
+    """JSON schema of the answer, sent to whoever takes one; the text shows the form as well."""
+
+    @property
+    def whole(self) -> str:
+        """Return all of it as one text."""
+        return "\n\n".join(filter(None, (self.constant, self.text)))
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """What a language model gave back, and what it took."""
 

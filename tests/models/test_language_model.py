@@ -15,6 +15,7 @@ from debrief.models.answers import accepted
 from debrief.models.choosing import Models, key_name
 from debrief.models.language_model import DryRunError, LanguageModel, TooLongError
 from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
+from debrief.opening import opened
 from debrief.settings import Settings, load_settings
 from debrief.state import State
 from tests.models.openai_server import Call, OpenAIServer, Reply
@@ -58,7 +59,7 @@ def test_an_answer_comes_with_its_tokens(server: OpenAIServer, make: Make) -> No
     assert answer.usage.cache_read_tokens == 600
     assert answer.usage.cost_usd == pytest.approx(400e-6 + 600e-7 + 100e-6)
     assert answer.model == "openai/tiny"
-    assert server.calls[0].user == "2 + 2?"
+    assert server.calls[0].user == opened("2 + 2?")
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -309,8 +310,8 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(
         model.ask("one two three four")
     spent = model.meter.spent
     assert server.calls == []
-    assert (spent.calls, spent.sent, spent.usage.input_tokens) == (1, 0, 4)
-    assert spent.usage.cost_usd == pytest.approx(4e-6 + 500 * 2e-6)
+    assert (spent.calls, spent.sent, spent.usage.input_tokens) == (1, 0, 12)
+    assert spent.usage.cost_usd == pytest.approx(12e-6 + 500 * 2e-6)
 
 
 def test_a_model_for_dspy_takes_the_same_way_and_adds_up(server: OpenAIServer, make: Make) -> None:

@@ -111,6 +111,7 @@ def _check_model(
     as_json: bool,
 ) -> int:
     from debrief.cli.asking import agreed
+    from debrief.evaluators import scorer_asked_again
     from debrief.settings import load_settings
     from debrief.validity.calibration import calibration_sessions
     from debrief.validity.changes import wordings_from
@@ -121,12 +122,12 @@ def _check_model(
         questions_of,
     )
 
-    settings = load_settings().with_given(model=model, max_cost_usd=max_cost, samples=2)
+    settings = load_settings().with_given(model=model, max_cost_usd=max_cost, samples=1)
     cases, words = calibration_sessions(), wordings_from(wordings)
 
     def check(by: Evaluators, progress: Callable[[int], None] = lambda _: None) -> ModelCheck:
-        once, again = by.chunk_scorer, by.chunk_scorer.again()
-        return check_model(once, again, cases, words, seed, by.concurrency, progress)
+        again = scorer_asked_again(by)
+        return check_model(by.chunk_scorer, again, cases, words, seed, by.concurrency, progress)
 
     asking, screen = agreed(settings, check, yes), console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:

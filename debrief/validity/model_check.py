@@ -138,7 +138,7 @@ def check_model(
         model=scorer.model,
         sessions=tuple(
             CheckedSession(
-                name=case.session.id,
+                name=case.name,
                 known=case.known,
                 said=_said(once),
                 failure=once.failure,
@@ -226,7 +226,7 @@ def worth(check: ModelCheck) -> str:
     found = f"{check.model} finds {exact} of {count} known verdicts"
     guess = f"one answer to all would find {check.constant * count:.0f}"
     if not check.is_worth_more_than_none:
-        return f"{found}; {guess}. That can be chance: its word is worth no more than none here."
+        return f"{found}; {guess}. That can be chance: nothing shows that its word is worth more."
     held = sum(move.holds for move in check.moves)
     moves = f"{held} of {len(check.moves)} changes moved its verdict as they must"
     return f"{found}; {guess}. Its word is worth more than none, and {moves}."

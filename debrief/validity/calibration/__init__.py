@@ -32,6 +32,8 @@ class KnownAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 class CalibrationSession(Struct, frozen=True):
     """A session, and what is known of it."""
 
+    name: str
+    """For people; the session's id does not give its answer away."""
     session: Session
     known: KnownAnswer
 
@@ -42,5 +44,9 @@ def calibration_sessions() -> list[CalibrationSession]:
     answers = msgspec.toml.decode(text, type=dict[str, KnownAnswer])
     found = scan([_HERE])
     items = (item for week in found.weeks() for item in read_week(found, week, lambda one: one))
-    sessions = {item.id: item for item in items if isinstance(item, Session)}
-    return [CalibrationSession(sessions[name], known) for name, known in sorted(answers.items())]
+    sessions = {
+        Path(item.transcripts[0].path).stem: item for item in items if isinstance(item, Session)
+    }
+    return [
+        CalibrationSession(name, sessions[name], known) for name, known in sorted(answers.items())
+    ]

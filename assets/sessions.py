@@ -33,6 +33,7 @@ from debrief.sessions.store import (
     transcripts_of,
 )
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
+from debrief.snapshots.clones import Clones
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
 from resources import SessionStore
@@ -192,13 +193,21 @@ def _captures(run: StageRun) -> Captures:
     return run.once("captures", found)
 
 
+def _clones(run: StageRun) -> Clones:
+    """Return the clones of repositories that settings name; a run searches once."""
+    return run.once("clones", run.sessions.clones)
+
+
 def _snapshot_inputs(run: StageRun, week: str) -> str:
-    return digest_of(ROWS, upstream(run.lake, "raw_sessions", week=week), _captures(run).digest)
+    above = upstream(run.lake, "raw_sessions", week=week)
+    return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
 def _snapshots(run: StageRun, week: str, _: object) -> Iterable[PromptSnapshotRow]:
     heads = run.lake.read("raw_sessions", week, SessionHead)
-    return redact_rows([snapshot_row(head, _captures(run)) for head in heads], run.redactor)
+    return redact_rows(
+        [snapshot_row(head, _captures(run), _clones(run)) for head in heads], run.redactor
+    )
 
 
 @weekly_stage(
@@ -225,7 +234,7 @@ def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]
 
 def _metadata_inputs(run: StageRun, week: str) -> str:
     above = upstream(run.lake, "raw_sessions", "prompt_snapshots", week=week)
-    return digest_of(ROWS, above, _captures(run).digest)
+    return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
 def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRow]:
@@ -237,6 +246,7 @@ def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRo
             head,
             prompts.get(head.id) or PromptSnapshotRow(session_id=head.id, origin="unknown"),
             _captures(run),
+            _clones(run),
         )
         for head in run.lake.read("raw_sessions", week, SessionHead)
     ]

@@ -168,12 +168,13 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     repository: str
     branch: str
     licence: str
-    """The repository's, as an SPDX identifier where it is one; empty when not known."""
+    """The repository's, as an SPDX expression; empty when its files state none."""
     base_commit: str
     """The repository's commit that the work started from; empty when not known."""
     base_commit_origin: str
-    """``recorder``, ``capture`` or ``transcript``, which name it, or ``history``: the branch's last
-    commit before the session began. Empty when not known."""
+    """``recorder``, ``capture`` or ``transcript``, which name it; ``branch``, the last commit of the
+    session's branch before it began, or ``head``, that of the clone's own branch. Empty when not
+    known."""
     check_command: str
     """The last shell command that tests, lints, checks types or builds, and, where there is such a
     one, does nothing with git beside; empty for none."""

@@ -19,7 +19,8 @@ from debrief.training.kinship import (
     signature_of,
     traits_of,
 )
-from debrief.training.selection import ACROSS, side_of
+from debrief.training.selection import ACROSS
+from debrief.training.splits import BY_WEEK
 from tests.training.scenario import MONDAY, call, says, session, text, turn
 from tests.training.test_selection import Given, candidate, chosen
 
@@ -232,7 +233,7 @@ def marks(known: SessionTraits) -> set[bytes]:
 
 
 def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
-    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    sides = [BY_WEEK.side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
     here, there = sorted((sides.index("train"), sides.index("eval")))
     one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
     team = [

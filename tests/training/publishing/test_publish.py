@@ -216,10 +216,15 @@ def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
     arguments = ["export", "--lake", lake.url, "--to", str(tmp_path / "out"), "--form", "trl"]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    for word in (TASK, FINGERPRINT, "load_dataset"):
+    for word in ("train.jsonl", "eval.jsonl", "load_dataset"):
         assert word in outcome.output
     again = CliRunner().invoke(app, arguments)
     assert "nothing had changed" in again.output.replace("\n", " ")
+    arguments[4] = str(tmp_path / "sets")
+    of_sets = CliRunner().invoke(app, [*arguments, "--per-set"])
+    for word in (TASK, FINGERPRINT):
+        assert word in of_sets.output
+    assert (tmp_path / "sets" / TASK / FINGERPRINT / "train.jsonl").is_file()
 
 
 @pytest.mark.parametrize(

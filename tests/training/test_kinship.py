@@ -227,6 +227,31 @@ def test_whatever_is_there_besides_a_session_s_side_is_the_same(
         assert everywhere.get(one.session_id, one.split) == one.split
 
 
+def test_a_request_that_was_made_before_makes_relatives_of_other_work_on_it() -> None:
+    asked = "Add a folder named app, and in it a script that prints the sum of two numbers."
+    other = "Take the folder named app away again, since nobody starts that script any more."
+    crowd = [
+        session("first", turn(asked, says(A))),
+        session("again", turn(f"{asked} Thanks.", says(B)), started=MONDAY + timedelta(days=1)),
+        session("other", turn(other, says(C)), started=MONDAY + timedelta(days=2)),
+        session("taken back", turn(asked, says(D), rewound=True), turn(other[:30], says(E))),
+        session("short", turn("Run all the tests.", says(text(200)))),
+        session("as short", turn("Run all the tests.", says(text(200)))),
+    ]
+    kinship = Kinship(map(traits_of, crowd))
+    heads = {one.id: kin_names(kinship, one.id) for one in crowd}
+    assert heads == {one.id: [one.id] for one in crowd} | {"again": ["first"]}
+    again = kinship.of("again")
+    assert again is not None
+    assert again.copy_groups == ("again",), "other work is no copy"
+
+
+def kin_names(kinship: Kinship, session_id: str) -> list[str]:
+    kin = kinship.of(session_id)
+    assert kin is not None
+    return [head.session_id for head in kin.heads]
+
+
 def marks(known: SessionTraits) -> set[bytes]:
     data = known.message_marks
     return {data[place : place + 8] for place in range(0, len(data), 8)}

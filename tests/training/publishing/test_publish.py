@@ -283,7 +283,7 @@ def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> 
     rows = [scores(TWO_AT_ONCE, 0.9), scores(twin, 0.2, verdict=said("partly"))]
     lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
     stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
-    command = ["export", "--lake", lake.url, "--form", form, "--to"]
+    command = ["export", "--per-set", "--lake", lake.url, "--form", form, "--to"]
     calls = {}
     for name, options in (("plain", []), ("single", ["--single-calls"])):
         assert CliRunner().invoke(app, [*command, str(tmp_path / name), *options]).exit_code == 0

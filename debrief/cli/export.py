@@ -261,12 +261,12 @@ def export(
         return
     _refuse({"--lake": bool(lake), **of_sets}, "is of training sets alone", "Leave it out.")
     only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
-    wanted = chosen("--side", side, _SPLITS)
+    of_side = chosen("--side", side, _SPLITS)
 
     def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
         if form == "record":
-            return publish_as_records(records, to, wanted)
-        return publish_records(records, to, form, shares, wanted)
+            return publish_as_records(records, to, of_side)
+        return publish_records(records, to, form, shares, of_side)
 
     if url:
         settings = settings.model_copy(update={"recorder_url": url})

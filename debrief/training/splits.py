@@ -86,7 +86,7 @@ def is_across(kin: Kin, session_id: str, side: Split, rule: SplitRule, eval_shar
 
 
 class PlacedLine(Struct, frozen=True):
-    """What the order of sides in time is told by."""
+    """A line, by what says how the sides lie in time."""
 
     repository: str
     split: Split

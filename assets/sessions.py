@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
+from typing import TypeVar
 
 import dagster as dg
 from msgspec import UNSET
@@ -35,9 +36,16 @@ from debrief.sessions.store import (
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.clones import Clones
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
+from debrief.snapshots.rows import (
+    ROWS,
+    lasting_metadata,
+    lasting_snapshot,
+    metadata_row,
+    snapshot_row,
+)
 from resources import SessionStore
 
+_Row = TypeVar("_Row", PromptSnapshotRow, SessionMetadataRow)
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
 
@@ -203,11 +211,18 @@ def _snapshot_inputs(run: StageRun, week: str) -> str:
     return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
-def _snapshots(run: StageRun, week: str, _: object) -> Iterable[PromptSnapshotRow]:
-    heads = run.lake.read("raw_sessions", week, SessionHead)
-    return redact_rows(
-        [snapshot_row(head, _captures(run), _clones(run)) for head in heads], run.redactor
-    )
+def _snapshots(
+    run: StageRun, week: str, stored: Sequence[PromptSnapshotRow]
+) -> Iterable[PromptSnapshotRow]:
+    heads, before = run.lake.read("raw_sessions", week, SessionHead), _by_session(stored)
+    rows = [snapshot_row(head, _captures(run), _clones(run)) for head in heads]
+    return [
+        lasting_snapshot(row, before.get(row.session_id)) for row in redact_rows(rows, run.redactor)
+    ]
+
+
+def _by_session(rows: Iterable[_Row]) -> dict[str, _Row]:
+    return {row.session_id: row for row in rows}
 
 
 @weekly_stage(
@@ -237,7 +252,9 @@ def _metadata_inputs(run: StageRun, week: str) -> str:
     return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
-def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRow]:
+def _metadata(
+    run: StageRun, week: str, stored: Sequence[SessionMetadataRow]
+) -> Iterable[SessionMetadataRow]:
     prompts = {
         row.session_id: row for row in run.lake.read("prompt_snapshots", week, PromptSnapshotRow)
     }
@@ -250,7 +267,10 @@ def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRo
         )
         for head in run.lake.read("raw_sessions", week, SessionHead)
     ]
-    return redact_rows(rows, run.redactor)
+    before = _by_session(stored)
+    return [
+        lasting_metadata(row, before.get(row.session_id)) for row in redact_rows(rows, run.redactor)
+    ]
 
 
 @weekly_stage(

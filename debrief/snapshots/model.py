@@ -23,10 +23,10 @@ from debrief.markdown import shorten
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 SnapshotOrigin = Literal["recorded", "reconstructed", "unknown"]
-CommitOrigin = Literal["", "recorder", "capture", "transcript", "branch", "head"]
+CommitOrigin = Literal["", "recorder", "capture", "transcript", "branch", "head", "history"]
 """Who says from which commit the work started. ``branch``: it is the last one of the session's
-branch before the session began; ``head``: that of the clone's own branch, as the session's is gone.
-Empty when nobody does."""
+branch before the session began; ``head``: that of the clone's own branch, as the session's is gone;
+``history``, in rows of an earlier version: one of these two. Empty when nobody does."""
 UNKNOWN = "unknown"
 
 

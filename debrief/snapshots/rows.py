@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.git import find_commit, git
@@ -193,6 +194,29 @@ def metadata_row(
         status=session.status or "",
         withheld=recorded.withheld if recorded else "",
     )
+
+
+def lasting_snapshot(row: PromptSnapshotRow, before: PromptSnapshotRow | None) -> PromptSnapshotRow:
+    """Return a session's prompts as they were reconstructed before, where they cannot be any more:
+    a run without the clone of another does not take back what that one showed."""
+    if row.origin == "unknown" and before is not None and before.origin == "reconstructed":
+        return before
+    return row
+
+
+def lasting_metadata(
+    row: SessionMetadataRow, before: SessionMetadataRow | None
+) -> SessionMetadataRow:
+    """Return a session's circumstances with the commit and licence that were found before, where
+    they cannot be any more."""
+    if before is not None and row.base_commit in ("", before.base_commit):
+        return replace(
+            row,
+            base_commit=before.base_commit,
+            base_commit_origin=before.base_commit_origin,
+            licence=row.licence or before.licence,
+        )
+    return row
 
 
 def _stated_commit(metadata: SessionMetadata | None) -> str:

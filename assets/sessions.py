@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import TypeVar
 
 import dagster as dg
 from msgspec import UNSET
@@ -38,14 +37,12 @@ from debrief.snapshots.clones import Clones
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import (
     ROWS,
-    lasting_metadata,
     lasting_snapshot,
     metadata_row,
     snapshot_row,
 )
 from resources import SessionStore
 
-_Row = TypeVar("_Row", PromptSnapshotRow, SessionMetadataRow)
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
 
@@ -214,15 +211,12 @@ def _snapshot_inputs(run: StageRun, week: str) -> str:
 def _snapshots(
     run: StageRun, week: str, stored: Sequence[PromptSnapshotRow]
 ) -> Iterable[PromptSnapshotRow]:
-    heads, before = run.lake.read("raw_sessions", week, SessionHead), _by_session(stored)
+    heads = run.lake.read("raw_sessions", week, SessionHead)
     rows = [snapshot_row(head, _captures(run), _clones(run)) for head in heads]
+    before = {row.session_id: row for row in stored}
     return [
         lasting_snapshot(row, before.get(row.session_id)) for row in redact_rows(rows, run.redactor)
     ]
-
-
-def _by_session(rows: Iterable[_Row]) -> dict[str, _Row]:
-    return {row.session_id: row for row in rows}
 
 
 @weekly_stage(
@@ -258,19 +252,18 @@ def _metadata(
     prompts = {
         row.session_id: row for row in run.lake.read("prompt_snapshots", week, PromptSnapshotRow)
     }
+    before = {row.session_id: row for row in stored}
     rows = [
         metadata_row(
             head,
             prompts.get(head.id) or PromptSnapshotRow(session_id=head.id, origin="unknown"),
             _captures(run),
             _clones(run),
+            before.get(head.id),
         )
         for head in run.lake.read("raw_sessions", week, SessionHead)
     ]
-    before = _by_session(stored)
-    return [
-        lasting_metadata(row, before.get(row.session_id)) for row in redact_rows(rows, run.redactor)
-    ]
+    return redact_rows(rows, run.redactor)
 
 
 @weekly_stage(

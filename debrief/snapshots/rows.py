@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.git import find_commit, git
@@ -159,11 +158,19 @@ def metadata_row(
     snapshot: PromptSnapshotRow,
     captures: Captures,
     clones: Clones = NO_CLONES,
+    before: SessionMetadataRow | None = None,
 ) -> SessionMetadataRow:
     """Return a session's circumstances.
 
     The model is the one that answered most, in the provider's own words; a capture, which has its
     short name (``sonnet``), counts only where the transcript names none.
+
+    Args:
+        session: whose circumstances.
+        snapshot: its prompts.
+        captures: those at hand.
+        clones: of repositories, for sessions whose own folder is not here.
+        before: the stored row, of which the licence stays where no repository is at hand any more.
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
@@ -174,10 +181,15 @@ def metadata_row(
         "capture": _stated_commit(stated),
         "transcript": session.base_commit or "",
     }
+    if snapshot.commit and not any(known.values()):
+        known[snapshot.commit_origin] = snapshot.commit
     if folder is not None and not any(known.values()):
         found = commit_at(folder, session.branch, session.started)
         known[found.origin] = found.commit
     origin, commit = next((pair for pair in known.items() if pair[1]), ("", ""))
+    licence = licence_at(folder, commit) if folder is not None and commit else ""
+    if folder is None and before is not None and snapshot.commit == before.base_commit == commit:
+        licence = before.licence
     return SessionMetadataRow(
         session_id=session.id,
         tool=session.tool,
@@ -190,7 +202,7 @@ def metadata_row(
         eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
         base_commit=commit,
         base_commit_origin=origin,
-        licence=licence_at(folder, commit) if folder is not None and commit else "",
+        licence=licence,
         status=session.status or "",
         withheld=recorded.withheld if recorded else "",
     )
@@ -201,21 +213,6 @@ def lasting_snapshot(row: PromptSnapshotRow, before: PromptSnapshotRow | None) -
     a run without the clone of another does not take back what that one showed."""
     if row.origin == "unknown" and before is not None and before.origin == "reconstructed":
         return before
-    return row
-
-
-def lasting_metadata(
-    row: SessionMetadataRow, before: SessionMetadataRow | None
-) -> SessionMetadataRow:
-    """Return a session's circumstances with the commit and licence that were found before, where
-    they cannot be any more."""
-    if before is not None and row.base_commit in ("", before.base_commit):
-        return replace(
-            row,
-            base_commit=before.base_commit,
-            base_commit_origin=before.base_commit_origin,
-            licence=row.licence or before.licence,
-        )
     return row
 
 

@@ -16,7 +16,6 @@ from debrief.snapshots.fingerprint import compute_prompt_fingerprint, prompt_dig
 from debrief.snapshots.model import PromptSnapshot
 from debrief.snapshots.rows import (
     CommitAt,
-    lasting_metadata,
     lasting_snapshot,
     metadata_row,
     reconstruct,
@@ -164,17 +163,22 @@ def test_a_session_of_another_machine_is_given_the_prompts_of_a_clone_of_its_rep
 
 
 def test_what_a_clone_showed_once_stays_known_without_it(tmp_path: Path) -> None:
-    clones = find_clones([repository(tmp_path / "shop", PROMPTS | {"LICENSE": MIT_TAG})])
+    (tmp_path / "licensed").mkdir()
+    clones = find_clones(
+        [repository(tmp_path / "licensed" / "shop", PROMPTS | {"LICENSE": MIT_TAG})]
+    )
     away = head(cwd="/home/bob/shop", repository="shop", branch="main", started=MONDAY + HOUR)
     row = snapshot_row(away, NOTHING, clones)
     facts = metadata_row(away, row, NOTHING, clones)
+    assert facts.licence == "MIT"
     later = lasting_snapshot(snapshot_row(away, NOTHING), row)
     assert later == row
-    assert lasting_metadata(metadata_row(away, later, NOTHING), facts) == facts
+    assert metadata_row(away, later, NOTHING, before=facts) == facts
     told = snapshot_row(replace(away, instructions=()), NOTHING)
     assert lasting_snapshot(told, row) == told, "the transcript says more"
-    other = replace(metadata_row(away, row, NOTHING), base_commit="f" * 40)
-    assert lasting_metadata(other, facts) == other
+    (tmp_path / "bare").mkdir()
+    bare = find_clones([repository(tmp_path / "bare" / "shop")])
+    assert metadata_row(away, row, NOTHING, bare, facts).licence == "", "it states none now"
 
 
 def test_of_two_clones_of_a_name_that_with_the_sessions_commit_is_taken_and_else_none(

@@ -52,7 +52,10 @@ def export(
     ] = "messages",
     task: Annotated[
         str,
-        typer.Option(help="Only these tasks, commas between; * and ? as in file names, as below."),
+        typer.Option(
+            help="Only these tasks, commas between; * and ? as in file names, as below. Of records "
+            "one task."
+        ),
     ] = "",
     tool: Annotated[
         str, typer.Option(help="Only of these programs, such as codex or 'claude-code/2.1.*'.")
@@ -238,6 +241,7 @@ def export(
     of_sets |= {"--label-share": label_share is not None}
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
+        of_sets |= {"--since": bool(since), "--eval-share": eval_share is not None}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
         note_export(opened, to, form)
         _print_trajectories(to, publish_trajectories(opened, to, task))

@@ -14,6 +14,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.markdown import counted, plain, table
 from debrief.training.contamination import ContaminatedBy, Contamination, Problems
+from debrief.training.conversations import label
 from debrief.training.kinship import Kinship
 from debrief.training.model import LineRow, Split
 from debrief.training.publishing.folder import SIDES
@@ -46,14 +47,16 @@ def resplit(
     for row in rows:
         name = session_of(row)
         ended[name] = max(ended.get(name, row), row, key=attrgetter("ended"))
+    ids = {label(session_id): session_id for session_id in kinship.traits}
     sides: dict[str, Split] = {}
     left_out: dict[str, str] = {}
     for name, last in ended.items():
-        traits, kin = kinship.traits[name], kinship.of(name)
+        session_id = ids[name]
+        traits, kin = kinship.traits[session_id], kinship.of(session_id)
         side = rule.side_of(traits.repository, traits.started, eval_share)
         if rule.runs_over(traits.started, last.ended):
             left_out[name] = RUNS_OVER
-        elif kin is not None and is_across(kin, name, side, rule, eval_share):
+        elif kin is not None and is_across(kin, session_id, side, rule, eval_share):
             left_out[name] = ACROSS.reason
         else:
             sides[name] = side

@@ -291,17 +291,19 @@ def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pai
     for row in sets:
         if not row.samples:
             continue
+        stored_lines = list(lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow))
+        began = {line.session_id: line.started for line in stored_lines}
         lines = [
             line
-            for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)
+            for line in stored_lines
             if (line.quality or 0.0) >= options.min_overall_quality
             and line.verdict in (options.verdicts or SHOWN)
             and options.status in (None, line.status)
             and (options.subagents or not line.parent_session)
-            and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}")
+            and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())
             and _fits(options.model, line.model)
             and _fits(options.kind, line.kind)
-            and (options.since is None or line.started >= options.since)
+            and (options.since is None or began[session_of(line)] >= options.since)
         ]
         undecided = sum(line.undecided > 0 for line in lines)
         if undecided and options.refuse_undecided:
@@ -349,7 +351,7 @@ def _narrowed(
         ]
     lines = [(one.of.task, one.of.fingerprint, row) for one in chosen for row in one.rows]
     return _Narrowed(
-        chosen=chosen,
+        chosen=[one for one in chosen if one.rows],
         notes=(
             composition(lines),
             order_note((row for *_, row in lines), rule),
@@ -464,7 +466,7 @@ def _line(
 ) -> StoredLine:
     line = decoded(_stored(lake, path, file, row))
     line = line if options.reasoning else without_reasoning(line)
-    if line.about.split != row.split:
+    if options.split != "week" and line.about.split != row.split:
         about = replace(line.about, split=row.split)
         line = replace(line, metadata=msgspec.Raw(msgspec.json.encode(about)))
     return with_single_calls(line) if options.single_calls else line
@@ -503,7 +505,7 @@ def publish_trajectories(lake: Lake, target: str, task: str = "") -> PublishedTr
     Args:
         lake: with the sessions.
         target: a folder or an fsspec URL.
-        task: of which sessions; of all by default.
+        task: of which sessions, as ``ExportOptions`` takes it; of all by default.
 
     Raises:
         InputError: there is no such session, or the folder holds something else.
@@ -511,7 +513,7 @@ def publish_trajectories(lake: Lake, target: str, task: str = "") -> PublishedTr
     folder, count = OwnFolder(target, ATIF), 0
     withheld: dict[str, str] = {}
     for session in sessions_of_lake(lake):
-        if task in ("", session.task):
+        if _fits(task, session.task):
             data = msgspec.json.format(msgspec.json.encode(as_trajectory(session)), indent=1)
             try:
                 folder.write(f"{slugify(session.id)}.json", data + b"\n")

@@ -147,7 +147,8 @@ def composition(rows: Iterable[Row]) -> str:
         name: defaultdict(Counter) for name in _COUNTED
     }
     for task, fingerprint, row in rows:
-        values = (task, fingerprint, row.tool, f"{row.tool} {row.tool_version}".strip())
+        version = f"{row.tool} {row.tool_version or '(not known)'}"
+        values = (task, fingerprint, row.tool, version)
         for name, value in zip(_COUNTED, (*values, row.model, row.kind, row.licence), strict=True):
             counts[name][value][row.split] += 1
     return (
@@ -189,13 +190,12 @@ def order_note(rows: Iterable[LineRow], rule: SplitRule) -> str:
             f"--split time, {wrong[0]}", "a line to train on is later than one held out"
         )
     return (
-        f"## Sides\n\nBy {_RULES[rule.by].format(rule.first_day)}. "
-        f"{counted(len(later), 'repository')} with a name {_HAVE[len(later) == 1]} lines on both "
-        f"sides; in {len(wrong)} of them a line to train on ended after one that is held out began."
+        f"## Sides\n\nBy {_RULES[rule.by].format(rule.first_day)}. Repositories with lines on both "
+        f"sides: {len(later)}; of these, with a line to train on that ended after one that is held "
+        f"out began: {len(wrong)}. Lines of no named repository are not counted in."
     )
 
 
-_HAVE = {True: "has", False: "have"}
 _RULES = {
     "week": "a hash of repository and week",
     "repository": "a hash of the repository",

@@ -149,7 +149,7 @@ def test_whole_repositories_or_what_came_later_are_held_out(lake: Lake, tmp_path
     }
     page = (tmp_path / "time" / "README.md").read_text()
     assert "By time: what began on 2026-01-19 or later is held out." in page
-    assert "in 0 of them a line to train on ended after one that is held out began" in page
+    assert "ended after one that is held out began: 0." in page
 
 
 def test_a_relative_on_the_other_side_or_a_session_over_the_date_is_left_out(

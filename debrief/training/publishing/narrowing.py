@@ -106,9 +106,9 @@ class Decontamination(Struct, frozen=True, kw_only=True):
             for name, problems in sorted(self.problems.counts.items())
         ]
         return (
-            "## Benchmarks\n\nSessions were left out that hold a problem of these: 13 words of its "
-            "text in a row in one of their requests, its commit as theirs, or its repository where "
-            "it names no commit.\n\n"
+            "## Benchmarks\n\nSessions were left out that hold a problem of these: one of their "
+            "requests has 13 words of its text in a row, their work started from its commit, or, "
+            "where it names a repository alone, they are of that.\n\n"
             + table(("benchmark", "problems", *(f"sessions, by {by}" for by in _BY)), rows)
             + f"\n\n{counted(self.near, 'session')} of these repositories stayed, as the commit is "
             "another, or not known."

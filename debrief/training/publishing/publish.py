@@ -145,7 +145,7 @@ class _Chosen(Struct, frozen=True):
 
     of: TrainingSetRow
     rows: list[LineRow]
-    cut: IO[bytes] | None = None
+    cut: IO[bytes] | None
     """Where they were cut into windows; None: in the lake."""
 
 
@@ -346,7 +346,7 @@ def _narrowed(
         rows = [row for one in chosen for row in one.rows]
         sides, reasons = resplit(rows, rule, options.eval_share, read_kinship(lake))
         chosen = [
-            _Chosen(one.of, [replace(row, split=sides[session_of(row)]) for row in one.rows])
+            replace(one, rows=[replace(row, split=sides[session_of(row)]) for row in one.rows])
             for one in _without(chosen, reasons, left_out)
         ]
     lines = [(one.of.task, one.of.fingerprint, row) for one in chosen for row in one.rows]
@@ -371,16 +371,17 @@ def _without(
         for row in one.rows:
             if reason := reasons.get(session_of(row)):
                 left_out[reason] = left_out.get(reason, 0) + 1
-        rest.append(_Chosen(one.of, kept))
+        rest.append(replace(one, rows=kept))
     return rest
 
 
 def _lines_of(lake: Lake, chosen: Iterable[_Chosen]) -> Iterator[tuple[LineRow, bytes]]:
     for one in chosen:
         path = training_path(one.of.task, one.of.fingerprint)
-        with lake.open_bytes(path) as file:
+        with ExitStack() as stack:
+            file = one.cut or stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
             for row in one.rows:
-                yield row, _stored(lake, path, file or io.BytesIO(), row)
+                yield row, _stored(lake, path, file, row)
 
 
 def _cut(

@@ -110,7 +110,6 @@ def session(
 def changing() -> Session:
     """A session that changes a file, so that there is something to judge."""
 
-
     edit = replaced("cart.py", "a\n", "b\n")
     worked = turn(1)
     (message,) = worked.messages

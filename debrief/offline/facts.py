@@ -123,6 +123,14 @@ def facts_of(session: Session) -> Facts:
     return facts
 
 
+def is_work(path: str, cwd: str) -> bool:
+    """Return whether a file belongs to the work in a folder: no scratch file, no agent's own note,
+    no name that only the shell knows."""
+    if _HIDDEN.search(path) or path.startswith("$"):
+        return False
+    return not _SCRATCH.match(path) or bool(cwd and path.startswith(cwd.rstrip("/") + "/"))
+
+
 class _Reading:
     """One pass over the calls in order, and one over the person's words."""
 
@@ -275,14 +283,7 @@ class _Reading:
         self.known |= self.recent
 
     def _is_work(self, path: str) -> bool:
-        """Return whether a file belongs to the work: no scratch file, no agent's own note, no name
-        that only the shell knows.
-        """
-        if _HIDDEN.search(path) or path.startswith("$"):
-            return False
-        return not _SCRATCH.match(path) or bool(
-            self.session.cwd and path.startswith(self.session.cwd.rstrip("/") + "/")
-        )
+        return is_work(path, self.session.cwd)
 
     def _person(self, turn: Turn) -> None:
         for deed in turn.interventions:

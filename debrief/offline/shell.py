@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from posixpath import join, normpath
@@ -284,6 +284,22 @@ def writes_of(command: str) -> Iterator[Write]:
         yield _write(found["path"] or "a file, by code")
 
 
+def _edited_in_place(words: Sequence[str]) -> list[str]:
+    """Return the files that ``sed -i`` and the like change, without the script; none where another
+    command names them."""
+    plain: list[str] = []
+    has_script, rest = False, iter(words[1:])
+    for word in rest:
+        if word in ("-e", "-f", "--expression", "--file") or re.match(r"-[a-zA-Z]*e$", word):
+            has_script = True
+            next(rest, None)
+        elif word.startswith(("--expression=", "--file=")):
+            has_script = True
+        elif word and not word.startswith("-"):
+            plain.append(word)
+    return plain if has_script else plain[1:]
+
+
 def removed_by(command: str) -> Iterator[str]:
     """Yield the files that a command removes by name, not folders and patterns."""
     for (words, _), folder in _placed_commands(command):
@@ -327,7 +343,7 @@ def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]
         yield from map(_write, plain)
     elif program in ("sed", "perl", "gsed", "ruby"):
         if any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words[1:]):
-            yield _write(plain[-1] if plain else program)
+            yield from map(_write, _edited_in_place(words) or [f"files, by {program}"])
     elif program in ("patch", "apply_patch"):
         yield Write(program)
     elif program == "git" and plain and plain[0] in _GIT_WRITES:

@@ -11,7 +11,8 @@ from debrief.judging.model import Judge
 from debrief.models.answers import Answer, AnswerError, Question
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
-from debrief.scoring.answer_form import answer_example, read_answer
+from debrief.scoring.answer_form import answer_example
+from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt, scoring_question

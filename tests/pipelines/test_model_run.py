@@ -16,11 +16,25 @@ from debrief.training.manifest import stored_sets
 from debrief.training.model import INDEX
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
-from tests.pipelines.test_run import WEEK, conversation, write
+from tests.pipelines.test_run import WEEK, record, write
 
 MODEL = "openai/gpt-4o-mini"
 SCORING = "You read how a coding agent served"
 """How the question for a session's reading begins."""
+
+
+def conversation(session: str) -> list[str]:
+    """A session that changes a file, for without a change no judge is asked."""
+    given = {"file_path": "/home/kim/ledger/money.py", "content": "x = round(x, 2)\n"}
+    wrote = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": given}
+    done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "File created."}
+    empty = '{"type": "text", "text": ""}'
+    return [
+        record("user", "Round amounts to cents in ledger/money.py", 0, session),
+        record("assistant", "", 1, session).replace(empty, json.dumps(wrote)),
+        record("user", "", 2, session).replace(empty, json.dumps(done)),
+        record("assistant", "Done: amounts are rounded half to even.", 3, session),
+    ]
 
 
 def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | None = None) -> str:

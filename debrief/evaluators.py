@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -194,6 +195,21 @@ def _by_model(
         models=models,
         **common,
     )
+
+
+def scorer_asked_again(evaluators: Evaluators) -> ChunkScorer:
+    """Return a scorer that asks the same model the same questions, for answers of their own.
+
+    Raises:
+        ValueError: there is no model behind the evaluators.
+    """
+    from debrief.scoring.model_scorer import ModelChunkScorer
+
+    scorer = evaluators.chunk_scorer
+    if evaluators.models is None or not isinstance(scorer, ModelChunkScorer):
+        raise ValueError(f"{evaluators.name} is no model")
+    ask = evaluators.models.get(scorer.model).ask
+    return dataclasses.replace(scorer, ask=partial(ask, sample=1))
 
 
 def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:

@@ -234,7 +234,7 @@ def _is_piped(command: str) -> bool:
 def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None, str]:
     """Return whether a check passed, and the line that tells: the last one that does.
 
-    The exit status counts where it is the check's own (``certain``) and no line tells.
+    The status counts where it is the check's own (``certain``) and no line tells.
     """
     text = _ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
     if call.result is None:
@@ -249,4 +249,5 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
     quote = shorten(lines[-1].strip(), _QUOTE) if lines else ""
     if failed and not _is_piped(call.command):
         return False, quote
-    return (not failed if certain else None), quote
+    of_script = call.exit_code is None and pattern("outcomes", "script").search(text)
+    return (not failed if certain and not of_script else None), quote

@@ -32,7 +32,7 @@ def _set(words: str) -> frozenset[str]:
 
 _ENVELOPE = re.compile(
     r"\A(?:(?:Chunk ID|Exit code|Original token count): \w+\n|Wall time:? [\d.]+ seconds\n"
-    r"|Process exited with code \d+\n|Script completed\n|(Process running with [^\n]+\n))+"
+    r"|Process exited with code \d+\n|Script completed\n|((?:Process|Script) running with [^\n]+\n))+"
     r"(?:Output:\n)?"
 )
 """What a program puts before a command's output; group 1 alone says something of the work."""
@@ -106,7 +106,10 @@ def call_shown(call: ToolCall, rooms: Rooms, folder: str = "") -> tuple[str, str
     if edits:
         rows = [f"{_from(folder, each.path)}\n{each.patch}".rstrip() for each in edits]
         return call.name, "\n".join(shortened(row, *rooms.diff) for row in rows)
-    return call.name, shortened(_lines(given) or call.input, *rooms.arguments)
+    text = _lines(given) or call.input
+    if len(folder) > 1:
+        text = text.replace(f"{folder.rstrip('/')}/", "")
+    return call.name, shortened(text, *rooms.arguments)
 
 
 def edits_shown(call: ToolCall) -> Sequence[FileEdit]:

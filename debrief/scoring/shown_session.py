@@ -66,7 +66,7 @@ def session_facts(session: Session) -> str:
         + ("; turn 0 is work without a prompt" if preamble else ""),
         "Duration": counted(round(minutes), "minute") if minutes else "unknown",
         "Tokens in and out": f"{used.input} and {used.output}" if used != Usage() else "unknown",
-        "Calls": f"{facts.calls}, subagents' included",
+        "Calls": f"{facts.calls}{', subagents included' if session.subagents else ''}",
         "Calls that failed": _places(facts.errors),
         "Calls that the person refused": _places(facts.rejections),
         "Interruptions by the person": _places(facts.interruptions),

@@ -158,6 +158,7 @@ def sample_of(
             split=split,
             window=1,
             windows=1,
+            kind=scores.kind,
             turns=session.prompt_count,
             calls=len(conversation.calls),
             subagents=len(session.subagents),

@@ -182,7 +182,7 @@ def _material(
     )
 
 
-LINE_FORMAT = "15"
+LINE_FORMAT = "16"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 

@@ -32,7 +32,8 @@ def _set(words: str) -> frozenset[str]:
 
 _ENVELOPE = re.compile(
     r"\A(?:(?:Chunk ID|Exit code|Original token count): \w+\n|Wall time:? [\d.]+ seconds\n"
-    r"|Process exited with code \d+\n|Script completed\n|((?:Process|Script) running with [^\n]+\n))+"
+    r"|Process exited with code \d+\n|Script completed\n"
+    r"|((?:Process|Script) running with [^\n]+\n))+"
     r"(?:Output:\n)?"
 )
 """What a program puts before a command's output; group 1 alone says something of the work."""

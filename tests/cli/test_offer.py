@@ -32,7 +32,7 @@ def test_the_offer_is_a_command_and_what_it_takes(here: Path) -> None:
     StandIn(here, "codex").says(stand_ins.codex())
     assert offer_of(140) == (
         "Codex is on this machine and answers without a key: debrief run --model codex "
-        "(140 sessions, about 3.8 million tokens of its plan)."
+        "(140 sessions, about 1.7 million tokens of its plan)."
     )
     assert offer_of(0) == ""
 
@@ -46,5 +46,5 @@ def test_a_run_without_model_and_key_ends_with_the_offer(here: Path, tmp_path: P
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code
     said = " ".join(done.output.split())
-    assert "debrief run --model claude-code (2 sessions, about 0.1 million tokens" in said
+    assert "debrief run --model claude-code (2 sessions, about 24,000 tokens" in said
     assert program.asked == []

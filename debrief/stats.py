@@ -164,11 +164,13 @@ def stratified_difference(
     import numpy as np
 
     place = {stratum: number for number, stratum in enumerate(shared)}
-    stratum = np.array([place[name] for _, _, name in rows])
+    places = np.array([place[name] for _, _, name in rows])
     second = np.array([group for _, group, _ in rows], dtype=float)
 
     def within(column: Floats) -> Floats:
-        return column - (np.bincount(stratum, column) / np.bincount(stratum))[stratum]
+        means: Floats = np.bincount(places, column) / np.bincount(places)
+        apart: Floats = column - means[places]
+        return apart
 
     x, y = within(second), within(np.array([value for value, _, _ in rows], dtype=float))
     value = float(x @ y / (x @ x))
@@ -372,7 +374,6 @@ def rank_correlation(
         None where one of the two does not vary, or there are fewer than five sessions.
     """
     import numpy as np
-    from scipy.stats import pearsonr
 
     columns = (ours, theirs, held) if held else (ours, theirs)
     ranked = np.array([ranks(column) for column in columns])
@@ -382,7 +383,7 @@ def rank_correlation(
     first, second = rest.T
     if freedom < 1 or min(np.abs(rest).max(axis=0)) < _EPSILON * len(ours):
         return None
-    value = float(pearsonr(first, second).statistic)
+    value = float(np.corrcoef(first, second)[0, 1])
     middle = math.atanh(max(-0.999999, min(0.999999, value)))
     width = Z / math.sqrt(freedom)
     return Estimate(value, math.tanh(middle - width), math.tanh(middle + width))

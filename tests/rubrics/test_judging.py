@@ -137,11 +137,15 @@ JUDGED = "SCORE: 4\nREASONING: Turn 1 names billing/rounding.py and the expected
 
 def answer_in_waves(server: OpenAIServer, size: int, waves: int) -> None:
     """Answer no question before so many wait for an answer, again and again."""
-    before = server.received
+    answered = server.most_answers = server.received
+
+    def all_wait() -> bool:
+        return server.received == answered + size
+
     try:
-        for wave in range(1, waves + 1):
-            wait_until(lambda asked=before + wave * size: server.received == asked)
-            server.most_answers = before + wave * size
+        for _ in range(waves):
+            wait_until(all_wait)
+            answered = server.most_answers = server.received
     finally:
         server.most_answers = None
 

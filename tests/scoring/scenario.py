@@ -36,10 +36,26 @@ def verdicts(**changed: str | float | None) -> tuple[Verdict, ...]:
     )
 
 
+READING: Mapping[str, object] = {
+    "requests": [{"turn": 1, "asked": "go on", "state": "done_seen", "proof": None}],
+    "claims": [],
+    "verdict": "done_verified",
+    "confidence": "high",
+    "quality": 0.8,
+    "effort": 0.7,
+    "incidents": [],
+    "person": [{"turn": 1, "quote": "please go on", "says": "approval"}],
+    "troubles": [],
+    "train": {"what": "all", "turns": []},
+}
+
+
 def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
-    """What a model answers: the six scores, middling but for what is changed."""
-    scores = {**MIDDLING, **changed}
-    return json.dumps({n: {"score": s, "rationale": rationale} for n, s in scores.items()})
+    """What a model answers: done and seen, middling scores, but for what is changed."""
+    scores = {**MIDDLING, **{n: s for n, s in changed.items() if n not in READING}}
+    six = {n: {"rationale": rationale, "score": s} for n, s in scores.items()}
+    read = {**READING, **{n: s for n, s in changed.items() if n in READING}}
+    return json.dumps({**read, "dimensions": six})
 
 
 def call(identity: str, command: str, result: str | None = "done") -> ToolCall:

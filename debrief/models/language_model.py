@@ -38,7 +38,8 @@ VERSION = "2"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
 MAX_TOKENS = 16_000
 """Of an answer, thinking included; OpenAI's reasoning models take no less."""
-_USUAL_ANSWER = 500
+_USUAL_ANSWER, _USUAL_READING = 500, 2_000
+"""Tokens that an estimate counts for an answer, and for one in a form of many fields."""
 _ATTEMPTS_OF_PROGRAMS = 4
 """They send again by themselves what fails on the way."""
 
@@ -216,7 +217,8 @@ class LanguageModel:
         if self.dry_run:
             from debrief.tokens import count_tokens
 
-            usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
+            usual = _USUAL_READING if request.config.response_format else _USUAL_ANSWER
+            usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=usual)
             self.meter.count(calls=1, usage=self._priced(usage))
             raise DryRunError(self.name, "a dry run asks nothing")
         with self.budget.call(len(text), self.price) as bill:

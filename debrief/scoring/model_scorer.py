@@ -16,7 +16,8 @@ from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_re
 from debrief.models.fencing import bare_words, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
-from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema, read_answer
+from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
+from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
 from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.scoring.quotations import Recording, checked

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct
@@ -21,6 +21,14 @@ from debrief.sessions.model import Evidence
 RequestState = Literal["done_seen", "done_unseen", "partly", "not", "withdrawn"]
 """``done_seen``: done, and the recording shows that it works. ``done_unseen``: probably done, and
 nothing shows it. ``withdrawn``: the person took it back."""
+STATES_SHOWN: Final[Mapping[RequestState, str]] = {
+    "done_seen": "done, seen to hold",
+    "done_unseen": "done, not seen",
+    "partly": "partly done",
+    "not": "not done",
+    "withdrawn": "taken back",
+}
+"""Each state in a few words."""
 ClaimState = Literal["supported", "unsupported", "contradicted"]
 Confidence = Literal["low", "medium", "high"]
 Attitude = Literal["approval", "correction"]

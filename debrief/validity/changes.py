@@ -92,14 +92,14 @@ def moves_of(
     """
     before = verdict_of(session).verdict
     for name, must, _ in CHANGES:
-        if is_told_by(must, before):
+        if could_show(must, before):
             changed = changed_by(name, session, wordings, seed)
             if changed is not None:
                 after = verdict_of(changed).verdict
                 yield Move(change=name, must=must, before=before, after=after)
 
 
-def is_told_by(must: Must, verdict: VerdictName) -> bool:
+def could_show(must: Must, verdict: VerdictName) -> bool:
     """Return whether a change that must do this could show on a session with this verdict."""
     if must == "not be done_verified":
         return verdict == "done_verified"

@@ -65,7 +65,7 @@ class MoveStatistic(Struct, frozen=True, kw_only=True):
     count: int
 
 
-class Worth(Struct, frozen=True, kw_only=True):
+class ModelAgreement(Struct, frozen=True, kw_only=True):
     """What a model's verdict, done or not, is worth on sessions with labels."""
 
     sessions: int
@@ -97,7 +97,7 @@ class ValidityReport(Struct, frozen=True, kw_only=True):
     model: str = ""
     paired: tuple[Statistic, ...] = ()
     """The model and the offline verdict on the same sessions."""
-    worth: Worth | None = None
+    agrees: ModelAgreement | None = None
     """Of the model's word on these sessions."""
     failures: dict[str, int] = {}
     """How often the model gave no scores, by the reason."""
@@ -128,7 +128,7 @@ def report_of(
         moves=tuple(_moves(rows)),
         model=model,
         paired=tuple(_paired(rows, scores)) if scores is not None else (),
-        worth=_worth(rows, scores) if scores is not None else None,
+        agrees=_worth(rows, scores) if scores is not None else None,
         failures=dict(failed),
     )
 
@@ -388,7 +388,7 @@ def _by_model(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> 
     ]
 
 
-def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Worth:
+def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> ModelAgreement:
     """Return what the model's verdict is worth where both it and the rules decide."""
     by_model = {row.reference.session_id: row for row in _decided(_by_model(rows, scores))}
     known = [
@@ -397,7 +397,7 @@ def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Wor
         if row.reference.done is not None and row.reference.session_id in by_model
     ]
     if not _enough(known):
-        return Worth(sessions=len(known), kappa=None, over_offline=None)
+        return ModelAgreement(sessions=len(known), kappa=None, over_offline=None)
     truth, weights = _bools(map(_done, known)), _weights(known)
     own = [by_model[row.reference.session_id] for row in known]
     ours, theirs = (
@@ -405,10 +405,10 @@ def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Wor
         for each in (own, known)
     )
     kappa, more = stats.estimate_of(ours), stats.estimate_of(ours - theirs)
-    return Worth(sessions=len(known), kappa=kappa, over_offline=more)
+    return ModelAgreement(sessions=len(known), kappa=kappa, over_offline=more)
 
 
-def worth_shown(model: str, worth: Worth) -> str:
+def worth_shown(model: str, worth: ModelAgreement) -> str:
     """Return whether the model's word is worth more than none on these sessions, in a sentence."""
     where = f"On {counted(worth.sessions, 'session')} with a label"
     if worth.kappa is None:
@@ -459,8 +459,8 @@ def _spearman(rows: Sequence[Measured], value: Value) -> Floats | None:
 def report_markdown(report: ValidityReport) -> Iterator[str]:
     """Yield the report's paragraphs."""
     yield f"{counted(report.labels, 'session')} with a label that could be read."
-    if report.worth is not None:
-        yield worth_shown(report.model, report.worth)
+    if report.agrees is not None:
+        yield worth_shown(report.model, report.agrees)
     for title, statistics in (
         ("What is covered", report.coverage),
         ("Agreement with those who know", report.agreement),

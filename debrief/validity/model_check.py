@@ -26,13 +26,13 @@ from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Session
 from debrief.stats import Estimate
 from debrief.validity.calibration import CalibrationSession, KnownAnswer
-from debrief.validity.changes import CHANGES, Move, Must, Wordings, changed_by, is_told_by
+from debrief.validity.changes import CHANGES, Move, Must, Wordings, changed_by, could_show
 
 SESSIONS_A_CHANGE = 3
 """Calibration sessions that each change is made to: all would double the price."""
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class GivenAnswer(Struct, frozen=True, kw_only=True):
     """What the model says of one session."""
 
     verdict: VerdictName
@@ -47,24 +47,24 @@ class CheckedSession(Struct, frozen=True, kw_only=True):
 
     name: str
     known: KnownAnswer
-    said: Said | None
+    given: GivenAnswer | None
     """None where there was no usable answer, for this reason:"""
     failure: str = ""
-    again: Said | None = None
+    again: GivenAnswer | None = None
     """The same question, asked a second time."""
-    as_own: Said | None = None
+    as_own: GivenAnswer | None = None
     """The same session, with the model's own name in it as the one that did the work."""
 
     @property
     def is_exact(self) -> bool:
         """Return whether the verdict is the known one."""
-        return self.said is not None and self.said.verdict == self.known.verdict
+        return self.given is not None and self.given.verdict == self.known.verdict
 
     @property
     def fits(self) -> bool:
         """Return whether the quality is within what fits."""
         least, most = self.known.quality
-        quality = self.said.quality if self.said else None
+        quality = self.given.quality if self.given else None
         return quality is not None and least <= quality <= most
 
 
@@ -133,17 +133,17 @@ def check_model(
             rows.append(row)
             progress(1)
     first, second, as_own, moved = _divided(rows, len(cases))
-    before = {row.session_id: said for row in first if (said := _said(row))}
+    before = {row.session_id: given for row in first if (given := _given(row))}
     return ModelCheck(
         model=scorer.model,
         sessions=tuple(
             CheckedSession(
                 name=case.name,
                 known=case.known,
-                said=_said(once),
+                given=_given(once),
                 failure=once.failure,
-                again=_said(twice),
-                as_own=_said(own),
+                again=_given(twice),
+                as_own=_given(own),
             )
             for case, once, twice, own in zip(cases, first, second, as_own, strict=True)
         ),
@@ -168,7 +168,7 @@ def _changed(
 ) -> Iterator[_Changed]:
     """Yield changed sessions: of each change so many, drawn among those where it could show."""
     for name, must, _ in CHANGES:
-        able = [case.session for case in cases if is_told_by(must, case.known.verdict)]
+        able = [case.session for case in cases if could_show(must, case.known.verdict)]
         drawn = Random(f"{seed} {name}").sample(able, len(able))
         found = (changed_by(name, session, wordings, seed) for session in drawn)
         for session in islice(filter(None, found), SESSIONS_A_CHANGE):
@@ -190,20 +190,22 @@ def _divided(rows: Sequence[SessionScores], count: int) -> tuple[Sequence[Sessio
     return rows[:count], rows[count : 2 * count], rows[2 * count : 3 * count], rows[3 * count :]
 
 
-def _said(row: SessionScores) -> Said | None:
+def _given(row: SessionScores) -> GivenAnswer | None:
     if row.status == "failed" or row.verdict is None or row.reading is None:
         return None
     claims = sum(claim.state == "contradicted" for claim in row.reading.claims)
-    return Said(verdict=row.verdict.verdict, quality=row.overall_quality, contradicted=claims)
+    return GivenAnswer(
+        verdict=row.verdict.verdict, quality=row.overall_quality, contradicted=claims
+    )
 
 
 def _moves(
-    changed: Sequence[_Changed], rows: Sequence[SessionScores], before: dict[str, Said]
+    changed: Sequence[_Changed], rows: Sequence[SessionScores], before: dict[str, GivenAnswer]
 ) -> Iterator[Move]:
     """Yield what changes did, where it could show on the verdict that the model gave before."""
     for (name, must, session), row in zip(changed, rows, strict=True):
-        was, now = before.get(session.id), _said(row)
-        if was and now and is_told_by(must, was.verdict):
+        was, now = before.get(session.id), _given(row)
+        if was and now and could_show(must, was.verdict):
             yield Move(change=name, must=must, before=was.verdict, after=now.verdict)
 
 
@@ -214,7 +216,7 @@ def model_check_markdown(check: ModelCheck) -> Iterator[str]:
         ("session", "known", check.model, "quality", "fits", "why"), map(_line, check.sessions)
     )
     yield "## How steady it is\n\n" + table(("", "of", ""), _steadiness(check))
-    failures = Counter(one.failure for one in check.sessions if one.said is None)
+    failures = Counter(one.failure for one in check.sessions if one.given is None)
     if failures:
         lines = [(reason, str(count)) for reason, count in failures.items()]
         yield "## No usable answer\n\n" + table(("reason", "times"), lines)
@@ -233,30 +235,30 @@ def worth(check: ModelCheck) -> str:
 
 
 def _line(one: CheckedSession) -> tuple[str, ...]:
-    said, known = one.said, one.known
+    given, known = one.given, one.known
     least, most = known.quality
     fits = f"{least:g} to {most:g}"
-    if said is None:
+    if given is None:
         return (one.name, SHOWN[known.verdict], "no answer", "–", fits, known.why)
-    verdict = SHOWN[said.verdict] if one.is_exact else f"**{SHOWN[said.verdict]}**"
-    quality = "–" if said.quality is None else f"{said.quality:.2f}"
+    verdict = SHOWN[given.verdict] if one.is_exact else f"**{SHOWN[given.verdict]}**"
+    quality = "–" if given.quality is None else f"{given.quality:.2f}"
     marked = quality if one.fits else f"**{quality}**"
     return (one.name, SHOWN[known.verdict], verdict, marked, fits, known.why)
 
 
 def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:
-    answered = [one for one in check.sessions if one.said]
+    answered = [one for one in check.sessions if one.given]
     fits = sum(one.fits for one in answered)
     yield _share("the quality is within what fits", fits, len(answered))
     false = [one for one in answered if one.known.false_claim]
-    seen = sum(bool(one.said and one.said.contradicted) for one in false)
+    seen = sum(bool(one.given and one.given.contradicted) for one in false)
     yield _share("a false claim is seen", seen, len(false))
     true = [one for one in answered if not one.known.false_claim]
-    wrong = sum(bool(one.said and one.said.contradicted) for one in true)
+    wrong = sum(bool(one.given and one.given.contradicted) for one in true)
     yield _share("a false claim is seen where there is none", wrong, len(true))
-    yield from _compared("asked again", [(one.said, one.again) for one in answered])
+    yield from _compared("asked again", [(one.given, one.again) for one in answered])
     name = f"done by {check.model.rpartition('/')[2]} itself"
-    yield from _compared(name, [(one.said, one.as_own) for one in answered])
+    yield from _compared(name, [(one.given, one.as_own) for one in answered])
     for change, must, _ in CHANGES:
         moves = [move for move in check.moves if move.change == change]
         held = sum(move.holds for move in moves)
@@ -264,7 +266,7 @@ def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:
 
 
 def _compared(
-    name: str, pairs: Sequence[tuple[Said | None, Said | None]]
+    name: str, pairs: Sequence[tuple[GivenAnswer | None, GivenAnswer | None]]
 ) -> Iterator[tuple[str, str, str]]:
     both = [(one, other) for one, other in pairs if one and other]
     same = sum(one.verdict == other.verdict for one, other in both)

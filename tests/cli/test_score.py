@@ -282,6 +282,8 @@ def test_a_coding_agent_answers_in_a_models_place(
     printed = capsys.readouterr().out
     assert "scored by some-model" in printed
     assert "overall_quality      0.70" in printed
+    assert "verdict              done, checked\n    some-model read the session and says" in printed
+    assert "done, seen to hold   turn 1: go on" in printed
     assert "turn 1: Fix the cart, please." in printed
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import AnswerError
 from debrief.rubrics.parsing import parse_judgement, parse_rubric_set, parse_rubrics
-from debrief.scoring.answer_form import read_answer
+from debrief.scoring.answer_reading import read_answer
 from tests.waiting import is_done_within
 
 WHY = "REASONING: The user named the module and the wanted result in turn 1."

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from debrief.errors import ModelError
 from debrief.scoring.dimensions import BY_NAME, verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, Usage
+from debrief.sessions.readers.patches import replaced
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
 
@@ -102,6 +105,20 @@ def session(
         lines_removed=10,
         digest=digest,
     )
+
+
+def changing() -> Session:
+    """A session that changes a file, so that there is something to judge."""
+
+    edit = replaced("cart.py", "a\n", "b\n")
+    worked = turn(1)
+    (message,) = worked.messages
+    (call,) = message.calls
+    made = replace(
+        call, id="edit", name="Edit", action="edit", path="cart.py", patch=edit.patch, added=1,
+        removed=1,
+    )  # fmt: skip
+    return session(turns=(replace(worked, messages=(replace(message, calls=(made, call)),)),))
 
 
 class ScriptedScorer:

@@ -11,7 +11,8 @@ import pytest
 
 from debrief.errors import ModelError
 from debrief.models.answers import Answer, AnswerError
-from debrief.scoring.answer_form import answer_example, answer_schema, read_answer
+from debrief.scoring.answer_form import answer_example, answer_schema
+from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import ChunkVerdicts

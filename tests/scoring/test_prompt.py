@@ -11,12 +11,13 @@ from debrief.judging.model import Judge
 from debrief.models.answers import Answer, AnswerError, Question
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
-from debrief.scoring.answer_form import answer_example, read_answer
+from debrief.scoring.answer_form import answer_example
+from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt, scoring_question
 from debrief.scoring.traces import traces_of
-from tests.scoring.scenario import answer, session, turn, verdicts
+from tests.scoring.scenario import answer, changing, session, turn, verdicts
 
 
 def reply(text: str, cost_usd: float | None = 0.5) -> Answer:
@@ -160,12 +161,16 @@ def test_what_is_the_same_for_all_sessions_comes_first_and_the_example_is_an_ans
     assert read_answer(example) == read_answer(answer_example())
 
 
-def test_judges_ride_with_a_whole_session_and_not_with_a_part() -> None:
+def test_judges_ride_with_a_whole_session_that_changed_something_and_not_with_a_part() -> None:
     judges = [Judge(name="short", weight=1.0, model="m", body="# Short\n\nIs it short?")]
-    given = session(turns=12)
+    given = changing()
     (whole,) = chunk_by_tokens(traces_of(given))
     question = scoring_question(given, whole, judges=judges)
     assert '<judge name="short">\n# Short' in question.constant
     assert "short" in (question.form or {})["$defs"]["Judges"]["properties"]
     part = chunk_by_tokens(traces_of(given), target=80)[0]
+    assert part.count > 1
     assert "<judge" not in scoring_question(given, part, judges=judges).whole
+    unchanged = session()
+    (chunk,) = chunk_by_tokens(traces_of(unchanged))
+    assert "<judge" not in scoring_question(unchanged, chunk, judges=judges).whole

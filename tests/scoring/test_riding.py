@@ -15,7 +15,7 @@ from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
-from tests.scoring.scenario import answer, session, turn
+from tests.scoring.scenario import answer, changing
 
 JUDGES = {
     "care": "---\nweight: 0.6\nmodel: openai/tiny\n---\nIs it done with care?\n",
@@ -57,28 +57,11 @@ def with_judges(**scores: object) -> str:
     return json.dumps({**json.loads(answer()), "judges": said})
 
 
-def edited() -> Session:
-    """A session that changes a file, so that there is something to judge."""
-    from msgspec.structs import replace
-
-    from debrief.sessions.readers.patches import replaced
-
-    edit = replaced("cart.py", "a\n", "b\n")
-    worked = turn(1)
-    (message,) = worked.messages
-    (call,) = message.calls
-    changing = replace(
-        call, id="edit", name="Edit", action="edit", path="cart.py", patch=edit.patch, added=1,
-        removed=1,
-    )  # fmt: skip
-    return session(turns=(replace(worked, messages=(replace(message, calls=(changing, call)),)),))
-
-
 def test_one_call_scores_and_judges_whichever_stage_comes_first(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
     server.reply = lambda call: Reply(with_judges(care=0.9, tests="0.4"))
-    by, given = evaluators(tmp_path, server), edited()
+    by, given = evaluators(tmp_path, server), changing()
     rows = judge(by, given)
     row = score_session(given, by.chunk_scorer)
     assert row.status == "ok", row.failure
@@ -102,7 +85,7 @@ def test_a_judge_that_was_left_out_is_asked_alone(tmp_path: Path, server: OpenAI
 
     server.reply = reply
     by = evaluators(tmp_path, server)
-    rows = judge(by, edited())
+    rows = judge(by, changing())
     assert [(each.score, each.input_tokens > 0) for each in rows] == [(0.9, False), (0.3, True)]
     assert len(server.calls) == 2
 

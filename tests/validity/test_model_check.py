@@ -91,7 +91,7 @@ def test_a_model_without_a_usable_answer_is_worth_nothing_and_says_why() -> None
     done, _ = check(lambda _: Reply("I would rather not."), "--yes", "--json")
     assert done.exit_code == 1
     found = json.loads(done.stdout)
-    assert {one["said"] for one in found["check"]["sessions"]} == {None}
+    assert {one["given"] for one in found["check"]["sessions"]} == {None}
     assert all("no usable answer" in one["failure"] for one in found["check"]["sessions"])
 
 

@@ -1,8 +1,9 @@
 """Statistics: intervals, agreement of two raters, ranks, differences, and chance ruled out.
 
 They are those of scipy and statsmodels, which the functions import when they are called: together
-they take seconds and 140 MB, and no command should wait for that to print its help. What neither
-has is written here after the paper that is named.
+they take seconds and 140 MB, and no command should wait for that to print its help. What every run
+needs is written out on scipy.special, which is there in a third of a second; so is, after the paper
+that is named, what neither library has. Tests hold both to the libraries.
 
 Functions that take weights (a row a resample, a column a session, the first row all ones) return
 one value a row, so that tasks are drawn whole: ten runs of one task are one observation, not ten.
@@ -95,15 +96,15 @@ def mean_of(
     mean = sum(values) / count
     if count == 1:
         return MeanEstimate(count=1, mean=mean)
-    from scipy.stats import sem, t
+    import numpy as np
 
-    reach = float(t.ppf(0.975, count - 1) * sem(values))
+    reach = _student(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count)
     high = mean + reach if upper is None else min(upper, mean + reach)
     return MeanEstimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
 
 
 def share_of(count: int, of: int) -> Estimate | None:
-    """Return a share with its Wilson interval; None of nothing.
+    """Return a share with its interval after Wilson (1927); None of nothing.
 
     >>> share_of(3, 0) is None
     True
@@ -113,10 +114,13 @@ def share_of(count: int, of: int) -> Estimate | None:
     """
     if not of:
         return None
-    from scipy.stats import binomtest
-
-    low, high = binomtest(count, of).proportion_ci(method="wilson")
-    return Estimate(count / of, float(low), float(high))
+    if not 0 <= count <= of:
+        raise ValueError(f"{count} of {of} are no share")
+    many = of + Z**2
+    middle = (count + Z**2 / 2) / many
+    width = Z / many * math.sqrt(count * (of - count) / of + Z**2 / 4)
+    low = middle - width if count else 0.0
+    return Estimate(count / of, low, middle + width if count < of else 1.0)
 
 
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
@@ -142,7 +146,8 @@ def stratified_difference(
 
     Each stratum that holds both groups counts by how much it says (twice the harmonic mean of its
     two numbers). This is the regression on the group and on every stratum: for pairs it is the
-    paired t test, for one stratum the one of two samples.
+    paired t test, for one stratum the one of two samples. After Frisch and Waugh (1933), what
+    the strata explain is taken out of both first, so that no column a stratum is needed.
 
     Args:
         values: one a session.
@@ -157,22 +162,30 @@ def stratified_difference(
     if not rows:
         return StratifiedDifference()
     import numpy as np
-    from statsmodels.regression.linear_model import OLS
 
-    second = np.array([group for _, group, _ in rows], dtype=float)
     place = {stratum: number for number, stratum in enumerate(shared)}
-    levels = np.eye(len(shared))[[place[stratum] for _, _, stratum in rows]]
-    fitted = OLS([value for value, _, _ in rows], np.column_stack([second, levels])).fit()
+    places = np.array([place[name] for _, _, name in rows])
+    second = np.array([group for _, group, _ in rows], dtype=float)
+
+    def within(column: Floats) -> Floats:
+        means: Floats = np.bincount(places, column) / np.bincount(places)
+        apart: Floats = column - means[places]
+        return apart
+
+    x, y = within(second), within(np.array([value for value, _, _ in rows], dtype=float))
+    value = float(x @ y / (x @ x))
     found = StratifiedDifference(
-        value=float(fitted.params[0]),
+        value=value,
         strata=len(shared),
         first=len(rows) - int(second.sum()),
         second=int(second.sum()),
     )
-    if fitted.df_resid < 1:
+    freedom = len(rows) - len(shared) - 1
+    if freedom < 1:
         return found
-    low, high = map(float, fitted.conf_int()[0])
-    return replace(found, low=low, high=high)
+    rest = y - value * x
+    reach = _student(freedom) * math.sqrt(float(rest @ rest) / freedom / float(x @ x))
+    return replace(found, low=value - reach, high=value + reach)
 
 
 def weighted_kappa(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Estimate | None:
@@ -257,7 +270,6 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Estimat
     if count < 2:
         return None
     import numpy as np
-    from scipy.stats import t
 
     rated = np.array([ours, theirs])
     shares = np.bincount(rated.ravel(), minlength=levels) / rated.size
@@ -267,7 +279,7 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Estimat
     own_chance = (1 - shares[rated]).mean(axis=0) / (levels - 1)
     own = (agreed - chance - 2 * (1 - value) * (own_chance - chance)) / (1 - chance)
     spread = float(((own - value) ** 2).sum())
-    width = float(t.ppf(0.975, count - 1)) * math.sqrt(spread / (count * (count - 1)))
+    width = _student(count - 1) * math.sqrt(spread / (count * (count - 1)))
     return _bounded(value, value - width, value + width)
 
 
@@ -322,6 +334,13 @@ def _lang_reiczigel(
     return _fraction(middle + shift - width), _fraction(middle + shift + width)
 
 
+def _student(freedom: int) -> float:
+    """Return what 97.5 % of Student's distribution lies below."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
 def _fraction(value: float) -> float:
     return min(1.0, max(0.0, value))
 
@@ -335,9 +354,10 @@ def _bounded(value: float, low: float, high: float) -> Estimate:
 def ranks(values: Sequence[float] | Floats) -> Floats:
     """Return the ranks of values from 1, those of equal ones averaged."""
     import numpy as np
-    from scipy.stats import rankdata
 
-    return np.asarray(rankdata(values), dtype=float)
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middles: Floats = np.cumsum(counts) - (counts - 1) / 2
+    return middles[places]
 
 
 def rank_correlation(
@@ -354,7 +374,6 @@ def rank_correlation(
         None where one of the two does not vary, or there are fewer than five sessions.
     """
     import numpy as np
-    from scipy.stats import pearsonr
 
     columns = (ours, theirs, held) if held else (ours, theirs)
     ranked = np.array([ranks(column) for column in columns])
@@ -364,7 +383,7 @@ def rank_correlation(
     first, second = rest.T
     if freedom < 1 or min(np.abs(rest).max(axis=0)) < _EPSILON * len(ours):
         return None
-    value = float(pearsonr(first, second).statistic)
+    value = float(np.corrcoef(first, second)[0, 1])
     middle = math.atanh(max(-0.999999, min(0.999999, value)))
     width = Z / math.sqrt(freedom)
     return Estimate(value, math.tanh(middle - width), math.tanh(middle + width))
@@ -416,13 +435,14 @@ def rank_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
     scipy's own permutations give the same, in 100 ms instead of 0.4: a search makes thousands.
     """
-    import numpy as np
-    from scipy.stats import mannwhitneyu
-
     if len({*ours, *theirs}) == 1:
         return 1.0
     if len(ours) + len(theirs) > _SMALL:
+        from scipy.stats import mannwhitneyu
+
         return float(mannwhitneyu(ours, theirs, method="asymptotic").pvalue)
+    import numpy as np
+
     doubled = np.rint(2 * ranks([*ours, *theirs])).astype(np.int64)  # whole, so sums are equal
     observed = doubled[: len(ours)].sum()
     divisions = doubled[_divisions(len(doubled), len(ours))].sum(axis=1)
@@ -439,11 +459,14 @@ def _divisions(count: int, first: int) -> NDArray[np.int64]:
 
 
 def false_discovery(p_values: Iterable[float]) -> list[float]:
-    """Return the p-values corrected for their number, after Benjamini and Hochberg."""
-    from scipy.stats import false_discovery_control
-
+    """Return the p-values corrected for their number, after Benjamini and Hochberg (1995)."""
     given = list(p_values)
-    return [float(value) for value in false_discovery_control(given)] if given else []
+    corrected, least = [1.0] * len(given), 1.0
+    falling = sorted(range(len(given)), key=given.__getitem__, reverse=True)
+    for before, place in enumerate(falling):
+        least = min(least, given[place] * len(given) / (len(given) - before))
+        corrected[place] = least
+    return corrected
 
 
 def sessions_needed(delta: float, p_value: float, power: float = 0.8) -> int:

@@ -52,15 +52,21 @@ if _SOFT != resource.RLIM_INFINITY and _SOFT < _WANTED:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+OF_THE_DEMO = ("tests/pipelines/test_demo.py", "tests/pipelines/test_forget.py")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Give a worker a whole file at a time: what its tests share is made once."""
+    """Give a worker a whole file at a time: what its tests share is made once.
+
+    The files that look at the demo go to one worker together, for the same reason.
+    """
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class FileByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid.partition("::")[0]
+            file = nodeid.partition("::")[0]
+            return "demo" if file in OF_THE_DEMO else file
 
     # Files come in their order and not by the number of their tests, which says nothing of the
     # time they take: the last ones are short.

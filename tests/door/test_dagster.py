@@ -110,7 +110,7 @@ def test_who_may_run_does_and_it_is_written_down(home: Home, client: httpx.Clien
     started = graphql(client, START, **{HEADER: "ada"})
     assert started == {"startSchedule": {"__typename": "ScheduleStateResult"}}
     assert "weekly" in on(client)
-    said = home.debrief("audit")
+    said = home.typed("audit")
     assert said.code == 0, said.all
     (line,) = said.out.splitlines()
     assert line.endswith("  ada  run  startSchedule")

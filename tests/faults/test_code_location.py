@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
-from dagster_graphql.test.utils import execute_dagster_graphql
 
 ASKED = """
 { workspaceOrError { ... on Workspace { locationEntries { name loadStatus
@@ -20,6 +19,8 @@ ASKED = """
 def test_the_reason_names_the_file_and_the_next_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dagster_graphql.test.utils import execute_dagster_graphql
+
     (tmp_path / "dagster").mkdir()
     keys = tmp_path / ".env"
     keys.write_text("OPENAI_API_KEY=sk-1\n")

@@ -13,8 +13,9 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -68,21 +69,41 @@ def found_in(folders: Iterable[Path], needles: Iterable[str]) -> dict[str, list[
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and not path.is_symlink():
-                hits = [needle for needle in wanted if _holds(path, needle)]
+                data = path.read_bytes()
+                said = _kept(data) if len(data) < _SMALL else Said.in_bytes(data)
+                hits = [needle for needle in wanted if needle in said]
                 if hits:
                     found[str(path.relative_to(folder))] = hits
-    _texts.clear()
     return found
 
 
-_texts: dict[Path, str] = {}
+class Said(NamedTuple):
+    """The letters of a file, and its pieces: thousands of sentences are looked for in each.
+
+    Whatever is as long as two pieces but one letter holds a whole one wherever it stands, so most
+    of what is not there is known without a search.
+    """
+
+    text: str
+    pieces: frozenset[str]
+
+    @classmethod
+    def in_bytes(cls, data: bytes) -> Said:
+        text = "\0".join(letters(each) for each in readings(data))
+        return cls(text, frozenset(text[at : at + _PIECE] for at in range(0, len(text), _PIECE)))
+
+    def __contains__(self, needle: object) -> bool:
+        assert isinstance(needle, str)
+        is_long = len(needle) >= 2 * _PIECE - 1
+        if is_long and self.pieces.isdisjoint(needle[at : at + _PIECE] for at in range(_PIECE)):
+            return False
+        return needle in self.text
 
 
-def _holds(path: Path, needle: str) -> bool:
-    if path not in _texts:
-        _texts.clear()
-        _texts[path] = "\0".join(letters(text) for text in readings(path.read_bytes()))
-    return needle in _texts[path]
+_PIECE = 16
+_SMALL = 1_000_000
+"""Bytes below which a file is decoded once for all searches: most are the same before and after."""
+_kept = lru_cache(maxsize=300)(Said.in_bytes)
 
 
 def readings(data: bytes, depth: int = 0) -> Iterator[str]:

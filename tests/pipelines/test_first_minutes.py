@@ -117,7 +117,7 @@ def test_a_ui_that_a_script_started_is_the_only_one_and_ends_with_all_that_it_st
         assert said.startswith(f"{address}  the pages")
         assert ui.stdout.readline().startswith(f"{address}/dagster ")
         assert 'href="/dagster">Run things in Dagster' in httpx.get(address, timeout=LONG).text
-        taken = only_line(home.debrief("ui", "--port", str(port)))
+        taken = only_line(home.typed("ui", "--port", str(port)))
         assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
         assert "--port" in taken
         beside = only_line(home.typed("ui", "--port", str(free_port())))

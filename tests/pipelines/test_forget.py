@@ -288,7 +288,7 @@ def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
             stderr=subprocess.DEVNULL,
         )
         while state_of(place) == before and process.poll() is None:
-            time.sleep(0.002)
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         killed += process.wait() == -signal.SIGKILL
     assert killed >= 3

@@ -10,7 +10,6 @@ import dagster as dg
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
-from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.partitions import WEEKS, add_pairs
 from pipelines.definitions import defs
@@ -48,6 +47,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def test_every_weekly_asset_is_made_for_the_weeks_chosen_and_no_other(
     served: Any, weeks: list[str]
 ) -> None:
+    from dagster_graphql.test.utils import execute_dagster_graphql
+
     params = {"partitionNames": weeks, "assetSelection": [{"path": [name]} for name in NAMES]}
     answer = execute_dagster_graphql(served, PREVIEW, {"params": params}).data
     targeted = {

@@ -10,12 +10,12 @@ import dagster as dg
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
-from dagster_graphql.test.utils import execute_dagster_graphql
 
 from debrief.lake import Lake
 from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
+from debrief.snapshots.capture import find_repository
 from pipelines.instance import GRPC_TAG, open_instance
 from pipelines.jobs import failure_in
 from pipelines.launching import end_dead_runs
@@ -40,6 +40,8 @@ mutation Again($params: ReexecutionParams!) { launchRunReexecution(reexecutionPa
 def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool
 ) -> None:
+    from dagster_graphql.test.utils import execute_dagster_graphql
+
     home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
     given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--offline")
     home.typed("backfill", "--stage", "raw_sessions", *given)
@@ -56,7 +58,9 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
     if is_named:
         monkeypatch.setenv("DEBRIEF_LAKES", lake.url)
         monkeypatch.setenv("DEBRIEF_SESSIONS", str(folder().parent))
-        monkeypatch.setenv("DEBRIEF_REPOSITORIES", str(Path(__file__).parents[2]))
+        # That of this checkout, as a run names it: of a linked worktree, the main one's.
+        here = find_repository(Path(__file__).parent)
+        monkeypatch.setenv("DEBRIEF_REPOSITORIES", str(here.root) if here else "")
     with (
         dg.DagsterInstance.from_config(str(tmp_path / "lake" / ".dagster")) as instance,
         WorkspaceProcessContext(instance, target) as served,

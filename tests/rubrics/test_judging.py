@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from debrief.sessions.model import Session
 from debrief.state import State
 from tests.models.openai_server import OpenAIServer, Reply
 from tests.rubrics.scenario import BAD, GOOD, rubric, session
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_until
 
 
 class CountingJudge:
@@ -135,28 +135,42 @@ EIGHT = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
 JUDGED = "SCORE: 4\nREASONING: Turn 1 names billing/rounding.py and the expected result."
 
 
+def answer_in_waves(server: OpenAIServer, size: int, waves: int) -> None:
+    """Answer no question before so many wait for an answer, again and again."""
+    answered = server.most_answers = server.received
+
+    def all_wait() -> bool:
+        return server.received == answered + size
+
+    try:
+        for _ in range(waves):
+            wait_until(all_wait)
+            answered = server.most_answers = server.received
+    finally:
+        server.most_answers = None
+
+
 def test_judging_keeps_the_server_busy_and_asks_nothing_twice(tmp_path: Path) -> None:
-    latency, concurrency = 0.05, 8
-    with OpenAIServer() as server:
-        server.reply = lambda call: Reply(
-            JUDGED, latency=latency if server.most_at_once >= concurrency else 5 * latency
-        )
+    concurrency = 8
+    with OpenAIServer(lambda call: Reply(JUDGED)) as server, ThreadPoolExecutor(1) as aside:
 
         def judge() -> ModelRubricJudge:
             model = LanguageModel(
-                "openai/m", api_key="k", base_url=server.url, timeout=LONG, pause=0.01,
+                "openai/m", api_key="k", base_url=server.url, timeout=2 * LONG, pause=0.01,
                 concurrency=concurrency, cache=State(tmp_path / "answers.sqlite"),
             )  # fmt: skip
             model.ask("warm up")
             return ModelRubricJudge("m", model.ask, secret=b"of this machine")
 
         asking = judge()
-        started = time.perf_counter()
+        server.most_answers = server.received
+        busy = aside.submit(
+            answer_in_waves, server, concurrency, len(MANY) * len(EIGHT) // concurrency
+        )
         rows = list(evaluate_rubrics(MANY, EIGHT, asking, workers=concurrency))
-        took = time.perf_counter() - started
+        busy.result()
         assert all(row.status == "ok" for row in rows)
         assert server.most_at_once == concurrency
-        assert took < len(rows) * latency, "no faster than one after the other"
         other, sent = judge(), server.received
         again = list(evaluate_rubrics(MANY, EIGHT, other, workers=concurrency))
         assert [row.score for row in again] == [row.score for row in rows]

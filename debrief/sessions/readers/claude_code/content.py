@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 import orjson
+from msgspec import Struct
 
+from debrief.sessions.model import ContextSource
 from debrief.sessions.readers.claude_code.records import (
     Attachment,
     Block,
@@ -36,7 +39,11 @@ _ASIDES = ("ide_opened_file", "system-reminder")
 _PLAN = "Implement the following plan:"
 _REST = "If you need specific details from before exiting plan mode ("
 _BEFORE_THE_PLAN = re.compile(r"[^()]*\), read the full transcript at: [^\n]*\Z")
-_NOTICES = ("<task-notification>", "<teammate-message")
+_TASK, _TEAMMATE = "task-notification", "<teammate-message"
+_NOTICES = (f"<{_TASK}>", _TEAMMATE)
+_OF_COMMANDS = ("<local-command-", "<bash-", "Caveat: ", "<command-")
+_OF_HOOKS = ("<user-prompt-submit-hook>", "<session-start-hook>", "Stop hook feedback")
+_EXIT_OF_TASK = re.compile(r"\bexit code:? (\d{1,9})\b")
 _SAID = re.compile(
     r"(?:the user said:|reason for the rejection:)\s*(.*?)"
     r"(?:\n\nNote: The user's next message may contain|\Z)",
@@ -85,6 +92,59 @@ def _without_the_rest(plan: str) -> str:
     if place < 0 or not _BEFORE_THE_PLAN.match(plan, place + len(_REST)):
         return plan
     return plan[:place].rstrip()
+
+
+def asides_in(content: Any) -> str:
+    """Return what ``said_in`` leaves out of a text: what the program added to the person's."""
+    texts = words_in(content)
+    said, own = "\n".join(texts).strip(), said_in(content)
+    if said.startswith(_PLAN):
+        return said[len(own) :].strip()
+    if own == said:
+        return ""
+    added = (text[: len(text) - len(without_leading(text, _ASIDES))] for text in texts)
+    return "\n".join(filter(None, map(str.strip, added)))
+
+
+def source_of(text: str) -> ContextSource:
+    """Return who says a text that is in the conversation and that no person wrote."""
+    if text.startswith(f"<{_TASK}>"):
+        return "task"
+    if text.startswith(_TEAMMATE):
+        return "agent"
+    if text.startswith(_OF_COMMANDS):
+        return "command"
+    return "hook" if text.startswith(_OF_HOOKS) else "program"
+
+
+class TaskEnd(Struct, frozen=True):
+    """What a notice says of a task in the background."""
+
+    task: str
+    call: str
+    """The id of the call that started it; empty where the notice does not name it."""
+    failed: bool
+    """It failed; of one that was stopped that is not known."""
+    result: str
+    exit_code: int | None
+
+
+def task_ends_in(text: str) -> Iterator[TaskEnd]:
+    """Yield what a text says of tasks that came to their ends."""
+    for notice in text.split(f"<{_TASK}>")[1:]:
+        said = {name: (inside(notice, name) or "").strip() for name in _OF_TASK}
+        code = _EXIT_OF_TASK.search(said["summary"])
+        if said["status"] in ("completed", "failed"):
+            yield TaskEnd(
+                task=said["task-id"],
+                call=said["tool-use-id"],
+                failed=said["status"] == "failed",
+                result=said["result"],
+                exit_code=int(code[1]) if code else None,
+            )
+
+
+_OF_TASK = ("task-id", "tool-use-id", "status", "summary", "result")
 
 
 def pictures_in(content: Any) -> int:

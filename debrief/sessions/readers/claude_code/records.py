@@ -88,7 +88,7 @@ class ToolOutcome(Struct, gc=False):
 
 
 class Attachment(Struct, gc=False):
-    """``attachment``; what was typed while the model worked is one."""
+    """``attachment``: what was typed while the model worked, or what the program tells it."""
 
     type: Any = None
     prompt: list[Block | _Scalar | list[Any]] | _Scalar | dict[str, Any] = None
@@ -96,6 +96,20 @@ class Attachment(Struct, gc=False):
     origin: Any = None
     isMeta: Any = None
     files: Any = None
+    content: Any = None
+    filename: Any = None
+    path: Any = None
+    snippet: Any = None
+    addedLines: Any = None
+    addedBlocks: Any = None
+    removedNames: Any = None
+    removedTypes: Any = None
+    isInitial: Any = None
+    newDate: Any = None
+    hookName: Any = None
+    hookEvent: Any = None
+    blockingError: Any = None
+    response: Any = None
     systemPrompt: Raw = Raw()
     tools: Raw = Raw()
     cliPrefix: Any = None
@@ -124,6 +138,7 @@ class ClaudeRecord(Struct, gc=False):
     requestId: Any = None
     type: Any = None
     subtype: Any = None
+    content: Any = None
     data: Report | _Scalar | list[Any] = None
     parentToolUseID: Any = None
     isMeta: Any = None

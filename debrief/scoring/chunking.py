@@ -40,6 +40,9 @@ RESULT_TAIL = 2_500
 """Characters of a result that are kept. The 500 of a session's rendering lose the end of a test
 run, where it says what failed; the middle of a long listing says nothing about the work."""
 
+CONTEXT_SHOWN, CONTEXT_OF_PROGRAM = 1_500, 200
+"""Characters of a text in the model's request that no person wrote: what a command, a task or a
+hook said bears on the work, and the program's lists and reminders hardly do."""
 SUBAGENT_BUDGET = 24_000
 """Characters of one subagent's work that are shown, about 6,000 tokens: it is scored with the
 turn that asked for it and must not crowd out the turn's own work. As many are shown to every
@@ -124,6 +127,9 @@ def _headline(turn: Turn) -> str:
 
 
 def _message(message: Message, started_by: dict[int, list[Subagent]]) -> Iterator[Observation]:
+    for given in message.context:
+        most = CONTEXT_OF_PROGRAM if given.said_by == "program" else CONTEXT_SHOWN
+        yield _labelled("context", f"[CONTEXT] {given.said_by}", shortened(given.text, most, 0))
     if message.text.strip():
         yield _labelled("message", "[ASSISTANT]", message.text)
     for call in message.calls:

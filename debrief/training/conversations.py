@@ -59,7 +59,7 @@ class ConversationBuilder:
     def __init__(self, system: str = "", reminder: str = "") -> None:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
-        self.stand_ins = 0
+        self.stand_ins = self.machine_texts = 0
         self._turn = 0
         """The turn of the last answer."""
         self._is_known = True
@@ -115,6 +115,7 @@ class ConversationBuilder:
         context = [each.text for each in answer.context if each.text.strip()]
         is_whole = len(context) == len(answer.context)
         told = [answer.summary, *context] if answer.summary else context
+        self.machine_texts += len(context)
         is_begun = self._last not in ("", "system")
         if words or answer.summary:
             self._ask(told, words)

@@ -102,7 +102,7 @@ def requests_in(turn: Turn) -> Iterator[Request]:
     context: tuple[ContextText, ...] = ()
     for message in turn.messages:
         context += message.context
-        if not (thoughts_and_words(message)[1].strip() or message.calls):
+        if not is_spoken(message):
             continue
         message, context = replace(message, context=context), ()
         is_first = not request.answers
@@ -118,14 +118,20 @@ def requests_in(turn: Turn) -> Iterator[Request]:
             yield request
             request = Request(text="\n\n".join(map(_words, _heard(before))))
         request.answers.append(message)
-    request.is_stopped = _is_stopped(turn, request.answers)
+    request.is_stopped = is_stopped(turn, request.answers)
     yield request
     for remark in typed:
         if remark.kind == "remark":
             yield Request(text=_words(remark))
 
 
-def _is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+def is_spoken(message: Message) -> bool:
+    """Return whether the model said or called anything in a message."""
+    return bool(thoughts_and_words(message)[1].strip() or message.calls)
+
+
+def is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+    """Return whether the person interrupted the model after the last of its answers in a turn."""
     last = answers[-1].at if answers else None
     stops = [one.at for one in turn.interventions if one.kind == "interruption"]
     return any(at is None or last is None or at >= last for at in stops)

@@ -324,7 +324,11 @@ def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
 def _said(line: dict[str, Any]) -> list[str]:
     """Return the calls, results and words of a line."""
     calls = [json.dumps(c) for m in line["messages"] for c in m.get("tool_calls", [])]
-    results = [json.dumps(m) for m in line["messages"] if m["role"] == "tool"]
+    results = [
+        json.dumps({key: value for key, value in m.items() if key != "machine"})
+        for m in line["messages"]
+        if m["role"] == "tool"
+    ]
     return [
         *calls,
         *results,

@@ -48,7 +48,14 @@ def _agents(said: Attachment) -> str:
     is_first = said.isInitial is True
     head = "Available agent types for" if is_first else "New agent types are now available for"
     gone = _under("The following agent types are no longer available:", said.removedTypes)
-    return _both(_under(f"{head} the Agent tool:", said.addedLines), gone)
+    note = is_first and said.showConcurrencyNote is True
+    return _both(_under(f"{head} the Agent tool:", said.addedLines), gone, _AT_ONCE if note else "")
+
+
+_AT_ONCE = (
+    "When you launch multiple agents for independent work, send them in a single message with"
+    " multiple tool uses so they run concurrently."
+)
 
 
 def _skills(said: Attachment) -> str:

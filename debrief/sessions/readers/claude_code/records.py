@@ -105,6 +105,7 @@ class Attachment(Struct, gc=False):
     removedNames: Any = None
     removedTypes: Any = None
     isInitial: Any = None
+    showConcurrencyNote: Any = None
     newDate: Any = None
     hookName: Any = None
     hookEvent: Any = None

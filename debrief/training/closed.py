@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from debrief.scoring.verdict import Ground, SessionVerdict
 from debrief.sessions.model import Session, Turn
-from debrief.training.given import is_spoken, is_stopped
+from debrief.training.given import is_answer, is_stopped
 
 _BROKE_OFF: Final[frozenset[Ground]] = frozenset(["open_end", "stopped"])
 
@@ -33,5 +33,5 @@ def until_closed(session: Session) -> Session | None:
 
 def is_closed(turn: Turn) -> bool:
     """Return whether the model ended a turn with words, and nobody stopped it."""
-    spoken = [message for message in turn.messages if is_spoken(message)]
-    return bool(spoken) and not spoken[-1].calls and not is_stopped(turn, spoken)
+    answers = [message for message in turn.messages if is_answer(message)]
+    return bool(answers) and not answers[-1].calls and not is_stopped(turn, answers)

@@ -8,10 +8,10 @@ brackets stands for it, and is counted. What else was in the model's request tha
 such as a command's output, a notice or a hook's context, stands there in its program's own tags: as
 the user's, before their words, or behind the results that came with it. ``machine`` says where.
 
-An assistant message of ours, one on a request that is not
-known or after a notice that is not told, one that the person interrupted before it came to its
-calls, one whose call was refused or has no result, those on a request of which a call's arguments
-are not known, and all that the person's next words reject, undo or correct carry ``weight`` 0,
+An assistant message of ours, one on a request that is not known or on a notice whose text is not
+known, one that the person interrupted before it came to its calls, one whose call was refused or
+has no result, those on a request of which a call's arguments are not known, and all that the
+person's next words reject, undo or correct carry ``weight`` 0,
 OpenAI's mark for what is not trained on.
 """
 
@@ -104,8 +104,8 @@ class ConversationBuilder:
         calls = (call for answer in request.answers for call in answer.calls)
         self._has_arguments = all(call.input for call in calls)
         for answer in request.answers:
-            is_told = self._give(answer, words)
-            self._add_answer(answer, is_trained=is_told)
+            is_whole = self._give(answer, words)
+            self._add_answer(answer, is_trained=is_whole)
             words = []
         if request.is_stopped and self._last == "assistant":
             self._messages[-1] = self._untrained(self._messages[-1], "interrupted")
@@ -114,20 +114,20 @@ class ConversationBuilder:
         """Add what the model was given before an answer; return whether all of it is known."""
         context = [each.text for each in answer.context if each.text.strip()]
         is_whole = len(context) == len(answer.context)
-        told = [answer.summary, *context] if answer.summary else context
+        added = [answer.summary, *context] if answer.summary else context
         self.machine_texts += len(context)
         is_begun = self._last not in ("", "system")
         if words or answer.summary:
-            self._ask(told, words)
+            self._ask(added, words)
             return True
         if is_begun and self._last == "tool":
-            self._messages[-1] = _with(self._messages[-1], told, [])
+            self._messages[-1] = _with(self._messages[-1], added, [])
             return is_whole
-        if told and (is_begun or any(each.said_by in _ASKING for each in answer.context)):
-            self._ask(told, [])
+        if added and (is_begun or any(each.said_by in _ASKING for each in answer.context)):
+            self._ask(added, [])
         elif not is_begun or not is_whole:
             self.stand_ins += 1
-            self._ask(told, [NO_PROMPT], is_known=False)
+            self._ask(added, [NO_PROMPT], is_known=False)
         return True
 
     def _untrained(
@@ -145,13 +145,13 @@ class ConversationBuilder:
                 self._messages[place] = self._untrained(said, "corrected", sign)
             place -= 1
 
-    def _ask(self, told: Sequence[str], words: Sequence[str], *, is_known: bool = True) -> None:
+    def _ask(self, added: Sequence[str], words: Sequence[str], *, is_known: bool = True) -> None:
         """Add a message of the user's: what no person wrote, then the person's words."""
         self._close_turn()
         if self._last == "user":
-            self._messages[-1] = _with(self._messages[-1], told, words)
+            self._messages[-1] = _with(self._messages[-1], added, words)
         else:
-            asked = _with(ChatMessage(role="user", content=""), told, words)
+            asked = _with(ChatMessage(role="user", content=""), added, words)
             self._messages.append(moved(asked, self._reminder, 0))
             self._reminder = ""
         self._is_known = is_known
@@ -266,12 +266,12 @@ def _joined(message: ChatMessage, text: str, thoughts: str = "") -> ChatMessage:
     return replace(message, content=words, reasoning_content=thought)
 
 
-def _with(message: ChatMessage, told: Sequence[str], words: Sequence[str]) -> ChatMessage:
+def _with(message: ChatMessage, added: Sequence[str], words: Sequence[str]) -> ChatMessage:
     """Return a message with more texts behind its own: first those that no person wrote."""
     content, machine = message.content, list(message.machine)
-    for place, text in enumerate([*told, *words]):
+    for place, text in enumerate([*added, *words]):
         content = f"{content}\n\n{text}" if content else text
-        if place < len(told):
+        if place < len(added):
             machine.append((len(content) - len(text), len(content)))
     return replace(message, content=content, machine=tuple(machine))
 

@@ -102,7 +102,7 @@ def requests_in(turn: Turn) -> Iterator[Request]:
     context: tuple[ContextText, ...] = ()
     for message in turn.messages:
         context += message.context
-        if not is_spoken(message):
+        if not is_answer(message):
             continue
         message, context = replace(message, context=context), ()
         is_first = not request.answers
@@ -125,7 +125,7 @@ def requests_in(turn: Turn) -> Iterator[Request]:
             yield Request(text=_words(remark))
 
 
-def is_spoken(message: Message) -> bool:
+def is_answer(message: Message) -> bool:
     """Return whether the model said or called anything in a message."""
     return bool(thoughts_and_words(message)[1].strip() or message.calls)
 

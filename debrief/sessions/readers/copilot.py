@@ -126,7 +126,7 @@ class _Stream:
     def __init__(self, draft: TranscriptDraft) -> None:
         self._draft = draft
         self._timeline = draft.timeline
-        self._model = self._told_last = ""
+        self._model = self._last_context = ""
         self._billed = NO_USAGE
         """What shutdowns say that the session cost so far."""
         self._counted = NO_USAGE
@@ -165,7 +165,7 @@ class _Stream:
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact(string(data.get("summaryContent")))
         elif kind == "system.notification":
-            self._told("task", string(data.get("content")), at)
+            self._add_context("task", string(data.get("content")), at)
         elif kind == "abort":
             self._timeline.interrupt(at)
         elif kind == "permission.requested":
@@ -211,13 +211,13 @@ class _Stream:
             return
         is_notice = text.startswith(_NOTICE)
         if is_notice or string(data.get("source")).startswith(_MACHINE_SOURCES):
-            self._told("task" if is_notice else "program", text, at)
+            self._add_context("task" if is_notice else "program", text, at)
             return
         sent = string(data.get("transformedContent"))
         if text and text in sent:
             for added in (part.strip() for part in sent.split(text, 1)):
                 if added:
-                    self._told("program", added, at)
+                    self._add_context("program", added, at)
         images = sum(
             first_string(each, "mimeType", "type").startswith("image")
             for each in mappings(data.get("attachments"))
@@ -225,11 +225,11 @@ class _Stream:
         if text.strip() or images:
             self._timeline.prompt(text, at, images=images)
 
-    def _told(self, said_by: ContextSource, text: str, at: datetime | None) -> None:
+    def _add_context(self, said_by: ContextSource, text: str, at: datetime | None) -> None:
         """Take what the model was told, once: a notification may be a message as well."""
-        if text != self._told_last:
-            self._timeline.told(said_by, text, at)
-        self._told_last = text
+        if text != self._last_context:
+            self._timeline.add_context(said_by, text, at)
+        self._last_context = text
 
     def _answer(self, data: JsonRecord, identity: str, at: datetime | None) -> None:
         draft = self._of(data)

@@ -175,13 +175,13 @@ def _ask(
             images += 1
         elif kind == "text":
             text = string(block.get("text"))
-            is_told = by_machine or bool(_ATTACHED_FILE.match(text))
-            if is_told and not _PROMPT_FILE.search(text):  # which stand as instructions
-                draft.timeline.told("program", text, at)
-            for name in () if is_told else _REMINDERS:
+            is_context = by_machine or bool(_ATTACHED_FILE.match(text))
+            if is_context and not _PROMPT_FILE.search(text):  # which stand as instructions
+                draft.timeline.add_context("program", text, at)
+            for name in () if is_context else _REMINDERS:
                 for reminder in elements(text, name):
-                    draft.timeline.told("program", reminder, at)
-            text = "" if is_told else without(text, _REMINDERS) if "<system-" in text else text
+                    draft.timeline.add_context("program", reminder, at)
+            text = "" if is_context else without(text, _REMINDERS) if "<system-" in text else text
             if text.strip():
                 texts.append(text.strip() if "<system-" in text else text)
     prompt = "\n\n".join(texts)

@@ -158,7 +158,7 @@ class _Wire:
         if mapping(record.get("origin")).get("kind", "user") == "user":
             self.timeline.intervene("remark", words_of(record.get("input")), at)
         else:
-            self._told(record.get("input"), mapping(record.get("origin")), at)
+            self._add_context(record.get("input"), mapping(record.get("origin")), at)
 
     def message(self, record: JsonRecord, at: datetime | None) -> None:
         """Take a message that was put into the conversation, if no event brought it already."""
@@ -169,7 +169,7 @@ class _Wire:
             if self.timeline.fresh_prompt() != words_of(content):
                 self._ask(content, origin, at)
         elif role == "user":
-            self._told(content, origin, at)
+            self._add_context(content, origin, at)
         elif role == "assistant":
             identity = string(message.get("id")) or f"message-{self.timeline.messages + 1}"
             answer = self.timeline.begin_message(identity, self.model or self.draft.model, at)
@@ -252,14 +252,14 @@ class _Wire:
             arguments = first_string(origin, "skillArgs", "commandArgs")
             self.timeline.prompt(f"/{name} {arguments}".strip(), at, images, expansion=text)
         else:
-            self._told(content, origin, at)
+            self._add_context(content, origin, at)
 
-    def _told(self, content: Any, origin: JsonRecord, at: datetime | None) -> None:
+    def _add_context(self, content: Any, origin: JsonRecord, at: datetime | None) -> None:
         """Take what the program put into the conversation by itself, by what its origin is."""
         kind = string(origin.get("kind"))
         found = (who for part, who in _SOURCES.items() if part in kind)
         said_by: ContextSource = next(found, "program")
-        self.timeline.told(said_by, words_of(content), at)
+        self.timeline.add_context(said_by, words_of(content), at)
 
     def _result(self, call_id: str, result: JsonRecord, at: datetime | None) -> None:
         call = self.draft.called(call_id)

@@ -105,9 +105,9 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
         elif kind == "compaction":
             timeline.compact(string(record.get("summary")))
         elif kind == "custom_message":
-            timeline.told("hook", words_of(record.get("content")), at)
+            timeline.add_context("hook", words_of(record.get("content")), at)
         elif kind == "branch_summary":
-            timeline.told("program", string(record.get("summary")), at)
+            timeline.add_context("program", string(record.get("summary")), at)
         elif kind == "session_info":
             draft.title = string(record.get("name"))
         branches.add(identity, string(record.get("parentId")))
@@ -134,10 +134,10 @@ def _message(
     elif role == "toolResult":
         _result(message, at, draft)
     elif role in ("custom", "hookMessage"):
-        timeline.told("hook", text_of(content), at)
+        timeline.add_context("hook", text_of(content), at)
     elif role == "bashExecution" and message.get("excludeFromContext") is not True:
         command, output = string(message.get("command")), string(message.get("output"))
-        timeline.told("command", f"Ran `{command}`\n```\n{output}\n```", at)
+        timeline.add_context("command", f"Ran `{command}`\n```\n{output}\n```", at)
     elif role == "system" and not draft.system_prompt:
         _instruct(message, draft)
 

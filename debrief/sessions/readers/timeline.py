@@ -361,7 +361,7 @@ class Timeline:
             self.intervene("interruption", "", at)
         self.message = None
 
-    def told(
+    def add_context(
         self,
         said_by: ContextSource,
         text: str,

@@ -20,7 +20,7 @@ _HEARD_HOOKS = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion")
 _SIGNS: Final = {"Error": "✘", "Warning": "⚠", "Info": "ℹ", "Hint": "★"}
 
 
-def told_in(attachment: Attachment) -> tuple[ContextSource, str] | None:
+def context_in(attachment: Attachment) -> tuple[ContextSource, str] | None:
     """Return who told the model what in an attachment; None where it told nothing that is known."""
     kind = attachment.type
     say = _SAID.get(kind) if type(kind) is str else None

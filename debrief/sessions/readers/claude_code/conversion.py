@@ -13,7 +13,7 @@ from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code import content as said
 from debrief.sessions.readers.claude_code import records
-from debrief.sessions.readers.claude_code.attachments import told_in
+from debrief.sessions.readers.claude_code.attachments import context_in
 from debrief.sessions.readers.claude_code.records import Block, ClaudeMessage, ClaudeRecord
 from debrief.sessions.readers.documents import JsonLines
 from debrief.sessions.readers.timeline import (
@@ -262,13 +262,13 @@ class TranscriptFile:
         text = "\n".join(said.words_in(content)).strip()
         if record.isMeta:
             if not (thread is self.main and self._expand(record, text)):
-                self._told(text, at, thread)
+                self._add_context(text, at, thread)
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
                 thread.prompt = said.said_in(content)
             elif text and said.kind_of(text) != "interruption":
-                self._told(text, at, thread)
+                self._add_context(text, at, thread)
             return
         self._human(record, content, at)
 
@@ -283,9 +283,9 @@ class TranscriptFile:
         if words and is_mine and kind == "prompt":
             thread.timeline.intervene("remark", words, at)
         elif words and kind != "interruption":
-            self._told(words, at, thread)
+            self._add_context(words, at, thread)
 
-    def _told(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
+    def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
         """Take what the model was given and no person wrote; a notice settles the calls that it is
         about."""
         call = ""
@@ -297,7 +297,7 @@ class TranscriptFile:
                     call, end.result, failed=end.failed, exit_code=end.exit_code
                 )
         if text:
-            thread.timeline.told(said.source_of(text), text, at, call)
+            thread.timeline.add_context(said.source_of(text), text, at, call)
 
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
         text, images = said.said_in(content), said.pictures_in(content)
@@ -305,7 +305,7 @@ class TranscriptFile:
         command, self._command, self._command_text = self._command_text, None, ""
         if kind == "prompt":
             if aside := said.asides_in(content):
-                timeline.told("program", aside, at)
+                timeline.add_context("program", aside, at)
             if text or images:
                 self._prompt(record, timeline.prompt(text, at, images))
         elif kind == "slash_command":
@@ -315,8 +315,8 @@ class TranscriptFile:
         elif kind in ("notice", "machine"):
             if command and text.startswith("<local-command-std"):
                 # The command is the program's own, and the model is given it with what it printed.
-                timeline.told("command", command, at)
-            self._told(text, at, self.main)
+                timeline.add_context("command", command, at)
+            self._add_context(text, at, self.main)
         elif kind == "interruption":
             if type(record.interruptedMessageId) is str:
                 timeline.stop(record.interruptedMessageId)
@@ -388,7 +388,7 @@ class TranscriptFile:
 
     def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
         if record.subtype == "local_command":
-            self._told(string(record.content).strip(), at, self._thread(record))
+            self._add_context(string(record.content).strip(), at, self._thread(record))
         elif record.subtype == "compact_boundary":
             self._thread(record).timeline.compact()
             self._summarised = True
@@ -404,18 +404,18 @@ class TranscriptFile:
         if attachment.type != "queued_command":
             if is_own:
                 self.requests.attachment(attachment)
-            if told := told_in(attachment):
-                self._thread(record).timeline.told(*told, at, is_ahead=True)
+            if given := context_in(attachment):
+                self._thread(record).timeline.add_context(*given, at, is_ahead=True)
             return
         content = attachment.prompt
         if attachment.isMeta or not is_own:
             words = "\n".join(said.words_in(content)).strip()
-            self._told(words, at, self._thread(record))
+            self._add_context(words, at, self._thread(record))
             return
         text, images = "\n".join(said.words_in(content)).strip(), said.pictures_in(content)
         kind = said.said_by(attachment, text)
         if kind in ("notice", "machine"):
-            self._told(text, at, self.main)
+            self._add_context(text, at, self.main)
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
             self.conversational = True
             self._prompt(record, self.main.timeline.prompt(text, at, images, "queued"))

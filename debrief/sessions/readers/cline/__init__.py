@@ -177,10 +177,10 @@ def _ask(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
     if not (text.strip() or images):
         return
     if metadata.get("displayRole") == "system":
-        timeline.told("program", text, at)
+        timeline.add_context("program", text, at)
         return
     if note := inside(text, "mode_notice"):
-        timeline.told("program", f"<mode_notice>{note}</mode_notice>", at)
+        timeline.add_context("program", f"<mode_notice>{note}</mode_notice>", at)
     words = without(text, ("mode_notice",)).strip()
     found = _ENVELOPE.match(words)
     slash = _SLASH.search(found[2]) if found else None

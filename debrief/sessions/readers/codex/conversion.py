@@ -235,7 +235,7 @@ class Rollout:
             return
         if payload.get("role") == "developer":
             for block in mappings(payload.get("content")):
-                self._timeline.told("program", string(block.get("text")), at, is_ahead=True)
+                self._timeline.add_context("program", string(block.get("text")), at, is_ahead=True)
         if payload.get("role") != "user":
             return
         said = records.said(payload)
@@ -244,7 +244,7 @@ class Rollout:
         for note in said.notes:
             if records.instructions_in(note) is None:
                 is_ahead = not records.is_notice(note)
-                self._timeline.told(records.source_of(note), note, at, is_ahead=is_ahead)
+                self._timeline.add_context(records.source_of(note), note, at, is_ahead=is_ahead)
         if any(map(records.is_environment, said.notes)):
             self._draft.shows_instructions = True
         found = filter(None, map(records.instructions_in, said.notes))
@@ -275,7 +275,7 @@ class Rollout:
         if self._draft.is_subagent and not self._timeline.turns:
             self._draft.prompt = self._draft.prompt or words.partition("Payload:\n")[2].strip()
         else:
-            self._timeline.told("agent", words, at)
+            self._timeline.add_context("agent", words, at)
 
     def _completed(self, payload: JsonRecord, at: datetime | None) -> None:
         thread = string(payload.get("thread_id"))

@@ -78,7 +78,7 @@ def _ask(parts: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -
         kind, text = part.get("type"), string(part.get("text"))
         if kind == "text" and text.strip() and not part.get("ignored"):
             if part.get("synthetic"):
-                draft.timeline.told("program", text, at)
+                draft.timeline.add_context("program", text, at)
             else:
                 words.append(text)
         elif kind == "file":

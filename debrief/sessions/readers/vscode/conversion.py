@@ -164,7 +164,7 @@ class ChatRequest:
             self._draft.add_instructions([own], "system")
         text = string(mapping(record.get("message")).get("text")) or string(record.get("message"))
         if record.get("isSystemInitiated") is True:
-            self._timeline.told("program", text, at)
+            self._timeline.add_context("program", text, at)
             return
         variables = mappings(mapping(record.get("variableData")).get("variables"))
         images = sum(

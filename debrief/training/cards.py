@@ -291,6 +291,7 @@ def _content(counts: SetCounts) -> str:
     form = "One session a line"
     if number := counts.totals["split_sessions"]:
         form += f" but for {number} long ones, split into {counts.totals['windows']}"
+    cut = f"Sessions that broke off, cut at the last closed turn: {counts.totals['cut']:,}. "
     tokens, train = (sum(row.tokens for row in some) for some in (rows, counts.train))
     of_sides = f"{tokens:,}: {train:,} train, {tokens - train:,} eval"
     not_trained = "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained))
@@ -307,15 +308,15 @@ def _content(counts: SetCounts) -> str:
         ("languages, by changed lines", languages or "no edit recorded"),
         *totals[4:],
         ("turns with answers that carry weight 0, and why", not_trained or "none"),
-        ("sessions that broke off, cut at the last closed turn", f"{counts.totals['cut']:,}"),
         ("subagents' own conversations, counted in nothing above", of_subagents),
     ]
     return (
         "## What is in it\n\n" + _table(("", ""), shown) + "\n\n"
-        f"{form}; what subagents said and did is in lines of their own, which name the session as "
-        "`parent_session`. What the model thought is in `reasoning_content`, where the transcript "
-        "has it. What else was in its requests, such as notices, hooks' context and the output of "
-        "commands that the person ran, stands there in the program's own tags: no person wrote it. "
+        f"{cut}{form}; what subagents said and did is in lines of their own, which name the "
+        "session as `parent_session`. What the model thought is in `reasoning_content`, where the "
+        "transcript has it. What else was in its requests, such as notices, hooks' context and the "
+        "output of commands that the person ran, stands there in the program's own tags: no "
+        "person wrote it. "
         "Where a transcript lacks a "
         "prompt, a result or the end of a turn, a text in round brackets stands for it. An "
         "assistant message of that kind, one that the person interrupted, one whose call was "

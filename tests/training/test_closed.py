@@ -81,7 +81,7 @@ def test_what_broke_off_is_in_the_set_by_what_its_closed_turns_came_to(tmp_path:
     assert [(row.kind, row.detail, row.sessions) for row in made.row.left_out] == [
         ("verdict", "partly done", ("bad", "nothing"))
     ]
-    assert "| sessions that broke off, cut at the last closed turn | 1 |" in made.card
+    assert "broke off, cut at the last closed turn: 1." in made.card
     whole = stored(lake, verdicts=["partly"])
     assert {row.detail: row.sessions for row in whole.row.left_out} == {
         "done, checked": ("good",),

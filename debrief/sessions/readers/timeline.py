@@ -7,7 +7,7 @@ of the calls below, and the rules about turns, messages and results live here on
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -236,7 +236,7 @@ class Timeline:
         self.latest = None
         self.message = MessageDraft(string(id), string(model), at)
         self.message.summary, self.message.thoughts = self.summary, self.thoughts
-        self.message.context = (*self._context_ahead, *self._context)
+        self.message.context = self.context
         self.summary, self.thoughts = "", []
         self._context, self._context_ahead = [], []
         turn.messages.append(self.message)
@@ -381,6 +381,15 @@ class Timeline:
         (self._context_ahead if is_ahead else self._context).append(given)
         if not is_ahead:
             self.message = None
+
+    @property
+    def context(self) -> tuple[ContextText, ...]:
+        """What the next message is given until now, beside words and results."""
+        return (*self._context_ahead, *self._context)
+
+    def replace_context(self, context: Iterable[ContextText]) -> None:
+        """Put what the request really held in place of what was put together for it."""
+        self._context_ahead, self._context = list(context), []
 
     def end_late(
         self, call_id: str, result: str, *, failed: bool, exit_code: int | None = None

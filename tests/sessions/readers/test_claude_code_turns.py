@@ -473,3 +473,31 @@ def test_a_compactions_summary_is_what_the_next_message_was_given(tmp_path: Path
     (turn,) = session.turns
     assert [message.summary for message in turn.messages] == ["", "So far: one.", ""]
     assert (session.compactions, turn.compacted) == (1, True)
+
+
+def test_what_was_sent_to_the_letter_is_kept_where_the_file_holds_it(tmp_path: Path) -> None:
+    def sent(*content: Any, purpose: str = "repl_main_thread") -> None:
+        message = {"role": "user", "content": list(content)}
+        log.add("api-request-blob", message=message)
+        log.add("api-request", querySource=purpose, shapeHash="-")
+
+    def text(words: str) -> dict[str, str]:
+        return {"type": "text", "text": words}
+
+    hook = "SessionStart hook additional context: Hi."
+    budget, skills = reminder("9 tokens left"), reminder("Newer words: - house: Rules.")
+    prompts = reminder("As you answer:\n# claudeMd\nUse tabs.")
+    log = Log("Go")
+    log.add("attachment", attachment={"type": "skill_listing", "content": "- house: Rules."})
+    listed = {"type": "hook_additional_context", "hookName": "SessionStart", "content": ["Hi."]}
+    log.add("attachment", attachment=listed)
+    sent(text("Name it."), text(reminder("Of a title.")), purpose="generate_session_title")
+    sent(text(skills), text(f"{reminder(hook)}\n"), text(prompts), text(budget), text("Go"))
+    log.calls("c1", "Bash", command="ls")
+    log.result("c1", "a.py\t")
+    sent({"type": "tool_result", "tool_use_id": "c1", "content": f"a.py\n\n{budget}"})
+    log.says("Gone.")
+    session = log.read(tmp_path)
+    asked = [("program", skills), ("hook", reminder(hook)), ("program", budget)]
+    assert told_in(session) == [*asked, ("program", budget)]
+    assert session.turns[0].messages[0].calls[0].result == "a.py\t"

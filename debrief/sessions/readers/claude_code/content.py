@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +20,16 @@ from debrief.sessions.readers.claude_code.records import (
 )
 from debrief.sessions.readers.documents import compact_json, mend
 from debrief.sessions.readers.patches import FileEdit, Hunk, created, from_hunks, joined, replaced
-from debrief.sessions.readers.values import inside, mapping, mappings, string, without_leading
+from debrief.sessions.readers.timeline import CallDraft
+from debrief.sessions.readers.values import (
+    elements,
+    inside,
+    mapping,
+    mappings,
+    string,
+    text_of,
+    without_leading,
+)
 
 Said = Literal["prompt", "slash_command", "interruption", "notice", "machine"]
 """``notice``: what others did meanwhile, on which the model goes on."""
@@ -115,6 +124,31 @@ def source_of(text: str) -> ContextSource:
     if text.startswith(_OF_COMMANDS):
         return "command"
     return "hook" if text.startswith(_OF_HOOKS) else "program"
+
+
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+
+
+def texts_sent(content: Any, calls: Mapping[str, CallDraft]) -> Iterator[str]:
+    """Yield the texts of a message as it was sent, and what was put behind results in it."""
+    for block in content if type(content) is list else [content]:
+        if type(block) is Block and block.type == "tool_result":
+            call = calls.get(string(block.tool_use_id))
+            result, sent = (call.result or "").rstrip() if call else "", text_of(block.content)
+            if call and sent.startswith(result):
+                yield from elements(sent[len(result) :], "system-reminder")
+        else:
+            yield from (text.strip("\n") for text in words_in([block]))
+
+
+def is_reminder(text: str) -> bool:
+    """Return whether a text is one of the program's, the person's prompt files left out."""
+    return text.startswith(_REMINDER) and "# claudeMd" not in text
+
+
+def core_of(text: str) -> str:
+    """Return a text without the tags that the program puts around what it says."""
+    return text.removeprefix(_REMINDER).removesuffix(_REMINDED).strip()
 
 
 class TaskEnd(Struct, frozen=True):

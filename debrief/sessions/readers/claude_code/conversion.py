@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
-from debrief.sessions.model import Usage
+from debrief.sessions.model import ContextText, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code import content as said
 from debrief.sessions.readers.claude_code import records
@@ -64,6 +64,8 @@ class TranscriptFile:
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, TranscriptDraft] = {}
         """The thread of the latest call with an id."""
+        self._sent: list[Any] = []
+        """Contents of the messages that the next request sends for the first time."""
         self._early: dict[str, tuple[Block, ClaudeRecord, Any, datetime | None]] = {}
         self._command: str | None = None
         """The record of the latest slash command."""
@@ -104,6 +106,7 @@ class TranscriptFile:
             "ai-title": self._title,
             "custom-title": self._title,
             "api-request-shape": self._request,
+            "api-request-blob": self._request,
             "api-request": self._request,
             "cost-state": self._request,
         }
@@ -439,8 +442,34 @@ class TranscriptFile:
             self._user(inner, stamp, thread)
 
     def _request(self, record: ClaudeRecord, at: datetime | None) -> None:
-        if not self.is_agent and record.agentId is None:
-            self.requests.take(record)
+        if self.is_agent or record.agentId is not None:
+            return
+        if record.type == "api-request-blob":
+            if type(record.message) is ClaudeMessage:
+                self._sent.append(record.message.content)
+            return
+        self.requests.take(record)
+        if record.type == "api-request":
+            if self.requests.goes_on(record):
+                self._settle_context(at)
+            self._sent = []
+
+    def _settle_context(self, at: datetime | None) -> None:
+        """Take what the model was given to the letter, where the file holds the messages sent."""
+        timeline = self.main.timeline
+        sent = [text for content in self._sent for text in said.texts_sent(content, timeline.calls)]
+        if not sent:
+            return
+        turn = timeline.turns[-1] if timeline.turns else None
+        typed = [turn.prompt, *(deed.text for deed in turn.interventions)] if turn else []
+        context: list[ContextText] = []
+        for text in sent:
+            known = next((one for one in timeline.context if said.core_of(one.text) in text), None)
+            if known is not None:
+                context.append(replace(known, text=text))
+            elif said.is_reminder(text) and not any(words and words in text for words in typed):
+                context.append(ContextText(said_by="program", text=text, at=at))
+        timeline.replace_context(context)
 
     def _summary(self, record: ClaudeRecord, at: datetime | None) -> None:
         self.summaries.append((record.leafUuid, string(record.summary)))

@@ -165,6 +165,7 @@ class ClaudeRecord(Struct, gc=False):
     querySource: Any = None
     modelUsage: Raw = Raw()
     startTime: Any = None
+    hash: Any = None
 
 
 def usage_of(tokens: Any) -> Usage:
@@ -228,6 +229,11 @@ class Requests:
         self._from: datetime | None = None
         self._until: datetime | None = None
 
+    @staticmethod
+    def goes_on(record: ClaudeRecord) -> bool:
+        """Return whether a request goes on with the session, not a question of the program's."""
+        return string(record.querySource).startswith(_CONVERSATION)
+
     def take(self, record: ClaudeRecord) -> None:
         """Take one of the records that are of requests alone."""
         if record.type == "api-request-shape":
@@ -239,7 +245,7 @@ class Requests:
 
     def _request(self, record: ClaudeRecord) -> None:
         """Take the shape of a request that goes on with the session."""
-        if not string(record.querySource).startswith(_CONVERSATION):
+        if not self.goes_on(record):
             return
         shape = self._shapes.pop(string(record.shapeHash), None)
         if shape is not None:

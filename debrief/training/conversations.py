@@ -56,7 +56,9 @@ _ASKING = ("command", "task", "agent")
 class ConversationBuilder:
     """A conversation as it grows, turn by turn, in the order that every chat template takes."""
 
-    def __init__(self, system: str = "", reminder: str = "") -> None:
+    def __init__(
+        self, system: str = "", reminder: str = "", parts: Sequence[tuple[int, int]] = ()
+    ) -> None:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
         self.stand_ins = self.machine_texts = 0
@@ -66,6 +68,8 @@ class ConversationBuilder:
         """Whether the last request is."""
         self._has_arguments = True
         """Whether those of all calls on the last request are known."""
+        self._parts = parts
+        """First and last turn of each part that is trained on; all where there is none."""
         self._reminder = reminder
         """What the first prompt begins with."""
         self._messages: list[ChatMessage] = []
@@ -183,6 +187,8 @@ class ConversationBuilder:
             yield "no_result"
         if not self._has_arguments:
             yield "unknown_arguments"
+        if self._parts and not any(first <= self._turn <= last for first, last in self._parts):
+            yield "other_part"
 
     def _call(self, call: ToolCall) -> ChatCall:
         arguments, text = call_arguments(call.input)
@@ -213,10 +219,19 @@ def _pictures(request: Request) -> str:
     return f"({request.images} image{'s'[: request.images > 1]})"
 
 
-def conversation_of(session: Session, system: str = "", reminder: str = "") -> ConversationBuilder:
+def conversation_of(
+    session: Session, system: str = "", reminder: str = "", parts: Sequence[tuple[int, int]] = ()
+) -> ConversationBuilder:
     """Return a session's conversation, without the turns that the person went back behind: what
-    the model said later, it said without having seen them."""
-    conversation = ConversationBuilder(system, reminder)
+    the model said later, it said without having seen them.
+
+    Args:
+        session: of which.
+        system: the system prompt.
+        reminder: what the first prompt begins with.
+        parts: first and last turn of each part that a model may learn from; all when empty.
+    """
+    conversation = ConversationBuilder(system, reminder, parts)
     for turn in session.turns:
         if not turn.rewound:
             conversation.add_turn(turn)

@@ -36,7 +36,7 @@ from debrief.scoring.shown_calls import (
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
 
-FORM: Final = 3
+FORM: Final = 4
 """Raised when what is shown of a session changes: it is scored anew then."""
 PASTE = (8_000, 3_000)
 """Characters of the person's words in one place that are shown."""
@@ -115,6 +115,11 @@ def is_of_program(deed: Intervention) -> bool:
     return name.removeprefix("/").lower() in _OF_PROGRAMS.split()
 
 
+_OTHERS, _PROGRAM = 1_500, 200
+"""Characters of a text in the model's request that no person wrote: what a command, a task or a
+hook said bears on the work, and the program's lists and reminders hardly do."""
+
+
 class _Writer:
     """Writes a session down, once from its first to its last message."""
 
@@ -175,7 +180,14 @@ class _Writer:
         self, turn: int, message: Message, rooms: Rooms, closing: bool
     ) -> list[Observation]:
         """Return a message with its calls; the words that close a turn are whole."""
-        parts: list[Observation] = []
+        parts: list[Observation] = [
+            _labelled(
+                "context",
+                f"[CONTEXT] {each.said_by}",
+                shortened(each.text, _PROGRAM if each.said_by == "program" else _OTHERS, 0),
+            )
+            for each in message.context
+        ]
         if message.text.strip():
             text = message.text if closing else shortened(message.text, *rooms.message)
             parts.append(_labelled("message", "[ASSISTANT]", text))

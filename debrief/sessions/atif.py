@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 from debrief.keys import place_of
 from debrief.sessions.model import (
     CallStatus,
+    ContextSource,
     Instructions,
     InterventionKind,
     Message,
@@ -76,8 +77,18 @@ class CallExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: Count = 0
     patch: str = ""
     estimated: bool = False
+    late_result: str = ""
     without_input: bool = False
     """Nobody knows its arguments; an empty object would say that it had none."""
+
+
+class ContextExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the model was given before a step that no person wrote."""
+
+    said_by: ContextSource
+    text: str = ""
+    at: str | None = None
+    call_id: str = ""
 
 
 class StepExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,6 +98,7 @@ class StepExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """It begins a turn; of a step of the system's, work that no prompt began."""
     id: str = ""
     summary: str = ""
+    context: tuple[ContextExtra, ...] = ()
     calls: tuple[CallExtra, ...] = ()
     """One a call, in their order; none where all would be empty."""
 
@@ -121,7 +133,6 @@ class SessionExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     api_calls: Count = 0
     slash_commands: Count = 0
     compactions: Count = 0
-    notices: tuple[str, ...] = ()
     instructions: tuple[Instructions, ...] | None = None
     """Empty where it is known that there were none."""
 
@@ -198,7 +209,6 @@ def _extra(session: Session) -> SessionExtra:
         base_commit=session.base_commit or "",
         usage=astuple(session.usage),
         reported_usage=astuple(reported) if reported is not UNSET else None,
-        notices=tuple(at.isoformat() for at in session.notices or ()),
         instructions=None if session.instructions is UNSET else session.instructions,
     )
 
@@ -221,7 +231,12 @@ def _step(message: Message, started_by: _References) -> dict[str, Any]:
     named = list(zip(message.calls, names, strict=True))
     extras = tuple(_call_extra(call, name, message.at) for call, name in named)
     plain = all(extra == CallExtra() for extra in extras)
-    extra = StepExtra(id=message.id, summary=message.summary, calls=() if plain else extras)
+    extra = StepExtra(
+        id=message.id,
+        summary=message.summary,
+        context=tuple(_extra_of(ContextExtra, each, at=_iso(each.at)) for each in message.context),
+        calls=() if plain else extras,
+    )
     step = _of("agent", message.text, message.at, extra)
     if message.model:
         step["model_name"] = message.model

@@ -35,6 +35,10 @@ InterventionKind = Literal["interruption", "rejection", "answer", "remark", "sla
 """``remark``: words that were typed while the model worked and reached it beside a result."""
 TurnOrigin = Literal["prompt", "queued", "preamble"]
 RecordStatus = Literal["draft", "ready"]
+ContextSource = Literal["command", "task", "agent", "hook", "program"]
+"""Who put a text into the model's request that no person wrote: a ``command`` that the person ran
+beside the conversation, by its output; a ``task`` in the background, by what became of it; another
+``agent``; a ``hook`` of the person's; or the agent's ``program`` itself."""
 SubagentPlace = Literal["inline", "file", "progress"]
 """Where a subagent's messages were found: among the session's own records, in a file of their own,
 or in reports of progress alone, which count tokens only up to that moment."""
@@ -87,6 +91,23 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     searches, or ``path`` where they name none. Never of ``run``."""
     estimated: bool = False
     """The edit was worked out from the call's own input, as no result says what it did."""
+    late_result: Copied = ""
+    """What the call brought after its result, where that said only that it had begun: the answer
+    of a subagent in the background. It stands in the context of a later message too."""
+
+
+class ContextText(Struct, frozen=True, kw_only=True, gc=False):
+    """A text that was in the model's request and that no person wrote, in its program's own tags.
+
+    It is part of what the model answered, and never counts as the person's words.
+    """
+
+    said_by: ContextSource
+    text: str
+    """Empty where the transcript holds no more than that the model was told something."""
+    at: datetime | None = None
+    call_id: str = ""
+    """The call that it is about, where it names one."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -103,6 +124,9 @@ class Message(Struct, frozen=True, kw_only=True):
     summary: str = ""
     """After a compaction, what the model was given in place of the conversation before this
     message."""
+    context: tuple[ContextText, ...] = ()
+    """What else it was given since its message before, beside the person's words and the results
+    of its calls, in the order of the request. What came after the last message was in none."""
 
 
 class Intervention(Struct, frozen=True, kw_only=True, gc=False):
@@ -243,9 +267,6 @@ class Session(Struct, frozen=True, kw_only=True):
     declared_tools: tuple[DeclaredTool, ...] | UnsetType = UNSET
     """What the model was told it could call, where the source holds it: most transcripts name
     tools only where they are called."""
-    notices: tuple[datetime, ...] | UnsetType = UNSET
-    """When the agent's program told the model something that nobody asked for and no call brought:
-    that work in the background ended, or what another agent has to say. In order."""
     base_commit: str | UnsetType = UNSET
     """The repository's commit that the work started from, where the transcript has it."""
     recorded: Recorded | UnsetType = UNSET
@@ -350,6 +371,7 @@ def texts_of(session: Session) -> Iterator[str]:
 
 def _of_message(message: Message) -> Iterator[str]:
     yield from (message.summary, message.thinking, message.text)
+    yield from (each.text for each in message.context)
     for call in message.calls:
         yield call.name
         yield from _strings(call.input)

@@ -65,6 +65,13 @@ def render_turn(turn: Turn, subagents: Iterable[Subagent] = ()) -> str:
     prompt = "\n".join([*([turn.prompt] if turn.prompt else []), *["[image]"] * turn.images])
     if turn.number:
         parts.append(f"[USER]\n{prompt}")
+    context = [
+        f"- {given.said_by}: {_one_line(given.text) or '(not recorded)'}"
+        for message in turn.messages
+        for given in message.context
+    ]
+    if context:
+        parts.append("\n".join(["[CONTEXT]", *context]))
     text = "\n\n".join(message.text for message in turn.messages if message.text)
     if text:
         parts.append(f"[ASSISTANT]\n{text}")

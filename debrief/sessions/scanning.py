@@ -327,7 +327,6 @@ def _with(base: Session, other: Session) -> Session:
         transcripts=base.transcripts + tuple(r for r in other.transcripts if r.path not in paths),
         problems=(*base.problems, *other.problems),
         declared_tools=unique((base.declared_tools or ()) + (other.declared_tools or ())) or UNSET,
-        notices=tuple(sorted({*(base.notices or ()), *(other.notices or ())})) or UNSET,
         base_commit=base.base_commit or other.base_commit,
         system_prompt=base.system_prompt or other.system_prompt,
         instructions=base.instructions or other.instructions,

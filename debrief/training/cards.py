@@ -32,6 +32,7 @@ _OF_A_SESSION = {
     "lines_removed": "lines removed",
     "redactions": "secrets replaced by placeholders",
     "stand_ins": "texts that stand for what was not recorded",
+    "machine_texts": "texts in requests that no person wrote",
 }
 
 
@@ -86,6 +87,7 @@ class SetCounts:
             for entry in sample.scores:
                 if entry.kind == "judge":
                     self.judges[entry.name, entry.model, entry.weight].append(entry.value)
+            self.totals["cut"] += sample.cut_turns > 0
             if sample.windows > 1:
                 self.totals.update(split_sessions=1, windows=sample.windows)
 
@@ -289,6 +291,7 @@ def _content(counts: SetCounts) -> str:
     form = "One session a line"
     if number := counts.totals["split_sessions"]:
         form += f" but for {number} long ones, split into {counts.totals['windows']}"
+    cut = f"Sessions that broke off, cut at the last closed turn: {counts.totals['cut']:,}. "
     tokens, train = (sum(row.tokens for row in some) for some in (rows, counts.train))
     of_sides = f"{tokens:,}: {train:,} train, {tokens - train:,} eval"
     not_trained = "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained))
@@ -309,13 +312,16 @@ def _content(counts: SetCounts) -> str:
     ]
     return (
         "## What is in it\n\n" + _table(("", ""), shown) + "\n\n"
-        f"{form}; what subagents said and did is in lines of their own, which name the session as "
-        "`parent_session`. What the model thought is in `reasoning_content`, where the transcript "
-        "has it; the agent's reminders to its model are in no line. Where a transcript lacks a "
+        f"{cut}{form}; what subagents said and did is in lines of their own, which name the "
+        "session as `parent_session`. What the model thought is in `reasoning_content`, where the "
+        "transcript has it. What else was in its requests, such as notices, hooks' context and the "
+        "output of commands that the person ran, stands there in the program's own tags: no "
+        "person wrote it. "
+        "Where a transcript lacks a "
         "prompt, a result or the end of a turn, a text in round brackets stands for it. An "
         "assistant message of that kind, one that the person interrupted, one whose call was "
         "refused or has no result, what the person then rejected or corrected, and what was said "
-        "on a prompt that is not known, or on news of work in the background, has `weight` 0. A "
+        "on a prompt or a notice that is not known, has `weight` 0. A "
         "line declares the tools that its session called, and those that its source describes; "
         "their names keep letters, digits, `_` and `-`, and a dot has become `_`. A schema is the "
         "source's own where it has one, else ours of tools that we know, else read off the calls. "

@@ -4,10 +4,14 @@ The conversation holds what the person said, what the model thought, said and ca
 back, in strict turns: a user message, then assistant messages with their results, closed by an
 assistant message without calls. A slash command that the model took up is a user message where it
 was typed. What the transcript lacks is neither invented nor left open: a fixed text in round
-brackets stands for it, and is counted. An assistant message of ours, one on a request that is not
-known or after a notice that is not told, one that the person interrupted before it came to its
-calls, one whose call was refused or has no result, those on a request of which a call's arguments
-are not known, and all that the person's next words reject, undo or correct carry ``weight`` 0,
+brackets stands for it, and is counted. What else was in the model's request that no person wrote,
+such as a command's output, a notice or a hook's context, stands there in its program's own tags: as
+the user's, before their words, or behind the results that came with it. ``machine`` says where.
+
+An assistant message of ours, one on a request that is not known or on a notice whose text is not
+known, one that the person interrupted before it came to its calls, one whose call was refused or
+has no result, those on a request of which a call's arguments are not known, and all that the
+person's next words reject, undo or correct carry ``weight`` 0,
 OpenAI's mark for what is not trained on.
 """
 
@@ -27,7 +31,6 @@ from msgspec.structs import replace
 
 from debrief.offline.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
-from debrief.sessions.readers.values import without_reminders
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (
     ChatCall,
@@ -46,6 +49,8 @@ _PICTURE = "[Image #"
 _LONGEST_NAME = 64
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
+_ASKING = ("command", "task", "agent")
+"""Whose texts a model answers though nobody asks it anything."""
 
 
 class ConversationBuilder:
@@ -56,7 +61,7 @@ class ConversationBuilder:
     ) -> None:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
-        self.stand_ins = 0
+        self.stand_ins = self.machine_texts = 0
         self._turn = 0
         """The turn of the last answer."""
         self._is_known = True
@@ -71,9 +76,9 @@ class ConversationBuilder:
         if system.strip():
             self._messages.append(ChatMessage(role="system", content=system))
 
-    def add_turn(self, turn: Turn, notices: Sequence[datetime] = ()) -> None:
-        """Add what was asked for in a turn and what the model did on it, and on notices."""
-        for request in requests_in(turn, notices):
+    def add_turn(self, turn: Turn) -> None:
+        """Add what was asked for in a turn and what the model did on it."""
+        for request in requests_in(turn):
             correction = correction_in(request.text)
             if correction:
                 self._discredit(correction)
@@ -95,23 +100,39 @@ class ConversationBuilder:
         return self._messages[-1].role if self._messages else ""
 
     def _add_request(self, request: Request) -> None:
-        text = request.text if request.text.strip() else ""
-        summary = request.answers[0].summary if request.answers else ""
-        if text or request.images or summary:
-            pictures = _pictures(request)
-            self.stand_ins += bool(pictures)
-            self._ask("\n\n".join(filter(None, [summary, text, pictures])), is_known=True)
-        elif request.answers and (request.is_notice or self._last in ("", "system")):
-            self.stand_ins += 1
-            self._ask(NO_PROMPT, is_known=False)
+        pictures = _pictures(request)
+        self.stand_ins += bool(pictures)
+        words = [part for part in (request.text, pictures) if part.strip()]
+        if words and not request.answers:
+            self._ask([], words)
         calls = (call for answer in request.answers for call in answer.calls)
         self._has_arguments = all(call.input for call in calls)
-        for place, answer in enumerate(request.answers):
-            if answer.summary and place:
-                self._ask(answer.summary, is_known=True)
-            self._add_answer(answer, is_trained=place not in request.after_notices)
+        for answer in request.answers:
+            is_whole = self._give(answer, words)
+            self._add_answer(answer, is_trained=is_whole)
+            words = []
         if request.is_stopped and self._last == "assistant":
             self._messages[-1] = self._untrained(self._messages[-1], "interrupted")
+
+    def _give(self, answer: Message, words: Sequence[str]) -> bool:
+        """Add what the model was given before an answer; return whether all of it is known."""
+        context = [each.text for each in answer.context if each.text.strip()]
+        is_whole = len(context) == len(answer.context)
+        added = [answer.summary, *context] if answer.summary else context
+        self.machine_texts += len(context)
+        is_begun = self._last not in ("", "system")
+        if words or answer.summary:
+            self._ask(added, words)
+            return True
+        if is_begun and self._last == "tool":
+            self._messages[-1] = _with(self._messages[-1], added, [])
+            return is_whole
+        if added and (is_begun or any(each.said_by in _ASKING for each in answer.context)):
+            self._ask(added, [])
+        elif not is_begun or not is_whole:
+            self.stand_ins += 1
+            self._ask(added, [NO_PROMPT], is_known=False)
+        return True
 
     def _untrained(
         self, message: ChatMessage, reason: NotTrainedReason, sign: str = ""
@@ -128,12 +149,14 @@ class ConversationBuilder:
                 self._messages[place] = self._untrained(said, "corrected", sign)
             place -= 1
 
-    def _ask(self, text: str, *, is_known: bool) -> None:
+    def _ask(self, added: Sequence[str], words: Sequence[str], *, is_known: bool = True) -> None:
+        """Add a message of the user's: what no person wrote, then the person's words."""
         self._close_turn()
         if self._last == "user":
-            self._messages[-1] = _joined(self._messages[-1], text)
+            self._messages[-1] = _with(self._messages[-1], added, words)
         else:
-            self._messages.append(ChatMessage(role="user", content=f"{self._reminder}{text}"))
+            asked = _with(ChatMessage(role="user", content=""), added, words)
+            self._messages.append(moved(asked, self._reminder, 0))
             self._reminder = ""
         self._is_known = is_known
 
@@ -179,7 +202,7 @@ class ConversationBuilder:
 
     def _result(self, call: ToolCall) -> str:
         if call.result is not None:
-            return without_reminders(call.result)
+            return call.result
         self.stand_ins += 1
         return REJECTED if call.status == "rejected" else NO_RESULT
 
@@ -211,7 +234,7 @@ def conversation_of(
     conversation = ConversationBuilder(system, reminder, parts)
     for turn in session.turns:
         if not turn.rewound:
-            conversation.add_turn(turn, session.notices or ())
+            conversation.add_turn(turn)
     return conversation
 
 
@@ -256,6 +279,33 @@ def _joined(message: ChatMessage, text: str, thoughts: str = "") -> ChatMessage:
         for parts in ((message.content, text), (message.reasoning_content, thoughts))
     )
     return replace(message, content=words, reasoning_content=thought)
+
+
+def _with(message: ChatMessage, added: Sequence[str], words: Sequence[str]) -> ChatMessage:
+    """Return a message with more texts behind its own: first those that no person wrote."""
+    content, machine = message.content, list(message.machine)
+    for place, text in enumerate([*added, *words]):
+        content = f"{content}\n\n{text}" if content else text
+        if place < len(added):
+            machine.append((len(content) - len(text), len(content)))
+    return replace(message, content=content, machine=tuple(machine))
+
+
+def moved(message: ChatMessage, before: str, less: int) -> ChatMessage:
+    """Return a message with ``before`` in place of its first ``less`` characters."""
+    by = len(before) - less
+    machine = tuple((start + by, end + by) for start, end in message.machine)
+    return replace(message, content=f"{before}{message.content[less:]}", machine=machine)
+
+
+def persons_words(message: ChatMessage) -> str:
+    """Return a user's message without what no person wrote."""
+    kept, done = list[str](), 0
+    for start, end in message.machine:
+        kept.append(message.content[done:start].strip("\n"))
+        done = end
+    kept.append(message.content[done:].strip("\n") if done else message.content)
+    return "\n\n".join(filter(None, kept))
 
 
 def function_name(tool: str) -> str:

@@ -279,6 +279,8 @@ class StrictSystem(_StrictMessage, frozen=True, tag="system"):
 class StrictUser(_StrictMessage, frozen=True, tag="user"):
     """A user message."""
 
+    machine: tuple[tuple[int, int], ...] = ()
+
 
 class StrictAssistant(_StrictMessage, frozen=True, tag="assistant"):
     """An assistant message."""
@@ -293,6 +295,7 @@ class StrictTool(_StrictMessage, frozen=True, tag="tool"):
     """A call's result."""
 
     tool_call_id: str
+    machine: tuple[tuple[int, int], ...] = ()
 
 
 class _StrictMetadata(SampleMetadata, frozen=True, kw_only=True, forbid_unknown_fields=True):

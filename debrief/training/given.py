@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from debrief.sessions.model import Intervention, Message, Session, Turn
+from debrief.sessions.model import ContextText, Intervention, Message, Session, Turn
 from debrief.snapshots.capture import prompt_files
 from debrief.snapshots.model import PromptSnapshotRow
 
@@ -86,57 +85,53 @@ class Request(Struct, kw_only=True):
     text: str
     images: int = 0
     answers: list[Message] = []
+    """With what the model was given before each that no person wrote."""
     is_stopped: bool = False
     """The person interrupted the model after the last answer: it was not at its end."""
-    is_notice: bool = False
-    """Nobody asked: the agent's program told the model something that is in no line."""
-    after_notices: list[int] = []
-    """Places of the answers before which it did so while the model worked."""
 
 
-def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Request]:
-    """Yield the requests of a turn: its prompt, remarks made while the model worked, the slash
-    commands that it took up, and notices on which it went on when it had come to its end.
+def requests_in(turn: Turn) -> Iterator[Request]:
+    """Yield the requests of a turn: its prompt, remarks made while the model worked, and the slash
+    commands that it took up.
 
     A command is taken up when the model speaks before anything else is typed. Others, such as
     ``/clear``, are a person's business with the program alone.
-
-    Args:
-        turn: of a session.
-        notices: the session's, in order.
     """
     typed = [one for one in turn.interventions if one.kind in _TYPED and one.text.strip()]
-    heard = bisect_left(notices, turn.at) if turn.at else 0
     request = Request(text=_with_expansion(turn.prompt, turn.expansion), images=turn.images)
+    context: tuple[ContextText, ...] = ()
     for message in turn.messages:
-        if not (thoughts_and_words(message)[1].strip() or message.calls):
+        context += message.context
+        if not is_answer(message):
             continue
+        message, context = replace(message, context=context), ()
         is_first = not request.answers
         before = [
             one for one in typed if (one.at <= message.at if one.at and message.at else is_first)
         ]
         typed = [one for one in typed if one not in before]
-        due = max(heard, bisect_right(notices, message.at) if message.at else 0)
-        is_noticed, heard = bool(request.answers) and due > heard, due
         if not request.answers and (request.text.strip() or request.images):
             # A prompt that nothing was said on before a command is what came of the command.
             remarks = [_words(one) for one in before if one.kind == "remark"]
             request.text = "\n\n".join(filter(None, [request.text, *remarks]))
-        elif before or (is_noticed and not request.answers[-1].calls):
+        elif before:
             yield request
-            words = "\n\n".join(map(_words, _heard(before)))
-            request = Request(text=words, is_notice=not before)
-        elif is_noticed:
-            request.after_notices.append(len(request.answers))
+            request = Request(text="\n\n".join(map(_words, _heard(before))))
         request.answers.append(message)
-    request.is_stopped = _is_stopped(turn, request.answers)
+    request.is_stopped = is_stopped(turn, request.answers)
     yield request
     for remark in typed:
         if remark.kind == "remark":
             yield Request(text=_words(remark))
 
 
-def _is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+def is_answer(message: Message) -> bool:
+    """Return whether the model said or called anything in a message."""
+    return bool(thoughts_and_words(message)[1].strip() or message.calls)
+
+
+def is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+    """Return whether the person interrupted the model after the last of its answers in a turn."""
     last = answers[-1].at if answers else None
     stops = [one.at for one in turn.interventions if one.kind == "interruption"]
     return any(at is None or last is None or at >= last for at in stops)

@@ -33,6 +33,7 @@ from debrief.lake import Lake
 from debrief.offline.shell import check_of, simple_commands
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import edits_of_call
+from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "7"
+TRAITS = "8"
 """Raised when the same session gives other traits: all are read off again."""
 _PERMUTATIONS = 256
 SIGNATURE_BYTES = 4 * _PERMUTATIONS
@@ -244,6 +245,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     """The model said or did something that was not taken back."""
     growth: int
     """Lines added plus lines removed."""
+    closed: bool = False
+    """Were it to have broken off, there is a closed turn before."""
     asked: bool = True
     """Of something that the model did, it is known what the person had asked for."""
     validated: bool
@@ -273,6 +276,7 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         model=session.models[0] if session.models else "",
         repository=session.repository,
         answered=answered,
+        closed=until_closed(session) is not None,
         asked=is_trained_on(messages),
         growth=session.growth,
         validated=was_validated(session),

@@ -98,6 +98,9 @@ class ChatMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """OpenAI's mark of an assistant message: 0 is not trained on."""
     reasoning_content: str = ""
     """What the model thought before it said this."""
+    machine: tuple[tuple[int, int], ...] = ()
+    """Where in the content of a user's message, or of a result, stands what the agent's program put
+    there: first character and the one behind the last. Exports leave it out, too."""
     not_trained: NotTrained | None = None
     """Of weight 0: why. Exports leave it out, as trainers know no such key."""
 
@@ -226,6 +229,11 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     """Messages or results that the transcript lacks and a fixed text in round brackets stands
     for."""
     redactions: int
+    machine_texts: int = 0
+    """Texts in the model's requests that no person wrote and no call brought, such as notices and
+    the output of commands that the person ran. They stand in the program's own tags."""
+    cut_turns: int = 0
+    """Turns at the session's end that are not here, as it broke off in them."""
     injection_suspected: bool = False
     """The session, or what was shown of it, holds words that look made for a judge."""
 

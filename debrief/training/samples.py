@@ -23,6 +23,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, ground_shown
 from debrief.sessions.model import Session, Subagent, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.training.closed import broke_off, until_closed
 from debrief.training.conversations import (
     ConversationBuilder,
     call_id,
@@ -71,7 +72,8 @@ def sample_of(
     sample_weight: float = 1.0,
 ) -> SampleLine:
     """Return the line of one session, without the turns that the person went back behind: what
-    the model said later, it said without having seen them.
+    the model said later, it said without having seen them; and, of one that broke off, without
+    those behind its last closed turn.
 
     Args:
         session: normalised and redacted.
@@ -97,9 +99,10 @@ def sample_of(
         raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
+    kept = (broke_off(verdict) and until_closed(session)) or session
     train = scores.reading.train if scores.reading is not None else None
     parts = train.turns if train is not None else ()
-    conversation = conversation_of(session, given.system, given.reminder, parts)
+    conversation = conversation_of(kept, given.system, given.reminder, parts)
     messages = conversation.close()
     if not is_answered(messages):
         raise InputError(f"session {session.id}", "no answer of the model")
@@ -166,6 +169,8 @@ def sample_of(
             lines_removed=session.lines_removed,
             stand_ins=conversation.stand_ins,
             redactions=session.redactions,
+            machine_texts=conversation.machine_texts,
+            cut_turns=session.prompt_count - kept.prompt_count,
             injection_suspected=is_suspected,
         ),
     )
@@ -173,10 +178,11 @@ def sample_of(
 
 def weight_by_verdict(verdict: SessionVerdict | None, place: OrderPlace | None) -> float:
     """Return 1 for a session that is done and checked, 0 for one that is partly or not done, else
-    the probability that it was done; 1 where that is not known."""
+    the probability that it was done; 1 where that is not known. Of one that broke off, only what
+    was closed is trained on."""
     if verdict is not None and verdict.verdict == "done_verified":
         return 1.0
-    if verdict is not None and verdict.verdict in SHORT_OF_DONE:
+    if verdict is not None and verdict.verdict in SHORT_OF_DONE and not broke_off(verdict):
         return 0.0
     known = place.probability if place is not None else None
     return 1.0 if known is None else known
@@ -395,5 +401,7 @@ def _line_of(
             lines_added=sum(call.added for call in calls),
             lines_removed=sum(call.removed for call in calls),
             stand_ins=conversation.stand_ins,
+            machine_texts=conversation.machine_texts,
+            cut_turns=0,
         ),
     )

@@ -23,6 +23,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.training.closed import broke_off
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import Exclusion, SkippedSessions, Split, Status
 from debrief.training.options import TrainingOptions
@@ -99,6 +100,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Overall quality; None where nothing shows one."""
     verdict: VerdictName = "cannot_tell"
     """By an outcome, else as the session shows it."""
+    is_cut: bool = False
+    """It broke off, and only its turns up to the last closed one are trained on."""
     place: OrderPlace | None = None
     """In the order of the person's own sessions; None where it cannot be compared."""
     outcome: Success | None = None
@@ -156,6 +159,7 @@ def candidate_of(
         has_scores=scores is not None and scores.status == "ok",
         quality=scores.overall_quality if scores else None,
         verdict=verdict.verdict if verdict else "cannot_tell",
+        is_cut=traits.closed and broke_off(verdict),
         place=place,
         outcome=outcome,
         read_as_unfit=_trains_nothing(scores),
@@ -221,6 +225,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
     is_success = candidate.outcome is not None and candidate.outcome.success
     verdict = candidate.verdict
     asked = verdict in (options.verdicts or SHOWN) or (released and verdict == "cannot_tell")
+    asked = asked or candidate.is_cut  # of which the closed turns' own verdict decides
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
         (not candidate.has_scores, NOT_SCORED),

@@ -20,7 +20,9 @@ from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
+from debrief.offline.facts import facts_of
 from debrief.offline.order import OrderPlace
+from debrief.offline.verdict import verdict_of
 from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
@@ -29,10 +31,12 @@ from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.scoring.speaking import in_order
+from debrief.scoring.verdict import SHOWN
 from debrief.sessions.model import Session
 from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
+from debrief.training.closed import until_closed
 from debrief.training.given import given_to
 from debrief.training.held import HELD, Decision, HeldToken, decisions, held_for, held_tokens
 from debrief.training.kinship import Kinship, read_kinship
@@ -182,7 +186,7 @@ def _material(
     )
 
 
-LINE_FORMAT = "16"
+LINE_FORMAT = "17"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -401,6 +405,11 @@ def _make_lines(
             material, candidate = materials.by_session[session.id], selected[session.id]
             assert material.metadata is not None
             assert material.scores is not None, "without either, no session is selected"
+            if candidate.is_cut:
+                closed = verdict_of(facts_of(until_closed(session) or session)).verdict
+                if closed not in (options.verdicts or SHOWN):
+                    selection.left_out[session.id] = Exclusion("verdict", SHOWN[closed])
+                    continue
             given = given_to(session, material.snapshot, options.system_prompt)
             try:
                 sample = sample_of(

@@ -22,7 +22,15 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.keys import digest_of
 from debrief.tokens import count_tokens
-from debrief.training.conversations import NO_PROMPT, encode, ending_on_words, is_trained_on, marked
+from debrief.training.conversations import (
+    NO_PROMPT,
+    encode,
+    ending_on_words,
+    is_trained_on,
+    marked,
+    moved,
+    persons_words,
+)
 from debrief.training.formats import without_uncalled
 from debrief.training.given import without_reminder
 from debrief.training.model import (
@@ -156,7 +164,8 @@ class _Cutter:
         self._system = [message for message in self.messages[:1] if message.role == "system"]
         self._turns = _split(self.messages[len(self._system) :], "user")
         first = self._turns[0]
-        first[0] = replace(first[0], content=first[0].content.removeprefix(self.reminder))
+        if first[0].content.startswith(self.reminder):
+            first[0] = moved(first[0], "", len(self.reminder))
         # Every window may need a closing message of ours.
         closing = self._size(ending_on_words([ChatMessage(role="tool", content="")])[1:])
         self._room = self.budget - self._size(self._system) - self.count(self.reminder) - closing
@@ -181,7 +190,12 @@ class _Cutter:
         )
 
     def _add_in_pieces(self, turn: Messages) -> None:
-        prompt = self._cut(turn[0], self._room // 4 - self.beside)
+        limit = self._room // 4 - self.beside
+        prompt, words = turn[0], persons_words(turn[0])
+        if prompt.machine and words and self.count(prompt.content) > limit:
+            # The person's words come last, and are cut last.
+            prompt = replace(prompt, content=f"{TRUNCATED}\n\n{words}", machine=())
+        prompt = self._cut(prompt, limit)
         again = replace(prompt, content=f"{prompt.content}\n\n{CONTINUED}")
         self._add([prompt])
         for step in _split(turn[1:], "assistant"):
@@ -221,7 +235,8 @@ class _Cutter:
             kept = min(kept - 1, kept * limit // size)
             text = f"{message.content[:kept]}\n{TRUNCATED}"
             size = self.count(text)
-        return replace(message, content=text)
+        machine = ((start, min(end, kept)) for start, end in message.machine if start < kept)
+        return replace(message, content=text, machine=tuple(machine))
 
     def _size(self, messages: Messages) -> int:
         tokens = tokens_of(messages, self.count, thinking=self.thinking)
@@ -234,7 +249,7 @@ class _Cutter:
     def _close(self) -> None:
         if len(self._current) > 1:
             prompt, *answers = ending_on_words(self._current)
-            prompt = replace(prompt, content=f"{self.reminder}{prompt.content}")
+            prompt = moved(prompt, self.reminder, 0)
             self._windows.append([prompt, *answers])
         self._clear()
 
@@ -307,9 +322,9 @@ _STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
 def opening_of(sample: SampleLine, line: bytes) -> str:
     """Return the digest of a line's repository and the person's first words; of the line if these
     are not known."""
-    prompt = next(one.content for one in sample.messages if one.role == "user")
+    prompt = next(persons_words(one) for one in sample.messages if one.role == "user")
     words = without_reminder(prompt)
-    if sample.metadata.window > 1 or _STAND_IN.match(words):
+    if sample.metadata.window > 1 or not words.strip() or _STAND_IN.match(words):
         return hashlib.sha256(line).hexdigest()
     return digest_of(sample.metadata.repository, words.split())
 

@@ -21,6 +21,7 @@ from debrief.errors import InputError
 from debrief.sessions.actions import with_actions
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import (
+    ContextText,
     DeclaredTool,
     Instructions,
     Intervention,
@@ -72,7 +73,9 @@ REFUSED = ToolCall(
     id="c3", name="Bash", input="{}", result="The user said: no", status="rejected", at=None
 )
 ASKED = ToolCall(id="", name="AskUserQuestion", input="{}", result="Blue", status="ok", at=at(2))
-TASK = ToolCall(id="c4", name="Task", input='{"prompt":"Look."}', at=at(2))
+TASK = ToolCall(
+    id="c4", name="Task", input='{"prompt":"Look."}', at=at(2), late_result="It failed."
+)
 EVERYTHING = Session(
     id="0a1b2c3d-0000-4000-8000-000000000001",
     source="atif",
@@ -106,7 +109,16 @@ EVERYTHING = Session(
                     usage=Usage(10, 20, 30, 40),
                     summary="Before.",
                 ),
-                Message(id="m2", model="", at=None, text="Well."),
+                Message(
+                    id="m2",
+                    model="",
+                    at=None,
+                    text="Well.",
+                    context=(
+                        ContextText(said_by="task", text="It failed.", at=at(3), call_id="c4"),
+                        ContextText(said_by="hook", text=""),
+                    ),
+                ),
             ),
             interventions=(
                 Intervention(kind="rejection", text="no", at=at(2)),
@@ -137,7 +149,6 @@ EVERYTHING = Session(
         DeclaredTool(name="Bash", description="Run.", parameters='{"type":"object"}'),
         DeclaredTool(name="Edit"),
     ),
-    notices=(at(6), at(7)),
     base_commit="ab" * 20,
     system_prompt="You are.\n",
     instructions=(Instructions(path="CLAUDE.md", text="Use tabs.", place="message"),),

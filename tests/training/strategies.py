@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any, get_args
 
 from hypothesis import strategies as st
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
+    ContextSource,
+    ContextText,
     Intervention,
     InterventionKind,
     Message,
@@ -73,7 +74,14 @@ def messages(draw: st.DrawFn) -> Message:
         text=draw(TEXTS),
         thinking=draw(st.just("") | TEXTS),
         calls=tuple(draw(st.lists(calls(), max_size=3))),
+        context=tuple(draw(st.lists(contexts(), max_size=2))),
     )
+
+
+@st.composite
+def contexts(draw: st.DrawFn) -> ContextText:
+    said_by = draw(st.sampled_from(get_args(ContextSource)))
+    return ContextText(said_by=said_by, text=draw(TEXTS))
 
 
 @st.composite
@@ -105,7 +113,6 @@ def sessions(draw: st.DrawFn, id: str | None = None) -> Session:
         "task": draw(st.sampled_from(["checkout", "2026-01-05"])),
         "repository": draw(st.sampled_from(["", "shop", "2026-01-05T10:00:00Z"])),
         "models": draw(st.sampled_from([(), ("opus",), ("2026-01-05",)])),
-        "notices": tuple(sorted(draw(st.lists(MOMENTS.filter(bool), max_size=3)))) or UNSET,
     }
     started = MONDAY + timedelta(seconds=draw(st.integers(0, 10**7)))
     name = id if id is not None else draw(st.sampled_from(["s1", "2026-01-05", "\udc80"]))

@@ -7,8 +7,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.errors import InputError
-from debrief.sessions.model import Intervention, Message, Turn
+from debrief.sessions.model import ContextText, Intervention, Message, Turn
 from debrief.training.conversations import (
     NO_PROMPT,
     NO_RESULT,
@@ -17,8 +16,10 @@ from debrief.training.conversations import (
     ConversationBuilder,
     conversation_of,
     is_trained_on,
+    persons_words,
 )
 from debrief.training.formats import validate_line
+from debrief.training.given import without_reminder
 from debrief.training.model import ChatMessage, NotTrained, not_trained_in
 from debrief.training.samples import encode_line
 from tests.sessions.scenario import Log
@@ -211,59 +212,66 @@ def test_a_call_that_was_interrupted_is_trained_on() -> None:
     ]
 
 
-def worked(text: str, minute: int) -> Message:
-    return replace(says(text, call()), at=MONDAY + timedelta(minutes=minute))
+NEWS = ContextText(said_by="task", text="<task-notification>\nfailed\n</task-notification>")
+UNTOLD = ContextText(said_by="task", text="")
+HOOK = ContextText(said_by="hook", text="<system-reminder>\nMind.\n</system-reminder>")
+PRINTED = ContextText(said_by="command", text="<bash-stdout>2 errors</bash-stdout>")
 
 
-REVIEW = turn("Review it.", said("They run.", 1), said("One is done.", 5))
-WORK = turn("Review it.", worked("A.", 1), worked("B.", 3), worked("C.", 5), said("D.", 6))
-STOP = turn("Go.", said("They run.", 1), said("Right.", 4), interventions=(remarked("Stop.", 3),))
-LATER = replace(turn("Fix it.", said("Fixed.", 8)), at=MONDAY + timedelta(minutes=7))
+def given(answer: Message, *context: ContextText) -> Message:
+    return replace(answer, context=context)
+
+
+def worked(text: str) -> Message:
+    return says(text, call())
 
 
 @pytest.mark.parametrize(
-    ("turns", "minutes", "told"),
+    ("turns", "told"),
     [
-        pytest.param([REVIEW], [0, 9], "Review it. They run.|One is done.", id="nothing was said on it"),
-        pytest.param([REVIEW], [3, 4], f"Review it. They run. {NO_PROMPT} One is done. -", id="on one at an end"),
-        pytest.param([REVIEW, LATER], [3], f"Review it. They run. {NO_PROMPT} One is done. - Fix it. Fixed.", id="a request after one"),
-        pytest.param([WORK], [2], "Review it. A. ok B. - ok C. ok D.", id="while the model works"),
-        pytest.param([STOP], [2], "Go. They run. Stop. Right.", id="a remark beside one"),
+        pytest.param([turn("Fix these.", given(says("Done."), PRINTED))], "[P]|Fix these. Done.", id="output of a command before the prompt"),
+        pytest.param([turn("Go.", says("It runs."), given(says("It failed."), NEWS))], "Go. It runs. [N] It failed.", id="a notice when the model was at its end"),
+        pytest.param([turn("Go.", says("It runs."), given(says("I see."), UNTOLD))], f"Go. It runs. {NO_PROMPT} I see. -", id="one that is not told"),
+        pytest.param([turn("Go.", worked("A."), given(worked("B."), HOOK, NEWS), says("C."))], "Go. A. ok|[H]|[N] B. ok C.", id="while it works, behind the result"),
+        pytest.param([turn("Go.", worked("A."), given(worked("B."), UNTOLD), says("C."))], "Go. A. ok B. - ok C.", id="not told while it works"),
+        pytest.param([turn("Go.", says(""), given(says(""), HOOK), given(says("Done."), PRINTED))], "[H]|[P]|Go. Done.", id="what came before a message without words"),
+        pytest.param([turn("", given(says("Hello."), HOOK), number=0)], f"[H]|{NO_PROMPT} Hello. -", id="a hook alone asks nothing"),
+        pytest.param([turn("", given(says("I see."), NEWS), number=0)], "[N] I see.", id="a notice alone is answered"),
+        pytest.param([turn("Go."), turn("Well?", given(says("Yes."), HOOK))], "Go.|[H]|Well? Yes.", id="behind an unanswered prompt"),
     ],
 )  # fmt: skip
-def test_what_was_said_on_a_notice_stands_apart_and_is_not_trained_on(
-    turns: list[Turn], minutes: list[int], told: str
+def test_what_no_person_wrote_stands_where_the_model_was_given_it(
+    turns: list[Turn], told: str
 ) -> None:
-    conversation = ConversationBuilder()
-    for one in turns:
-        conversation.add_turn(one, [MONDAY + timedelta(minutes=minute) for minute in minutes])
-    words = (m.content + " -" * (m.weight == 0) for m in conversation.close())
-    assert " ".join(words).replace("\n\n", "|") == told
+    messages = talk(*turns)
+    short = {each.text: f"[{name}]" for each, name in ((NEWS, "N"), (HOOK, "H"), (PRINTED, "P"))}
+    words = " ".join(m.content + " -" * (m.weight == 0) for m in messages).replace("\n\n", "|")
+    for text, name in short.items():
+        words = words.replace(text, name)
+    assert words == told
+    marked = [m.content[start:end] for m in messages for start, end in m.machine]
+    context = [each.text for one in turns for m in one.messages for each in m.context]
+    assert marked == list(filter(None, context))
 
 
-def test_a_sessions_notices_count_in_its_line() -> None:
-    review = turn("Review it.", said("It runs.", 1), said("It is done.", 3))
-    line = line_of(session("s1", review, notices=(MONDAY + timedelta(minutes=2),)))
-    assert [m.weight for m in line.messages if m.role == "assistant"] == [1, 0]
-    with pytest.raises(InputError, match="a request that is known"):
-        line_of(session("s1", turn("", *review.messages, number=0)))
+def test_the_persons_words_are_what_is_left_of_a_request() -> None:
+    reminder = "<system-reminder>\nUse tabs.\n</system-reminder>\n\n"
+    conversation = ConversationBuilder(reminder=reminder)
+    conversation.add_turn(turn("Fix it,\n\nplease.", given(says("Ok."), PRINTED, HOOK)))
+    asked, _ = conversation.close()
+    assert asked.content == f"{reminder}{PRINTED.text}\n\n{HOOK.text}\n\nFix it,\n\nplease."
+    assert [asked.content[slice(*span)] for span in asked.machine] == [PRINTED.text, HOOK.text]
+    assert without_reminder(persons_words(asked)) == "Fix it,\n\nplease."
 
 
-REMINDER = "<system-reminder>\nTake care.\n</system-reminder>\n"
+def test_a_line_counts_what_no_person_wrote_and_is_valid() -> None:
+    line = line_of(session("s1", turn("Go.", worked("A."), given(says("B."), HOOK, NEWS))))
+    assert line.metadata.machine_texts == 2
+    assert validate_line(encode_line(line)) == []
+    assert [m.weight for m in line.messages if m.role == "assistant"] == [UNSET, UNSET]
 
 
-@pytest.mark.parametrize(
-    ("result", "told"),
-    [
-        (f"1 x = 1\n\n{REMINDER}", "1 x = 1"),
-        (f"1 x = 1\n\n{REMINDER}\n{REMINDER}", "1 x = 1"),
-        (REMINDER, REMINDER),
-        (f"{REMINDER}1 x = 1", f"{REMINDER}1 x = 1"),
-        (f"9 tag = '{REMINDER.strip()}", f"9 tag = '{REMINDER.strip()}"),
-        ("9 </system-reminder>", "9 </system-reminder>"),
-    ],
-    ids=["behind", "two behind", "alone", "in front", "in a line of the file", "half of one"],
-)
-def test_reminders_to_the_agent_are_no_part_of_a_result(result: str, told: str) -> None:
+def test_reminders_stay_in_the_results_that_came_with_them() -> None:
+    result = "1 x = 1\n\n<system-reminder>\nTake care.\n</system-reminder>\n"
     messages = talk(turn("Read it.", says("", call("Read", {"file_path": "a"}, result))))
-    assert messages[2].content == told
+    assert messages[2].content == result

@@ -279,7 +279,6 @@ def assemble(
         compactions=draft.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(draft.declared) or UNSET,
-        notices=tuple(sorted(draft.timeline.notices)) or UNSET,
         base_commit=draft.commit if _COMMIT.fullmatch(draft.commit) else UNSET,
         system_prompt=draft.system_prompt or UNSET,
         instructions=tuple(draft.instructions)

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from debrief.sessions.model import Usage
+from debrief.sessions.model import ContextSource, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
@@ -126,7 +126,7 @@ class _Stream:
     def __init__(self, draft: TranscriptDraft) -> None:
         self._draft = draft
         self._timeline = draft.timeline
-        self._model = ""
+        self._model = self._last_context = ""
         self._billed = NO_USAGE
         """What shutdowns say that the session cost so far."""
         self._counted = NO_USAGE
@@ -165,7 +165,7 @@ class _Stream:
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact(string(data.get("summaryContent")))
         elif kind == "system.notification":
-            self._timeline.notice(at)
+            self._add_context("task", string(data.get("content")), at)
         elif kind == "abort":
             self._timeline.interrupt(at)
         elif kind == "permission.requested":
@@ -209,14 +209,27 @@ class _Stream:
         if data.get("parentToolCallId"):
             self._of(data).prompt = text
             return
-        if string(data.get("source")).startswith(_MACHINE_SOURCES) or text.startswith(_NOTICE):
+        is_notice = text.startswith(_NOTICE)
+        if is_notice or string(data.get("source")).startswith(_MACHINE_SOURCES):
+            self._add_context("task" if is_notice else "program", text, at)
             return
+        sent = string(data.get("transformedContent"))
+        if text and text in sent:
+            for added in (part.strip() for part in sent.split(text, 1)):
+                if added:
+                    self._add_context("program", added, at)
         images = sum(
             first_string(each, "mimeType", "type").startswith("image")
             for each in mappings(data.get("attachments"))
         )
         if text.strip() or images:
             self._timeline.prompt(text, at, images=images)
+
+    def _add_context(self, said_by: ContextSource, text: str, at: datetime | None) -> None:
+        """Take what the model was told, once: a notification may be a message as well."""
+        if text != self._last_context:
+            self._timeline.add_context(said_by, text, at)
+        self._last_context = text
 
     def _answer(self, data: JsonRecord, identity: str, at: datetime | None) -> None:
         draft = self._of(data)

@@ -117,7 +117,7 @@ def _ask(text: str, at: datetime | None, draft: TranscriptDraft) -> None:
     elif _QUERY_END in words:
         words = words.rpartition(_QUERY_END)[0]
     if words.startswith(_MACHINE):
-        draft.timeline.notice(at)
+        draft.timeline.add_context("task", words.strip(), at)
     elif words.strip() or images:
         draft.timeline.prompt(words.strip(), at, images=images)
 

@@ -18,6 +18,7 @@ from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
     Repeats,
     decoded_arguments,
+    elements,
     first_string,
     mappings,
     moment,
@@ -29,8 +30,6 @@ from debrief.sessions.readers.values import (
 )
 
 _FIRST_MESSAGE = re.compile(rb'"type"\s*:\s*"message"\s*,\s*"id"\s*:\s*"([^"\\]{1,80})"')
-_MACHINE_VISIBILITY = frozenset({"llm_only", "user_only"})
-"""Of messages that no person wrote: context for the model, notices for the screen."""
 _CONTEXT = "context-"
 """What the ids of messages with context for the model begin with."""
 _REMINDERS = ("system-reminder", "system-notification")
@@ -150,7 +149,9 @@ def _message(
         is_context = identity.startswith(_CONTEXT)
         if is_context:
             draft.add_instructions(_PROMPT_FILE.findall(text_of(content)), "message")
-        _ask(blocks, is_context or visibility in _MACHINE_VISIBILITY, at, draft)
+        if visibility == "user_only":  # for the screen alone
+            blocks = [block for block in blocks if block.get("type") == "tool_result"]
+        _ask(blocks, is_context or visibility == "llm_only", at, draft)
     if message.get("role") != "assistant" or type(content) not in (str, list):
         return
     model = first_string(message, "modelId", "model") or draft.model
@@ -174,11 +175,17 @@ def _ask(
             images += 1
         elif kind == "text":
             text = string(block.get("text"))
-            text = without(text, _REMINDERS).strip() if "<system-" in text else text
-            if text.strip() and not _ATTACHED_FILE.match(text):
-                texts.append(text)
+            is_context = by_machine or bool(_ATTACHED_FILE.match(text))
+            if is_context and not _PROMPT_FILE.search(text):  # which stand as instructions
+                draft.timeline.add_context("program", text, at)
+            for name in () if is_context else _REMINDERS:
+                for reminder in elements(text, name):
+                    draft.timeline.add_context("program", reminder, at)
+            text = "" if is_context else without(text, _REMINDERS) if "<system-" in text else text
+            if text.strip():
+                texts.append(text.strip() if "<system-" in text else text)
     prompt = "\n\n".join(texts)
-    if by_machine or not (texts or images):
+    if not (texts or images) or by_machine:
         return
     if prompt.startswith(_INTERRUPTED):
         draft.timeline.interrupt(at)

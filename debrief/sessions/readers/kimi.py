@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import Usage
+from debrief.sessions.model import ContextSource, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -158,7 +158,7 @@ class _Wire:
         if mapping(record.get("origin")).get("kind", "user") == "user":
             self.timeline.intervene("remark", words_of(record.get("input")), at)
         else:
-            self.timeline.notice(at)
+            self._add_context(record.get("input"), mapping(record.get("origin")), at)
 
     def message(self, record: JsonRecord, at: datetime | None) -> None:
         """Take a message that was put into the conversation, if no event brought it already."""
@@ -168,6 +168,8 @@ class _Wire:
         if role == "user" and origin.get("kind", "user") == "user":
             if self.timeline.fresh_prompt() != words_of(content):
                 self._ask(content, origin, at)
+        elif role == "user":
+            self._add_context(content, origin, at)
         elif role == "assistant":
             identity = string(message.get("id")) or f"message-{self.timeline.messages + 1}"
             answer = self.timeline.begin_message(identity, self.model or self.draft.model, at)
@@ -250,7 +252,14 @@ class _Wire:
             arguments = first_string(origin, "skillArgs", "commandArgs")
             self.timeline.prompt(f"/{name} {arguments}".strip(), at, images, expansion=text)
         else:
-            self.timeline.notice(at)
+            self._add_context(content, origin, at)
+
+    def _add_context(self, content: Any, origin: JsonRecord, at: datetime | None) -> None:
+        """Take what the program put into the conversation by itself, by what its origin is."""
+        kind = string(origin.get("kind"))
+        found = (who for part, who in _SOURCES.items() if part in kind)
+        said_by: ContextSource = next(found, "program")
+        self.timeline.add_context(said_by, words_of(content), at)
 
     def _result(self, call_id: str, result: JsonRecord, at: datetime | None) -> None:
         call = self.draft.called(call_id)
@@ -270,6 +279,8 @@ class _Wire:
         self.timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=edit)
 
 
+_SOURCES: dict[str, ContextSource] = {"task": "task", "hook": "hook", "shell": "command"}
+"""Who speaks, by a part of the kind of a message's origin."""
 _EVENTS = {
     "profile.bind": _Wire.profile,
     "config.update": _Wire.profile,

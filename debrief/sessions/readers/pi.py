@@ -104,8 +104,10 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
                 lines.report("a message record without a message")
         elif kind == "compaction":
             timeline.compact(string(record.get("summary")))
-        elif kind in ("custom_message", "branch_summary"):
-            timeline.notice(at)
+        elif kind == "custom_message":
+            timeline.add_context("hook", words_of(record.get("content")), at)
+        elif kind == "branch_summary":
+            timeline.add_context("program", string(record.get("summary")), at)
         elif kind == "session_info":
             draft.title = string(record.get("name"))
         branches.add(identity, string(record.get("parentId")))
@@ -131,8 +133,11 @@ def _message(
         _answer(message, identity, at, draft)
     elif role == "toolResult":
         _result(message, at, draft)
-    elif role in ("custom", "hookMessage", "bashExecution"):
-        timeline.notice(at)
+    elif role in ("custom", "hookMessage"):
+        timeline.add_context("hook", text_of(content), at)
+    elif role == "bashExecution" and message.get("excludeFromContext") is not True:
+        command, output = string(message.get("command")), string(message.get("output"))
+        timeline.add_context("command", f"Ran `{command}`\n```\n{output}\n```", at)
     elif role == "system" and not draft.system_prompt:
         _instruct(message, draft)
 

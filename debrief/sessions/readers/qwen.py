@@ -159,7 +159,7 @@ class _Chat:
         if subtype == "mid_turn_user_message":
             self.timeline.intervene("remark", shown or text, at)
         elif subtype not in (None, "realtime_message", "agent_launch_prompt"):
-            self.timeline.notice(at)
+            self.timeline.add_context("task" if subtype == "notification" else "program", text, at)
         elif text or images:
             typed, self.command = self.command or shown or text, ""
             expansion = text if typed.strip() != text.strip() else ""

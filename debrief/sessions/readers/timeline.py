@@ -7,7 +7,7 @@ of the calls below, and the rules about turns, messages and results live here on
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -17,6 +17,8 @@ from msgspec.structs import asdict, replace
 
 from debrief.sessions.model import (
     CallStatus,
+    ContextSource,
+    ContextText,
     Intervention,
     InterventionKind,
     Message,
@@ -61,6 +63,7 @@ class CallDraft(Struct):
     edit: FileEdit | None = None
     is_edited: bool = False
     """The edit was seen to be made, however the call ended."""
+    late_result: str = ""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -92,6 +95,7 @@ class MessageDraft(Struct):
     calls: list[CallDraft] = []
     usage: Usage = NO_USAGE
     summary: str = ""
+    context: tuple[ContextText, ...] = ()
 
     def build(self) -> Message:
         """Return the finished message."""
@@ -149,7 +153,11 @@ class Timeline:
         may have masked all ids to one word."""
         self._parallel: dict[str, list[CallDraft]] = {}
         """Further open calls of one message under one id: results come in the calls' order."""
-        self.notices: list[datetime] = []
+        self._repeated: set[str] = set()
+        """Ids that several calls have, so that they name none of them."""
+        self._context: list[ContextText] = []
+        self._context_ahead: list[ContextText] = []
+        """What the next message is given beside words and results, and what comes before that."""
         self.message: MessageDraft | None = None
         """The message that parts are added to; None right after a prompt."""
         self.turns: list[TurnDraft] = []
@@ -228,7 +236,9 @@ class Timeline:
         self.latest = None
         self.message = MessageDraft(string(id), string(model), at)
         self.message.summary, self.message.thoughts = self.summary, self.thoughts
+        self.message.context = self.context
         self.summary, self.thoughts = "", []
+        self._context, self._context_ahead = [], []
         turn.messages.append(self.message)
         turn.touch(at)
         return self.message
@@ -253,6 +263,7 @@ class Timeline:
         earlier = self.calls.setdefault(call.id, call)
         if earlier is call:
             return
+        self._repeated.add(call.id)
         if earlier.status == "unanswered" and any(each is earlier for each in message.calls):
             self._parallel.setdefault(call.id, []).append(call)
         else:
@@ -350,11 +361,50 @@ class Timeline:
             self.intervene("interruption", "", at)
         self.message = None
 
-    def notice(self, at: datetime | None) -> None:
-        """Record that the agent's program told the model something by itself."""
-        if at is not None:
-            self.notices.append(at)
-        self.message = None
+    def add_context(
+        self,
+        said_by: ContextSource,
+        text: str,
+        at: datetime | None,
+        call_id: str = "",
+        *,
+        is_ahead: bool = False,
+    ) -> None:
+        """Record what the model was given, before its next message, that no person wrote.
+
+        Args:
+            text: empty where the transcript does not hold what it was told.
+            call_id: of the call that it is about.
+            is_ahead: its program puts it before all else that came since the last message.
+        """
+        given = ContextText(said_by=said_by, text=text.strip("\n"), at=at, call_id=call_id)
+        (self._context_ahead if is_ahead else self._context).append(given)
+        if not is_ahead:
+            self.message = None
+
+    @property
+    def context(self) -> tuple[ContextText, ...]:
+        """What the next message is given until now, beside words and results."""
+        return (*self._context_ahead, *self._context)
+
+    def replace_context(self, context: Iterable[ContextText]) -> None:
+        """Put what the request really held in place of what was put together for it."""
+        self._context_ahead, self._context = list(context), []
+
+    def end_late(
+        self, call_id: str, result: str, *, failed: bool, exit_code: int | None = None
+    ) -> None:
+        """Settle how a call ended whose result said only that it had begun.
+
+        Nothing is settled where several calls have the id.
+        """
+        call = None if call_id in self._repeated else self.calls.get(call_id)
+        if call is None or call.status not in ("ok", "unanswered"):
+            return
+        call.late_result = call.late_result or result
+        call.exit_code = exit_code if call.exit_code is None else call.exit_code
+        if failed:
+            call.status = "failed"
 
     def spend(self, usage: Usage) -> None:
         """Add tokens to the session, and to the message that they were spent on."""

@@ -219,6 +219,14 @@ def inside(text: str, name: str) -> str | None:
     return None if span is None else text[span[0] + len(name) + 2 : span[1] - len(name) - 3]
 
 
+def elements(text: str, name: str) -> Iterator[str]:
+    """Yield the whole elements of a name, tags included."""
+    done = 0
+    while (span := _element(text, name, done)) is not None:
+        yield text[span[0] : span[1]]
+        done = span[1]
+
+
 def without(text: str, names: Iterable[str]) -> str:
     """Return a text without the elements of some names, nor the white space before these."""
     for name in names:

@@ -150,15 +150,16 @@ def encoded(line: Any) -> bytes:
 
 
 def decoded(line: bytes) -> StoredLine:
-    """Return a stored line, as trainers take it: without why messages carry weight 0.
+    """Return a stored line, as trainers take it: without why messages carry weight 0, and without
+    marks of what no person wrote.
 
     Raises:
         msgspec.DecodeError: it is none.
     """
     found = _STORED.decode(line)
-    if all(message.not_trained is None for message in found.messages):
+    if not any(message.not_trained or message.machine for message in found.messages):
         return found
-    messages = tuple(replace(message, not_trained=None) for message in found.messages)
+    messages = tuple(replace(each, not_trained=None, machine=()) for each in found.messages)
     return replace(found, messages=messages)
 
 

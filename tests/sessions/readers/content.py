@@ -35,3 +35,9 @@ def calls_of(session: Session) -> list[ToolCall]:
 
 def deeds_of(turn: Turn) -> list[tuple[str, str]]:
     return [(deed.kind, deed.text) for deed in turn.interventions]
+
+
+def told_in(session: Session) -> list[tuple[str, str]]:
+    """Return who told the model what before its messages, beside the person's words."""
+    messages = (message for turn in session.turns for message in turn.messages)
+    return [(each.said_by, each.text) for message in messages for each in message.context]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sessions.readers.content import deeds_of, prompts_of
+from tests.sessions.readers.content import deeds_of, prompts_of, told_in
 from tests.sessions.scenario import Log
 
 NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -133,18 +134,177 @@ def test_what_no_person_said_beside_a_result_is_no_remark(
 NOTICE = "<task-notification>\n<status>completed</status>\n</task-notification>"
 
 
-def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Path) -> None:
+def test_notices_of_work_in_the_background_stand_before_the_answer_to_them(tmp_path: Path) -> None:
     log = Log("Go")
     log.says("Running.")
     first = log.user(NOTICE)
     log.user(NOTICE, isSidechain=True)
     attachment = {"type": "queued_command", "prompt": NOTICE, "commandMode": "task-notification"}
-    second = log.add("attachment", attachment=attachment)
-    log.user(NOTICE, timestamp=None)
+    log.add("attachment", attachment=attachment)
+    log.says("Both are done.")
+    log.user(NOTICE)
     session = log.read(tmp_path)
     assert prompts_of(session) == ["Go"]
-    found = [at.isoformat().replace("+00:00", "Z") for at in session.notices or ()]
-    assert found == [first["timestamp"], second["timestamp"]]
+    assert told_in(session) == [("task", NOTICE)] * 2
+    context = session.turns[0].messages[1].context
+    assert context[0].at == datetime.fromisoformat(first["timestamp"])
+
+
+def ended(call: str, status: str, *, summary: str = "", result: str = "", task: str = "b1") -> str:
+    parts = {"task-id": task, "tool-use-id": call, "status": status, "summary": summary}
+    told = parts | {"result": result}
+    inner = "\n".join(f"<{name}>{text}</{name}>" for name, text in told.items() if text)
+    return f"<task-notification>\n{inner}\n</task-notification>"
+
+
+@pytest.mark.parametrize(
+    ("notice", "told"),
+    [
+        (ended("c1", "failed", result="API Error: 400"), ("failed", None, "API Error: 400")),
+        (ended("c1", "completed", result="One function."), ("ok", None, "One function.")),
+        (ended("", "failed", task="b7"), ("failed", None, "")),
+        (ended("c1", "failed", summary="It failed with exit code 3"), ("failed", 3, "")),
+        (ended("c1", "completed", summary="It completed (exit code 0)"), ("ok", 0, "")),
+        (ended("c1", "killed"), ("ok", None, "")),
+        (ended("c9", "failed"), ("ok", None, "")),
+        ("<task-notification>failed</task-notification>", ("ok", None, "")),
+    ],
+    ids=[
+        *("a subagent", "one that answers", "by its task", "a command", "one that passes"),
+        *("one that was ended", "another's", "of no form"),
+    ],
+)
+def test_a_notice_settles_the_call_that_began_the_work(
+    tmp_path: Path, notice: str, told: tuple[Any, ...]
+) -> None:
+    log = Log("Count")
+    log.calls("c1", "Agent", prompt="Count.")
+    log.result("c1", "Async agent launched successfully.", outcome={"agentId": "b7"})
+    log.user(notice, origin={"kind": "task-notification"})
+    log.says("I see.")
+    session = log.read(tmp_path)
+    call = session.turns[0].messages[0].calls[0]
+    assert (call.status, call.exit_code, call.late_result) == told
+    assert call.result == "Async agent launched successfully."
+    assert told_in(session) == [("task", notice)]
+
+
+def test_what_a_command_of_the_persons_printed_stands_before_the_prompt_about_it(
+    tmp_path: Path,
+) -> None:
+    asked, printed = "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout>"
+    log = Log()
+    log.user(asked)
+    log.user(printed)
+    log.user("<command-name>/model</command-name>")
+    log.user("<local-command-stdout>Set model to opus</local-command-stdout>")
+    log.user("please fix these")
+    log.says("Which?")
+    log.add("system", subtype="local_command", content="<local-command-stdout>5 %")
+    log.user("all")
+    log.says("Good.")
+    session = log.read(tmp_path)
+    assert prompts_of(session) == ["please fix these", "all"]
+    model = "<command-name>/model</command-name>"
+    set_to = "<local-command-stdout>Set model to opus</local-command-stdout>"
+    texts = [asked, printed, model, set_to, "<local-command-stdout>5 %"]
+    assert told_in(session) == [("command", text) for text in texts]
+
+
+def test_what_a_skill_says_stands_behind_the_call_of_it(tmp_path: Path) -> None:
+    log = Log("Use it")
+    log.calls("c1", "Skill", skill="house")
+    log.result("c1", "Launching skill: house")
+    log.user("Base directory for this skill: /s\n\nAlways add.", isMeta=True)
+    log.says("Added.")
+    (turn,) = log.read(tmp_path).turns
+    (given,) = turn.messages[1].context
+    assert given.text.endswith("Always add.")
+
+
+def reminder(text: str) -> str:
+    return f"<system-reminder>\n{text}\n</system-reminder>"
+
+
+ATTACHED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a hook's context": (
+        {"type": "hook_additional_context", "hookName": "PostToolUse:Read", "content": ["Mind."]},
+        "hook",
+        "PostToolUse:Read hook additional context: Mind.",
+    ),
+    "a hook's output": (
+        {
+            **{"type": "hook_success", "hookName": "SessionStart:startup"},
+            **{"hookEvent": "SessionStart", "content": "Hello.", "stdout": "Hello.\n"},
+        },
+        "hook",
+        "SessionStart:startup hook success: Hello.",
+    ),
+    "skills": (
+        {"type": "skill_listing", "content": "- house: Rules."},
+        "program",
+        "The following skills are available for use with the Skill tool:\n\n- house: Rules.",
+    ),
+    "agents": (
+        {"type": "agent_listing_delta", "isInitial": True, "addedLines": ["- a: A.", "- b: B."]},
+        "program",
+        "Available agent types for the Agent tool:\n- a: A.\n- b: B.",
+    ),
+    "a date": (
+        {"type": "date_change", "newDate": "2026-01-06"},
+        "program",
+        "The date has changed. Today's date is now 2026-01-06.",
+    ),
+}
+
+
+@pytest.mark.parametrize("attached", ATTACHED.values(), ids=ATTACHED)
+def test_what_is_attached_comes_first_in_the_words_of_the_request(
+    tmp_path: Path, attached: tuple[dict[str, Any], str, str]
+) -> None:
+    attachment, who, text = attached
+    log = Log()
+    log.user("<bash-input>ls</bash-input>")
+    log.user("Go")
+    log.add("attachment", attachment=attachment)
+    log.says("Going.")
+    told = [(who, reminder(text)), ("command", "<bash-input>ls</bash-input>")]
+    assert told_in(log.read(tmp_path)) == told
+
+
+def test_a_note_of_an_edited_file_holds_what_changed(tmp_path: Path) -> None:
+    note = {"type": "edited_text_file", "filename": "/a/b.py", "snippet": "1\tx = 2"}
+    found = {"range": {"start": {"line": 4, "character": 8}}, "message": "undefined: fmt"}
+    files = [{"uri": "/a/b.go", "diagnostics": [{**found, "severity": "Error", "source": "go"}]}]
+    log = Log("Go")
+    log.add("attachment", attachment=note)
+    log.add("attachment", attachment={"type": "diagnostics", "files": files})
+    log.says("Going.")
+    (_, edited), (_, problems) = told_in(log.read(tmp_path))
+    assert "Note: /a/b.py was modified" in edited
+    assert "(shown with line numbers):\n1\tx = 2\n" in edited
+    assert "b.go:\n  ✘ [Line 5:9] undefined: fmt (go)" in problems
+
+
+@pytest.mark.parametrize(
+    "attachment",
+    [
+        {"type": "hook_success", "hookEvent": "PostToolUse", "content": "Ran."},
+        {"type": "hook_success", "hookEvent": "SessionStart", "content": ""},
+        {"type": "task_reminder", "content": [], "itemCount": 0},
+        {"type": "hook_additional_context", "content": 7},
+        {"type": ["?"], "content": "x"},
+        {"type": "diagnostics", "files": [{"uri": 7}]},
+    ],
+)
+def test_what_no_request_held_or_no_file_holds_is_not_told(
+    tmp_path: Path, attachment: dict[str, Any]
+) -> None:
+    log = Log("Go")
+    log.add("attachment", attachment=attachment)
+    log.says("Going.")
+    session = log.read(tmp_path)
+    assert (told_in(session), session.problems) == ([], ())
 
 
 REFUSAL = (
@@ -237,9 +397,10 @@ def test_who_speaks_is_what_the_program_says_and_else_a_guess(
 ) -> None:
     log = Log("Go")
     log.user(text, **said)
+    log.says("I see.")
     session = log.read(tmp_path)
     assert prompts_of(session) == ["Go", text][:turns]
-    assert bool(session.notices) == (turns == 1)
+    assert [each for _, each in told_in(session)] == [text] * (turns == 1)
 
 
 @pytest.mark.parametrize("kind", ["human", "peer"])
@@ -312,3 +473,31 @@ def test_a_compactions_summary_is_what_the_next_message_was_given(tmp_path: Path
     (turn,) = session.turns
     assert [message.summary for message in turn.messages] == ["", "So far: one.", ""]
     assert (session.compactions, turn.compacted) == (1, True)
+
+
+def test_what_was_sent_to_the_letter_is_kept_where_the_file_holds_it(tmp_path: Path) -> None:
+    def sent(*content: Any, purpose: str = "repl_main_thread") -> None:
+        message = {"role": "user", "content": list(content)}
+        log.add("api-request-blob", message=message)
+        log.add("api-request", querySource=purpose, shapeHash="-")
+
+    def text(words: str) -> dict[str, str]:
+        return {"type": "text", "text": words}
+
+    hook = "SessionStart hook additional context: Hi."
+    budget, skills = reminder("9 tokens left"), reminder("Newer words: - house: Rules.")
+    prompts = reminder("As you answer:\n# claudeMd\nUse tabs.")
+    log = Log("Go")
+    log.add("attachment", attachment={"type": "skill_listing", "content": "- house: Rules."})
+    listed = {"type": "hook_additional_context", "hookName": "SessionStart", "content": ["Hi."]}
+    log.add("attachment", attachment=listed)
+    sent(text("Name it."), text(reminder("Of a title.")), purpose="generate_session_title")
+    sent(text(skills), text(f"{reminder(hook)}\n"), text(prompts), text(budget), text("Go"))
+    log.calls("c1", "Bash", command="ls")
+    log.result("c1", "a.py\t")
+    sent({"type": "tool_result", "tool_use_id": "c1", "content": f"a.py\n\n{budget}"})
+    log.says("Gone.")
+    session = log.read(tmp_path)
+    asked = [("program", skills), ("hook", reminder(hook)), ("program", budget)]
+    assert told_in(session) == [*asked, ("program", budget)]
+    assert session.turns[0].messages[0].calls[0].result == "a.py\t"

@@ -10,7 +10,14 @@ import pytest
 
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.cline import READER
-from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import (
+    calls_of,
+    deeds_of,
+    prompts_of,
+    read_all,
+    texts_of,
+    told_in,
+)
 
 START = 1_772_445_600_000
 ID = "1772445600000_abcde"
@@ -108,7 +115,7 @@ def test_words_stand_in_an_envelope_and_what_the_program_says_is_no_prompt(tmp_p
     )
     found = [(turn.prompt, turn.expansion, turn.images) for turn in session.turns]
     assert found == [("do it", "", 0), ("/team", "spawn a team: count", 0), ("plain", "", 1)]
-    assert len(session.notices or ()) == 1
+    assert told_in(session) == [("program", notice), ("program", "carry on")]
 
 
 EDIT = {"path": "a.py", "old_text": "x\n", "new_text": "y\nz\n", "content": "not obeyed"}

@@ -31,7 +31,14 @@ from tests.sessions.readers.codex_scenario import (
     write,
     wrote,
 )
-from tests.sessions.readers.content import calls_of, deeds_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import (
+    calls_of,
+    deeds_of,
+    prompts_of,
+    read_all,
+    texts_of,
+    told_in,
+)
 
 REPEATED = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+x\n+y\n*** End Patch"
 DIFF = {"/shop/a.py": {"type": "update", "unified_diff": "@@ -1,1 +1,2 @@\n x\n+y\n"}}
@@ -187,7 +194,7 @@ def test_a_goal_is_the_persons_and_going_on_with_it_is_not(tmp_path: Path) -> No
     )
     (turn,) = session.turns
     assert deeds_of(turn) == [("slash_command", "/goal all green")]
-    assert (texts_of(session), len(session.notices or ())) == (["ok", "on it"], 1)
+    assert (texts_of(session), told_in(session)) == (["ok", "on it"], [("program", CONTEXTS[3])])
     assert session.problems == ()
 
 

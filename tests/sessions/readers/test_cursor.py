@@ -10,7 +10,7 @@ import pytest
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.content import calls_of, write_records
+from tests.sessions.readers.content import calls_of, told_in, write_records
 
 ID, CHILD = "1031d227-0c67-4e17-8954-0b6e2b3322f0", "59c0d1aa-1c67-4e17-8954-0b6e2b3322f1"
 WHEN = "<timestamp>Friday, May 8, 2026, 6:05 AM (UTC+5:30)</timestamp>\n"
@@ -92,7 +92,7 @@ def test_only_what_stands_before_the_query_is_cursors(tmp_path: Path) -> None:
     written(tmp_path, asked(f"\n{pasted}\n"), asked(notice), called("Shell", {"command": "ls"}))
     session = read(tmp_path)
     assert [turn.prompt for turn in session.turns] == [pasted]
-    assert len(session.notices or ()) == 1
+    assert told_in(session) == [("task", notice)]
 
 
 def test_calls_have_no_results_and_their_edits_are_estimates(tmp_path: Path) -> None:

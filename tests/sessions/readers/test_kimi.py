@@ -17,6 +17,7 @@ from tests.sessions.readers.content import (
     prompts_of,
     read_all,
     texts_of,
+    told_in,
     write_records,
 )
 
@@ -147,11 +148,12 @@ def test_only_the_persons_own_words_begin_a_turn(tmp_path: Path) -> None:
             trigger="user-slash",
         ),
         prompt(7, "Loaded.", kind="skill_activation", skillName="tidy", trigger="model-tool"),
+        *step(8),
     )
     assert prompts_of(session) == ["one", "/skill:tidy all"]
     assert session.turns[1].expansion == "Tidy: all."
     assert deeds_of(session.turns[0]) == [("remark", "softly")]
-    assert len(session.notices or ()) == 2
+    assert told_in(session) == [("program", text) for text in ("one", "nightly", "Loaded.")]
 
 
 def test_older_streams_have_messages_alone(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.pi import READER
 from debrief.sessions.sources import read_week, scan
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, told_in
 from tests.sessions.readers.content import write_records as write
 
 ID = "0d6f6d0e-0000-7000-8000-00000000a001"
@@ -78,7 +78,7 @@ def test_only_the_way_from_the_last_entry_to_the_root_was_kept(tmp_path: Path) -
     found = [(turn.prompt, turn.rewound) for turn in session.turns]
     assert found == [("one", False), ("wrong way", True), ("right way", False)]
     assert session.usage == Usage(2 + 4 + 7, 6, 12, 9)
-    assert len(session.notices or ()) == 1
+    assert told_in(session) == [("program", "It went wrong.")]
 
 
 @pytest.mark.parametrize("masked", [{"id": "x", "parentId": "x"}, {"id": 1, "parentId": None}])

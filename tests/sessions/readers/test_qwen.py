@@ -16,6 +16,7 @@ from tests.sessions.readers.content import (
     prompts_of,
     read_all,
     texts_of,
+    told_in,
     write_records,
 )
 
@@ -102,10 +103,11 @@ def test_only_the_persons_own_words_begin_a_turn(tmp_path: Path) -> None:
         answer(6),
         user(7, "nightly", subtype="cron", provenance="system"),
         user(8, "and then?"),
+        answer(9),
     )
     assert prompts_of(session) == ["go", "and then?"]
     assert deeds_of(session.turns[0]) == [("remark", "wait")]
-    assert len(session.notices or ()) == 2
+    assert told_in(session) == [("task", "<task-notification>"), ("program", "nightly")]
     assert (session.branch, session.tool_version, session.task) == ("main", "0.24.4", "shop")
 
 

@@ -13,7 +13,7 @@ from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.vscode import READER
 from debrief.sessions.sources import scan
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, told_in
 from tests.sessions.readers.vscode_scenario import (
     CART,
     CHAT,
@@ -308,7 +308,7 @@ def test_who_speaks_is_what_the_chat_says(tmp_path: Path) -> None:
     fix = ("/fix", 0, "Follow instructions in #prompt:fix")
     assert found == [fix, ("", 1, ""), ("an old prompt", 0, "")]
     assert texts_of(session) == ["I see"]
-    assert session.notices
+    assert told_in(session) == [("program", "[Terminal] done")]
     (file,) = session.instructions or ()
     assert (file.path, file.text, file.place) == ("/a/careful.agent.md", "Test first.", "system")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import DeclaredTool, Intervention, Session, Turn
+from debrief.sessions.model import ContextText, DeclaredTool, Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
 from debrief.training.publishing.form import (
     Standing,
@@ -24,7 +23,6 @@ from debrief.training.publishing.forms import FORMS, made_in
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
-    MONDAY,
     call,
     line_of,
     rubric_evaluation,
@@ -270,11 +268,13 @@ def test_forms_without_weights_leave_out_what_is_not_trained_on(
     assert not any("It is done already." in line for line in lines)
 
 
-def test_what_was_said_on_news_at_the_end_is_left_out() -> None:
-    moments = [MONDAY + timedelta(minutes=minute) for minute in range(4)]
-    answers = [replace(says(text), at=at) for text, at in zip("abcd", moments, strict=True)]
-    line = published("trl", turn("Review it.", *answers), notices=(moments[2], moments[3]))
-    assert shown(line) == ["user: Review it.", "assistant: a\n\nb"]
+def test_news_that_the_model_was_told_are_in_every_form_without_marks() -> None:
+    news = (ContextText(said_by="task", text="<task-notification>failed</task-notification>"),)
+    one = turn("Review it.", says("It runs."), replace(says("I see."), context=news))
+    line = published("trl", one)
+    asked = f"user: {news[0].text}"
+    assert shown(line) == ["user: Review it.", "assistant: It runs.", asked, "assistant: I see."]
+    assert all("machine" not in message for message in published("messages", one)["messages"])
 
 
 @pytest.mark.parametrize("form", ["messages", "openai"])
@@ -315,6 +315,7 @@ def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
     for message in expected:
         message.pop("weight", None)
         message.pop("not_trained", None)
+        message.pop("machine", None)
         for one in message.get("tool_calls", ()):
             one["function"]["arguments"] = json.loads(one["function"]["arguments"])
     assert made["messages"] == expected
@@ -323,7 +324,11 @@ def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
 def _said(line: dict[str, Any]) -> list[str]:
     """Return the calls, results and words of a line."""
     calls = [json.dumps(c) for m in line["messages"] for c in m.get("tool_calls", [])]
-    results = [json.dumps(m) for m in line["messages"] if m["role"] == "tool"]
+    results = [
+        json.dumps({key: value for key, value in m.items() if key != "machine"})
+        for m in line["messages"]
+        if m["role"] == "tool"
+    ]
     return [
         *calls,
         *results,

@@ -25,7 +25,7 @@ from debrief.sessions.atif import (
     TurnExtra,
     status_of,
 )
-from debrief.sessions.model import Intervention, Usage
+from debrief.sessions.model import ContextText, Intervention, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.atif.steps import TOTALS, Counts, Steps
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
@@ -189,6 +189,12 @@ def _take_steps(document: JsonRecord, draft: TranscriptDraft) -> None:
         if source == "agent":
             message = timeline.begin_message(extra.id, string(step.get("model_name")), at)
             message.summary = extra.summary
+            message.context = tuple(
+                ContextText(
+                    said_by=each.said_by, text=each.text, at=moment(each.at), call_id=each.call_id
+                )
+                for each in extra.context
+            )
             message.texts.append(text)
             message.thoughts.append(string(step.get("reasoning_content")))
             if type(metrics := step.get("metrics")) is dict:
@@ -231,6 +237,7 @@ def _calls(step: JsonRecord, extras: tuple[CallExtra, ...]) -> list[CallDraft]:
             status=extra.status or status_of(result),
             exit_code=extra.exit_code,
             is_edited=True,
+            late_result=extra.late_result,
         )
         if extra.path is not None:
             call.edit = FileEdit(
@@ -264,7 +271,6 @@ def _take_session(document: JsonRecord, draft: TranscriptDraft) -> None:
     draft.shows_instructions = extra.instructions is not None
     timeline = draft.timeline
     timeline.slash_commands, timeline.compactions = extra.slash_commands, extra.compactions
-    timeline.notices = [at for notice in extra.notices if (at := moment(notice))]
 
 
 def _extra(holder: JsonRecord, kind: type[T], draft: TranscriptDraft) -> T | None:

@@ -145,7 +145,7 @@ class Steps:
             self._draft.timeline.compact()
             self._handed_over = True
         elif self._begun:
-            self._draft.timeline.notice(at)
+            self._draft.timeline.add_context("program", text, at)
         else:
             self.system.append(text)
 
@@ -158,9 +158,12 @@ class Steps:
             return
         images = sum(part.get("type") == "image" for part in mappings(content))
         if said.words.strip() or images:
+            for note in said.notes:
+                if codex.instructions_in(note) is None:
+                    timeline.add_context(codex.source_of(note), note, at)
             timeline.prompt(said.words, at, images=images)
         else:
-            timeline.notice(at)
+            timeline.add_context("program", "\n\n".join(said.notes), at)
 
     def _answer(
         self,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 import orjson
+from msgspec import Struct
 
+from debrief.sessions.model import ContextSource
 from debrief.sessions.readers.claude_code.records import (
     Attachment,
     Block,
@@ -17,7 +20,16 @@ from debrief.sessions.readers.claude_code.records import (
 )
 from debrief.sessions.readers.documents import compact_json, mend
 from debrief.sessions.readers.patches import FileEdit, Hunk, created, from_hunks, joined, replaced
-from debrief.sessions.readers.values import inside, mapping, mappings, string, without_leading
+from debrief.sessions.readers.timeline import CallDraft
+from debrief.sessions.readers.values import (
+    elements,
+    inside,
+    mapping,
+    mappings,
+    string,
+    text_of,
+    without_leading,
+)
 
 Said = Literal["prompt", "slash_command", "interruption", "notice", "machine"]
 """``notice``: what others did meanwhile, on which the model goes on."""
@@ -36,7 +48,11 @@ _ASIDES = ("ide_opened_file", "system-reminder")
 _PLAN = "Implement the following plan:"
 _REST = "If you need specific details from before exiting plan mode ("
 _BEFORE_THE_PLAN = re.compile(r"[^()]*\), read the full transcript at: [^\n]*\Z")
-_NOTICES = ("<task-notification>", "<teammate-message")
+_TASK, _TEAMMATE = "task-notification", "<teammate-message"
+_NOTICES = (f"<{_TASK}>", _TEAMMATE)
+_OF_COMMANDS = ("<local-command-", "<bash-", "Caveat: ", "<command-")
+_OF_HOOKS = ("<user-prompt-submit-hook>", "<session-start-hook>", "Stop hook feedback")
+_EXIT_OF_TASK = re.compile(r"\bexit code:? (\d{1,9})\b")
 _SAID = re.compile(
     r"(?:the user said:|reason for the rejection:)\s*(.*?)"
     r"(?:\n\nNote: The user's next message may contain|\Z)",
@@ -85,6 +101,84 @@ def _without_the_rest(plan: str) -> str:
     if place < 0 or not _BEFORE_THE_PLAN.match(plan, place + len(_REST)):
         return plan
     return plan[:place].rstrip()
+
+
+def asides_in(content: Any) -> str:
+    """Return what ``said_in`` leaves out of a text: what the program added to the person's."""
+    texts = words_in(content)
+    said, own = "\n".join(texts).strip(), said_in(content)
+    if said.startswith(_PLAN):
+        return said[len(own) :].strip()
+    if own == said:
+        return ""
+    added = (text[: len(text) - len(without_leading(text, _ASIDES))] for text in texts)
+    return "\n".join(filter(None, map(str.strip, added)))
+
+
+def source_of(text: str) -> ContextSource:
+    """Return who says a text that is in the conversation and that no person wrote."""
+    if text.startswith(f"<{_TASK}>"):
+        return "task"
+    if text.startswith(_TEAMMATE):
+        return "agent"
+    if text.startswith(_OF_COMMANDS):
+        return "command"
+    return "hook" if text.startswith(_OF_HOOKS) else "program"
+
+
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+
+
+def texts_sent(content: Any, calls: Mapping[str, CallDraft]) -> Iterator[str]:
+    """Yield the texts of a message as it was sent, and what was put behind results in it."""
+    for block in content if type(content) is list else [content]:
+        if type(block) is Block and block.type == "tool_result":
+            call = calls.get(string(block.tool_use_id))
+            result, sent = (call.result or "").rstrip() if call else "", text_of(block.content)
+            if call and sent.startswith(result):
+                yield from elements(sent[len(result) :], "system-reminder")
+        else:
+            yield from (text.strip("\n") for text in words_in([block]))
+
+
+def is_reminder(text: str) -> bool:
+    """Return whether a text is one of the program's, the person's prompt files left out."""
+    return text.startswith(_REMINDER) and "# claudeMd" not in text
+
+
+def core_of(text: str) -> str:
+    """Return a text without the tags that the program puts around what it says."""
+    return text.removeprefix(_REMINDER).removesuffix(_REMINDED).strip()
+
+
+class TaskEnd(Struct, frozen=True):
+    """What a notice says of a task in the background."""
+
+    task: str
+    call: str
+    """The id of the call that started it; empty where the notice does not name it."""
+    failed: bool
+    """It failed; of one that was stopped that is not known."""
+    result: str
+    exit_code: int | None
+
+
+def task_ends_in(text: str) -> Iterator[TaskEnd]:
+    """Yield what a text says of tasks that came to their ends."""
+    for notice in text.split(f"<{_TASK}>")[1:]:
+        said = {name: (inside(notice, name) or "").strip() for name in _OF_TASK}
+        code = _EXIT_OF_TASK.search(said["summary"])
+        if said["status"] in ("completed", "failed"):
+            yield TaskEnd(
+                task=said["task-id"],
+                call=said["tool-use-id"],
+                failed=said["status"] == "failed",
+                result=said["result"],
+                exit_code=int(code[1]) if code else None,
+            )
+
+
+_OF_TASK = ("task-id", "tool-use-id", "status", "summary", "result")
 
 
 def pictures_in(content: Any) -> int:

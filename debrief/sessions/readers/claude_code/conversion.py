@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
-from debrief.sessions.model import Usage
+from debrief.sessions.model import ContextText, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code import content as said
 from debrief.sessions.readers.claude_code import records
+from debrief.sessions.readers.claude_code.attachments import context_in
 from debrief.sessions.readers.claude_code.records import Block, ClaudeMessage, ClaudeRecord
 from debrief.sessions.readers.documents import JsonLines
 from debrief.sessions.readers.timeline import (
@@ -63,9 +64,15 @@ class TranscriptFile:
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, TranscriptDraft] = {}
         """The thread of the latest call with an id."""
+        self._sent: list[Any] = []
+        """Contents of the messages that the next request sends for the first time."""
         self._early: dict[str, tuple[Block, ClaudeRecord, Any, datetime | None]] = {}
         self._command: str | None = None
         """The record of the latest slash command."""
+        self._command_text = ""
+        """The text of the slash command that the record before is."""
+        self._background: dict[str, str] = {}
+        """The calls that began work in the background, by the ids of that work."""
         self._masked = False
         """Another tool put one word for all ids."""
         self._going: dict[str, tuple[MessageDraft, Usage, MessageKey]] = {}
@@ -99,6 +106,7 @@ class TranscriptFile:
             "ai-title": self._title,
             "custom-title": self._title,
             "api-request-shape": self._request,
+            "api-request-blob": self._request,
             "api-request": self._request,
             "cost-state": self._request,
         }
@@ -243,11 +251,8 @@ class TranscriptFile:
                 outcome = record.toolUseResult if len(results) == 1 else None
                 for block in results:
                     self._result(block, record, outcome, at)
-                is_mine = thread is self.main and not (self.is_agent or record.isMeta)
-                # Words that the person typed while a call ran are beside its result.
-                words = said.said_in(content) if is_mine and len(content) > len(results) else ""
-                if words and said.kind_of(words) == "prompt":
-                    self.main.timeline.intervene("remark", words, at)
+                if len(content) > len(results):
+                    self._beside_results(record, content, at, thread)
                 return
         if record.isCompactSummary:
             if not self._summarised:
@@ -255,28 +260,66 @@ class TranscriptFile:
             self._summarised = False
             thread.timeline.summary = "\n".join(said.words_in(content)).strip()
             return
-        if record.isMeta or record.isVisibleInTranscriptOnly:
-            if thread is self.main and self._command is not None:
-                self._expand(record, content)
+        if record.isVisibleInTranscriptOnly:
+            return
+        text = "\n".join(said.words_in(content)).strip()
+        if record.isMeta:
+            if not (thread is self.main and self._expand(record, text)):
+                self._add_context(text, at, thread)
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
                 thread.prompt = said.said_in(content)
+            elif text and said.kind_of(text) != "interruption":
+                self._add_context(text, at, thread)
             return
         self._human(record, content, at)
+
+    def _beside_results(
+        self, record: ClaudeRecord, content: Any, at: datetime | None, thread: TranscriptDraft
+    ) -> None:
+        """Take the texts beside results: words that the person typed while a call ran, or what the
+        program has to say."""
+        words = said.said_in(content)
+        is_mine = thread is self.main and not (self.is_agent or record.isMeta)
+        kind = said.kind_of(words)
+        if words and is_mine and kind == "prompt":
+            thread.timeline.intervene("remark", words, at)
+        elif words and kind != "interruption":
+            self._add_context(words, at, thread)
+
+    def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
+        """Take what the model was given and no person wrote; a notice settles the calls that it is
+        about."""
+        call = ""
+        for end in said.task_ends_in(text):
+            call = end.call or self._background.get(end.task, "")
+            owner = self._calls.get(call)
+            if owner is not None:
+                owner.timeline.end_late(
+                    call, end.result, failed=end.failed, exit_code=end.exit_code
+                )
+        if text:
+            thread.timeline.add_context(said.source_of(text), text, at, call)
 
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
         text, images = said.said_in(content), said.pictures_in(content)
         timeline, kind = self.main.timeline, said.said_by(record, text)
-        self._command = None
+        command, self._command, self._command_text = self._command_text, None, ""
         if kind == "prompt":
+            if aside := said.asides_in(content):
+                timeline.add_context("program", aside, at)
             if text or images:
                 self._prompt(record, timeline.prompt(text, at, images))
         elif kind == "slash_command":
             timeline.intervene("slash_command", said.command_in(text), at)
             self._command = records.text_or_none(record.uuid)
-        elif kind == "notice":
-            timeline.notice(at)
+            self._command_text = "\n".join(said.words_in(content)).strip()
+        elif kind in ("notice", "machine"):
+            if command and text.startswith("<local-command-std"):
+                # The command is the program's own, and the model is given it with what it printed.
+                timeline.add_context("command", command, at)
+            self._add_context(text, at, self.main)
         elif kind == "interruption":
             if type(record.interruptedMessageId) is str:
                 timeline.stop(record.interruptedMessageId)
@@ -285,11 +328,17 @@ class TranscriptFile:
             _, _, rest = text.partition("]")
             timeline.intervene("interruption", rest.strip(), at)
 
-    def _expand(self, record: ClaudeRecord, content: Any) -> None:
-        """Take what the model was given for a slash command: the record that hangs on its own."""
-        text = "\n".join(said.words_in(content)).strip()
-        if record.parentUuid == self._command and said.kind_of(text) == "prompt":
+    def _expand(self, record: ClaudeRecord, text: str) -> bool:
+        """Take what the model was given for a slash command, the record that hangs on its own;
+        return whether the text is that."""
+        is_expansion = (
+            self._command is not None
+            and record.parentUuid == self._command
+            and said.kind_of(text) == "prompt"
+        )
+        if is_expansion:
             self.main.timeline.expand(text)
+        return is_expansion
 
     def _prompt(self, record: ClaudeRecord, turn: TurnDraft) -> None:
         uuid, parent = records.text_or_none(record.uuid), records.text_or_none(record.parentUuid)
@@ -321,9 +370,13 @@ class TranscriptFile:
         call.edit = said.edit_of(call.name, call.input, outcome, self._written)
         if call.name in ASKING_TOOLS:
             timeline.intervene("answer", said.answers_in(outcome, text), at)
-        agent = outcome.agentId if type(outcome) is records.ToolOutcome else None
-        if type(agent) is str and call.id in self.tasks:
-            self.started_by[agent] = call.id
+        if type(outcome) is not records.ToolOutcome:
+            return
+        if type(outcome.agentId) is str and call.id in self.tasks:
+            self.started_by[outcome.agentId] = call.id
+        work = outcome.agentId or outcome.backgroundTaskId
+        if type(work) is str:
+            self._background[work] = call.id
 
     def _thread(self, record: ClaudeRecord) -> TranscriptDraft:
         """Return a record's thread; of a sidechain's, its agent's, else that of its chain."""
@@ -337,7 +390,9 @@ class TranscriptFile:
         return self.main.agent(id or "sidechain")
 
     def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
-        if record.subtype == "compact_boundary":
+        if record.subtype == "local_command":
+            self._add_context(string(record.content).strip(), at, self._thread(record))
+        elif record.subtype == "compact_boundary":
             self._thread(record).timeline.compact()
             self._summarised = True
             before = records.text_or_none(record.logicalParentUuid)
@@ -346,18 +401,24 @@ class TranscriptFile:
 
     def _attachment(self, record: ClaudeRecord, at: datetime | None) -> None:
         attachment = record.attachment
-        if type(attachment) is not records.Attachment or record.isSidechain or self.is_agent:
+        if type(attachment) is not records.Attachment:
             return
+        is_own = not (record.isSidechain or self.is_agent)
         if attachment.type != "queued_command":
-            self.requests.attachment(attachment)
-            return
-        if attachment.isMeta:
+            if is_own:
+                self.requests.attachment(attachment)
+            if given := context_in(attachment):
+                self._thread(record).timeline.add_context(*given, at, is_ahead=True)
             return
         content = attachment.prompt
+        if attachment.isMeta or not is_own:
+            words = "\n".join(said.words_in(content)).strip()
+            self._add_context(words, at, self._thread(record))
+            return
         text, images = "\n".join(said.words_in(content)).strip(), said.pictures_in(content)
         kind = said.said_by(attachment, text)
-        if kind == "notice":
-            self.main.timeline.notice(at)
+        if kind in ("notice", "machine"):
+            self._add_context(text, at, self.main)
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
             self.conversational = True
             self._prompt(record, self.main.timeline.prompt(text, at, images, "queued"))
@@ -381,8 +442,34 @@ class TranscriptFile:
             self._user(inner, stamp, thread)
 
     def _request(self, record: ClaudeRecord, at: datetime | None) -> None:
-        if not self.is_agent and record.agentId is None:
-            self.requests.take(record)
+        if self.is_agent or record.agentId is not None:
+            return
+        if record.type == "api-request-blob":
+            if type(record.message) is ClaudeMessage:
+                self._sent.append(record.message.content)
+            return
+        self.requests.take(record)
+        if record.type == "api-request":
+            if self.requests.goes_on(record):
+                self._settle_context(at)
+            self._sent = []
+
+    def _settle_context(self, at: datetime | None) -> None:
+        """Take what the model was given to the letter, where the file holds the messages sent."""
+        timeline = self.main.timeline
+        sent = [text for content in self._sent for text in said.texts_sent(content, timeline.calls)]
+        if not sent:
+            return
+        turn = timeline.turns[-1] if timeline.turns else None
+        typed = [turn.prompt, *(deed.text for deed in turn.interventions)] if turn else []
+        context: list[ContextText] = []
+        for text in sent:
+            known = next((one for one in timeline.context if said.core_of(one.text) in text), None)
+            if known is not None:
+                context.append(replace(known, text=text))
+            elif said.is_reminder(text) and not any(words and words in text for words in typed):
+                context.append(ContextText(said_by="program", text=text, at=at))
+        timeline.replace_context(context)
 
     def _summary(self, record: ClaudeRecord, at: datetime | None) -> None:
         self.summaries.append((record.leafUuid, string(record.summary)))

@@ -88,7 +88,7 @@ class ToolOutcome(Struct, gc=False):
 
 
 class Attachment(Struct, gc=False):
-    """``attachment``; what was typed while the model worked is one."""
+    """``attachment``: what was typed while the model worked, or what the program tells it."""
 
     type: Any = None
     prompt: list[Block | _Scalar | list[Any]] | _Scalar | dict[str, Any] = None
@@ -96,6 +96,21 @@ class Attachment(Struct, gc=False):
     origin: Any = None
     isMeta: Any = None
     files: Any = None
+    content: Any = None
+    filename: Any = None
+    path: Any = None
+    snippet: Any = None
+    addedLines: Any = None
+    addedBlocks: Any = None
+    removedNames: Any = None
+    removedTypes: Any = None
+    isInitial: Any = None
+    showConcurrencyNote: Any = None
+    newDate: Any = None
+    hookName: Any = None
+    hookEvent: Any = None
+    blockingError: Any = None
+    response: Any = None
     systemPrompt: Raw = Raw()
     tools: Raw = Raw()
     cliPrefix: Any = None
@@ -124,6 +139,7 @@ class ClaudeRecord(Struct, gc=False):
     requestId: Any = None
     type: Any = None
     subtype: Any = None
+    content: Any = None
     data: Report | _Scalar | list[Any] = None
     parentToolUseID: Any = None
     isMeta: Any = None
@@ -149,6 +165,7 @@ class ClaudeRecord(Struct, gc=False):
     querySource: Any = None
     modelUsage: Raw = Raw()
     startTime: Any = None
+    hash: Any = None
 
 
 def usage_of(tokens: Any) -> Usage:
@@ -212,6 +229,11 @@ class Requests:
         self._from: datetime | None = None
         self._until: datetime | None = None
 
+    @staticmethod
+    def goes_on(record: ClaudeRecord) -> bool:
+        """Return whether a request goes on with the session, not a question of the program's."""
+        return string(record.querySource).startswith(_CONVERSATION)
+
     def take(self, record: ClaudeRecord) -> None:
         """Take one of the records that are of requests alone."""
         if record.type == "api-request-shape":
@@ -223,7 +245,7 @@ class Requests:
 
     def _request(self, record: ClaudeRecord) -> None:
         """Take the shape of a request that goes on with the session."""
-        if not string(record.querySource).startswith(_CONVERSATION):
+        if not self.goes_on(record):
             return
         shape = self._shapes.pop(string(record.shapeHash), None)
         if shape is not None:

@@ -20,6 +20,7 @@ from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
     decoded_arguments,
     first_string,
+    inside,
     mapping,
     mappings,
     moment,
@@ -176,8 +177,10 @@ def _ask(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
     if not (text.strip() or images):
         return
     if metadata.get("displayRole") == "system":
-        timeline.notice(at)
+        timeline.add_context("program", text, at)
         return
+    if note := inside(text, "mode_notice"):
+        timeline.add_context("program", f"<mode_notice>{note}</mode_notice>", at)
     words = without(text, ("mode_notice",)).strip()
     found = _ENVELOPE.match(words)
     slash = _SLASH.search(found[2]) if found else None

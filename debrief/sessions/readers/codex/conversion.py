@@ -233,13 +233,18 @@ class Rollout:
             words = "".join(string(block.get("text")) for block in blocks)
             self._say(words or string(payload.get("content")), "item", at)
             return
+        if payload.get("role") == "developer":
+            for block in mappings(payload.get("content")):
+                self._timeline.add_context("program", string(block.get("text")), at, is_ahead=True)
         if payload.get("role") != "user":
             return
         said = records.said(payload)
         if any(note.startswith(_ABORTED) for note in said.notes):
             self._timeline.interrupt(at)
-        if any(map(records.is_notice, said.notes)):
-            self._timeline.notice(at)
+        for note in said.notes:
+            if records.instructions_in(note) is None:
+                is_ahead = not records.is_notice(note)
+                self._timeline.add_context(records.source_of(note), note, at, is_ahead=is_ahead)
         if any(map(records.is_environment, said.notes)):
             self._draft.shows_instructions = True
         found = filter(None, map(records.instructions_in, said.notes))
@@ -270,7 +275,7 @@ class Rollout:
         if self._draft.is_subagent and not self._timeline.turns:
             self._draft.prompt = self._draft.prompt or words.partition("Payload:\n")[2].strip()
         else:
-            self._timeline.notice(at)
+            self._timeline.add_context("agent", words, at)
 
     def _completed(self, payload: JsonRecord, at: datetime | None) -> None:
         thread = string(payload.get("thread_id"))

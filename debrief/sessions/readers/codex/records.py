@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from debrief.sessions.model import ContextSource
 from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import first_string, inside, mapping, mappings, moment, string
@@ -78,6 +79,19 @@ def is_notice(text: str) -> bool:
     """Return whether a text is what Codex itself tells the model: another agent's result, a goal
     to go on with, what a hook has to say."""
     return text.lstrip().startswith(_NOTICES)
+
+
+def source_of(text: str) -> ContextSource:
+    """Return who says a text that Codex put into the conversation."""
+    text = text.lstrip()
+    return next((who for begin, who in _SOURCES.items() if text.startswith(begin)), "program")
+
+
+_SOURCES: dict[str, ContextSource] = {
+    "<subagent_notification>": "task",
+    "<hook_prompt ": "hook",
+    "<user_shell_command": "command",
+}
 
 
 def is_environment(text: str) -> bool:

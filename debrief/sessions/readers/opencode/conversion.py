@@ -76,8 +76,11 @@ def _ask(parts: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -
     images = 0
     for part in parts:
         kind, text = part.get("type"), string(part.get("text"))
-        if kind == "text" and text.strip() and not (part.get("synthetic") or part.get("ignored")):
-            words.append(text)
+        if kind == "text" and text.strip() and not part.get("ignored"):
+            if part.get("synthetic"):
+                draft.timeline.add_context("program", text, at)
+            else:
+                words.append(text)
         elif kind == "file":
             images += string(part.get("mime")).startswith("image/")
         elif kind == "subtask" and string(part.get("command")):

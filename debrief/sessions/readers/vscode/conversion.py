@@ -162,10 +162,10 @@ class ChatRequest:
         own = path_of(mode.get("uri")) or string(mode.get("name")), string(mode.get("content"))
         if own[1] and mode.get("isBuiltin") is not True:
             self._draft.add_instructions([own], "system")
-        if record.get("isSystemInitiated") is True:
-            self._timeline.notice(at)
-            return
         text = string(mapping(record.get("message")).get("text")) or string(record.get("message"))
+        if record.get("isSystemInitiated") is True:
+            self._timeline.add_context("program", text, at)
+            return
         variables = mappings(mapping(record.get("variableData")).get("variables"))
         images = sum(
             each.get("kind") == "image" or each.get("isImage") is True for each in variables

@@ -134,6 +134,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The person went back to before this turn and took another way: nothing later builds on it."""
     expansion: str = ""
     """Of a prompt that is a slash command, the text that the model was given for it."""
+    inherited: bool | UnsetType = UNSET
+    """Of a fork, whether it has the turn from the session that it was forked from: the model saw
+    it, and it counts there alone."""
 
 
 class Subagent(Struct, frozen=True, kw_only=True):
@@ -257,14 +260,16 @@ class Session(Struct, frozen=True, kw_only=True):
     empty where it shows that there were none."""
     reported_usage: Usage | UnsetType = UNSET
     """The tool's own total of the tokens, where a file has one: a check of ``usage``."""
+    relative_of: Name | UnsetType = UNSET
+    """Of a fork, the session that it was forked from, or that one's original."""
     status: RecordStatus | UnsetType = UNSET
     """What the recorder's API holds of a session, where it came from there: ``ready`` is what
     somebody released for training. It is no part of the session itself."""
 
     @property
     def prompt_count(self) -> int:
-        """Human turns, the preamble not counted."""
-        return sum(turn.number > 0 for turn in self.turns)
+        """Human turns, the preamble and those of a fork's original not counted."""
+        return sum(turn.number > 0 and not turn.inherited for turn in self.turns)
 
     @property
     def growth(self) -> int:
@@ -316,6 +321,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     recorded: Recorded | UnsetType = UNSET
     instructions: tuple[Instructions, ...] | UnsetType = UNSET
     reported_usage: Usage | UnsetType = UNSET
+    relative_of: Name | UnsetType = UNSET
     status: RecordStatus | UnsetType = UNSET
 
 

@@ -21,12 +21,12 @@ from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_rows, redact_session
 from debrief.sessions.actions import with_actions
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.forks import with_turns_of
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
 from debrief.sessions.scanning import (
     Scan,
     ScanEntry,
-    completed,
     is_reported,
     local_entry,
     origins_of,
@@ -39,7 +39,7 @@ from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
-NORMAL_FORM = "9"
+NORMAL_FORM = "10"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
@@ -241,7 +241,19 @@ def _whole(
     (stored,) = lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id}))
     if now <= {(ref.path, ref.digest) for ref in stored.transcripts}:
         return replace(stored, digest="")
-    return completed(session, stored, gone)
+    earlier = replace(
+        stored,
+        transcripts=tuple(ref for ref in stored.transcripts if ref.path in gone),
+        problems=tuple(problem for problem in stored.problems if problem.path in gone),
+    )
+    both = with_turns_of(session, earlier)
+    if (both.turns, both.subagents) == (session.turns, session.subagents):
+        return session
+    return replace(
+        both,
+        redactions=max(session.redactions, stored.redactions),
+        unsure_redactions=max(session.unsure_redactions, stored.unsure_redactions),
+    )
 
 
 def _paths(found: Scan) -> frozenset[str]:

@@ -115,6 +115,7 @@ class SessionExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cwd: str = ""
     title: str = ""
     base_commit: str = ""
+    relative_of: str = ""
     usage: TokenCounts = (0, 0, 0, 0)
     """Not always the sum of the steps'."""
     reported_usage: TokenCounts | None = None
@@ -196,6 +197,7 @@ def _extra(session: Session) -> SessionExtra:
         ended=session.ended.isoformat(),
         task="" if session.task == follows else session.task,
         base_commit=session.base_commit or "",
+        relative_of=session.relative_of or "",
         usage=astuple(session.usage),
         reported_usage=astuple(reported) if reported is not UNSET else None,
         notices=tuple(at.isoformat() for at in session.notices or ()),

@@ -169,7 +169,7 @@ def as_fork(session: Session, relative_of: str, own_from: str) -> Session:
     return replace(
         session,
         relative_of=relative_of,
-        turns=(*(replace(turn, inherited=True) for turn in before), *own),
+        turns=(*map(_inherited, before), *own),
         subagents=agents,
         usage=sum((message.usage for message in messages), Usage()),
         api_calls=sum(message.usage != Usage() for message in messages),
@@ -179,6 +179,10 @@ def as_fork(session: Session, relative_of: str, own_from: str) -> Session:
         compactions=max(0, session.compactions - sum(turn.compacted for turn in before)),
         reported_usage=UNSET,
     )
+
+
+def _inherited(turn: Turn) -> Turn:
+    return replace(turn, origin="inherited") if turn.number else turn
 
 
 def joined(readings: Sequence[Session]) -> Session:
@@ -204,21 +208,27 @@ def with_turns_of(base: Session, other: Session) -> Session:
     they count.
 
     A turn is known by its time and words, or by its messages; one that nothing was said on by its
-    words alone, whatever time a copy gives it and whether or not it was still queued there.
+    words alone, whatever time a copy gives it and whether or not it was still queued there. Of one
+    that goes further in the other reading, that is taken.
     """
-    places = {place_of_turn(turn.at, turn.prompt) for turn in base.turns}
+    turns = {place_of_turn(turn.at, turn.prompt): turn for turn in base.turns}
     words = {turn.prompt for turn in base.turns}
     messages = {_mark(each) for turn in base.turns for each in turn.messages}
-    added = [
-        turn
-        for turn in other.turns
-        if place_of_turn(turn.at, turn.prompt) not in places
-        and messages.isdisjoint(map(_mark, turn.messages))
-        and (turn.messages or turn.prompt not in words)
-    ]
-    known = {agent.id: agent for agent in base.subagents}
+    further: dict[str, Turn] = {}
+    added: list[Turn] = []
+    for turn in other.turns:
+        place = place_of_turn(turn.at, turn.prompt)
+        if place in turns:
+            if len(turn.messages) > len(turns[place].messages):
+                further[place] = replace(turn, number=turns[place].number)
+        elif turn.messages and not messages.isdisjoint(map(_mark, turn.messages)):
+            continue
+        elif turn.messages or turn.prompt not in words:
+            added.append(turn)
+    known = {agent.id for agent in base.subagents}
     agents = [agent for agent in other.subagents if agent.id not in known]
-    new = [message for turn in added for message in turn.messages]
+    new = [each for turn in (*further.values(), *added) for each in turn.messages]
+    new = [each for each in new if _mark(each) not in messages]
     new += [message for agent in agents for message in agent.messages]
     calls = [call for message in new for call in message.calls]
     paths = {ref.path for ref in base.transcripts}
@@ -227,7 +237,7 @@ def with_turns_of(base: Session, other: Session) -> Session:
         title=base.title or other.title,
         started=min(base.started, other.started),
         ended=max(base.ended, other.ended),
-        turns=_in_order(base.turns, added) if added else base.turns,
+        turns=_in_order((turns | further).values(), added) if further or added else base.turns,
         subagents=(*base.subagents, *agents),
         models=tuple(dict.fromkeys((*base.models, *(each.model for each in new if each.model)))),
         usage=sum((message.usage for message in new), base.usage),

@@ -33,7 +33,9 @@ has another agent work, ``ask`` asks the person, ``web`` looks there."""
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "remark", "slash_command"]
 """``remark``: words that were typed while the model worked and reached it beside a result."""
-TurnOrigin = Literal["prompt", "queued", "preamble"]
+TurnOrigin = Literal["prompt", "queued", "preamble", "inherited"]
+"""``inherited``: a fork has the turn from the session that it was forked from; the model saw it,
+and it counts there alone."""
 RecordStatus = Literal["draft", "ready"]
 SubagentPlace = Literal["inline", "file", "progress"]
 """Where a subagent's messages were found: among the session's own records, in a file of their own,
@@ -134,9 +136,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The person went back to before this turn and took another way: nothing later builds on it."""
     expansion: str = ""
     """Of a prompt that is a slash command, the text that the model was given for it."""
-    inherited: bool | UnsetType = UNSET
-    """Of a fork, whether it has the turn from the session that it was forked from: the model saw
-    it, and it counts there alone."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a person asked for it in this session: it is no preamble, and not inherited."""
+        return self.number > 0 and self.origin != "inherited"
 
 
 class Subagent(Struct, frozen=True, kw_only=True):
@@ -269,7 +273,7 @@ class Session(Struct, frozen=True, kw_only=True):
     @property
     def prompt_count(self) -> int:
         """Human turns, the preamble and those of a fork's original not counted."""
-        return sum(turn.number > 0 and not turn.inherited for turn in self.turns)
+        return sum(turn.is_own for turn in self.turns)
 
     @property
     def growth(self) -> int:

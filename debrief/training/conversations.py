@@ -7,8 +7,8 @@ was typed. What the transcript lacks is neither invented nor left open: a fixed 
 brackets stands for it, and is counted. An assistant message of ours, one on a request that is not
 known or after a notice that is not told, one that the person interrupted before it came to its
 calls, one whose call was refused or has no result, those on a request of which a call's arguments
-are not known, and all that the person's next words reject, undo or correct carry ``weight`` 0,
-OpenAI's mark for what is not trained on.
+are not known, those that a fork has from its original, and all that the person's next words
+reject, undo or correct carry ``weight`` 0, OpenAI's mark for what is not trained on.
 """
 
 from __future__ import annotations
@@ -71,12 +71,16 @@ class ConversationBuilder:
 
     def add_turn(self, turn: Turn, notices: Sequence[datetime] = ()) -> None:
         """Add what was asked for in a turn and what the model did on it, and on notices."""
+        before = len(self._messages)
         for request in requests_in(turn, notices):
             correction = correction_in(request.text)
             if correction:
                 self._discredit(correction)
             self._turn = turn.number if request.answers else self._turn
             self._add_request(request)
+        for place in range(before, len(self._messages)) if turn.origin == "inherited" else ():
+            if self._messages[place].role == "assistant":
+                self._messages[place] = self._untrained(self._messages[place], "inherited")
 
     def close(self) -> tuple[ChatMessage, ...]:
         """End the conversation on an assistant message without calls, and return it.

@@ -6,7 +6,8 @@ later changes nothing about it, not even as a relative of two that are no relati
 
 Related sessions have two things in common: a share of their five-word runs,
 estimated from MinHash signatures (the error is about 3 points); and messages of the model,
-since a fork or a resumed session copies its history. Candidates are found by bands
+since a fork or a resumed session copies its history. Where a transcript shows what it was forked
+from, that is enough. Candidates are found by bands
 of their signatures (locality-sensitive hashing), so that ten thousand sessions take seconds, and
 checked by their whole signatures. What all this needs of a session, and what else it is chosen by,
 are its traits, read off once and kept by its digest: no conversation is decoded again for it.
@@ -81,7 +82,7 @@ class Kinship:
         known = [row for row in ordered if row.answered]
         families: dict[int, set[int]] = defaultdict(set)
         copies: dict[int, set[int]] = defaultdict(set)
-        for earlier, later in _sharing_messages(known):
+        for earlier, later in (*_sharing_messages(known), *_forks(known)):
             families[later].add(earlier)
         for earlier, later, likeness in _alike(known):
             families[later].add(earlier)
@@ -124,6 +125,14 @@ def _sharing_messages(rows: Sequence[SessionTraits]) -> set[tuple[int, int]]:
         for start in range(0, len(row.message_marks), 8)
     )
     return {pair for members in _equal(marks) for pair in pairwise(members)}
+
+
+def _forks(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a fork and what it was forked from, the earlier one first."""
+    numbers = {row.session_id: number for number, row in enumerate(rows)}
+    for number, row in enumerate(rows):
+        if (other := numbers.get(row.relative_of, number)) != number:
+            yield min(number, other), max(number, other)
 
 
 def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
@@ -187,7 +196,7 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "6"
+TRAITS = "7"
 """Raised when the same session gives other traits: all are read off again."""
 _PERMUTATIONS = 256
 SIGNATURE_BYTES = 4 * _PERMUTATIONS
@@ -243,6 +252,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     validated: bool
     """A test, lint or type run or a build ran, whatever it said."""
     unsure_redactions: int
+    relative_of: str = ""
+    """The session that it was forked from; empty when it was not."""
     languages: tuple[LanguageLines, ...] = ()
     signature: bytes = b""
     """MinHash of its words."""
@@ -269,6 +280,7 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         growth=session.growth,
         validated=was_validated(session),
         unsure_redactions=session.unsure_redactions,
+        relative_of=session.relative_of or "",
         languages=tuple(
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
         ),

@@ -50,6 +50,7 @@ NotTrainedReason = Literal[
     "unknown_arguments",
     "interrupted",
     "corrected",
+    "inherited",
     "stand_in",
 ]
 _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
@@ -60,6 +61,7 @@ _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
     "unknown_arguments": "the arguments of a call are not known",
     "interrupted": "the person interrupted it",
     "corrected": "the person corrected it",
+    "inherited": "it is of the session that this one was forked from",
     "stand_in": "it stands for what was not recorded",
 }
 

@@ -1,7 +1,7 @@
 """What a scan remembers of each transcript, and which session each is of.
 
 Copies, resumptions and parts in other folders are of one session, and a fork is one of its own; see
-``forks``. ``sources.scan`` is what searches the folders.
+``readers.forks``. ``sources.scan`` is what searches the folders.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.forks import Branch, leaves_of
 from debrief.sessions.model import Name, Own, Session, UnreadCause
 from debrief.sessions.readers.files import FileStamp
+from debrief.sessions.readers.forks import Branch, leaves_of
 from debrief.sessions.readers.values import UNIQUE, time_without_records
 
 MIRRORED_FILES, ORIGIN = "files", "origin"
@@ -60,6 +60,8 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     """The session that its session was forked from; empty when it was not."""
     own_from: Own = ""
     """Of a fork's; see ``Leaf.own_from``."""
+    is_copy: bool = False
+    """See ``Branch.is_copy``; known of those that others begin like."""
     is_placed: bool = False
     """It was held against the others that begin alike or tell the same id."""
     version: Own = ""
@@ -214,7 +216,12 @@ def _sessions_of(
     else:
         family.sort(key=lambda entry: (entry.own_started or _NO_TIME, entry.path))
         found = {entry.path: branch(entry) for entry in family}
-        read = [(entry, at) for entry in family if (at := found[entry.path]) is not None]
+        read = [
+            (replace(entry, is_copy=at.is_copy), at)
+            for entry in family
+            if (at := found[entry.path]) is not None
+        ]
+        read.sort(key=lambda pair: pair[0].is_copy)
         ids = [entry.own_id if _is_unique(entry) else "" for entry, _ in read]
         for leaf in leaves_of([at for _, at in read], ids):
             members = [read[number][0] for number in leaf.members]
@@ -290,8 +297,12 @@ def _is_unique(entry: ScanEntry) -> bool:
 def _name(
     session: list[ScanEntry], taken: Collection[str], origins: tuple[MirrorOrigin, ...]
 ) -> str:
-    """Return a session's name: its own id, the smallest of several, made unique where needed."""
-    name = min(entry.own_id for entry in session)
+    """Return a session's name: its own id, its original's of several, made unique where needed."""
+
+    def begun(entry: ScanEntry) -> tuple[bool, datetime, str]:
+        return entry.is_copy, entry.own_started or _NO_TIME, entry.own_id
+
+    name = min(session, key=begun).own_id
     if name in taken:
         first = min(session, key=lambda entry: entry.path)
         begins = first.own_from or first.root or shared_path(first.path, origins)

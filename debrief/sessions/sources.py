@@ -20,7 +20,6 @@ from debrief.errors import InputError, LangfuseError
 from debrief.keys import week_of
 from debrief.opening import MARK, is_ours
 from debrief.sessions.actions import with_actions
-from debrief.sessions.forks import Branch, as_fork
 from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
@@ -34,6 +33,7 @@ from debrief.sessions.readers.base import (
 from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import first_line_error
 from debrief.sessions.readers.files import SUFFIX, FileStamp, Walk, head_of, opened, reason_of, walk
+from debrief.sessions.readers.forks import Branch, as_fork
 from debrief.sessions.readers.values import moment_of_change
 from debrief.sessions.scanning import (
     MirrorOrigin,

@@ -15,11 +15,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from debrief.errors import InputError
-from debrief.sessions.forks import Branch, branch_of, joined
 from debrief.sessions.model import Action, Problem, Session
 from debrief.sessions.readers.assembly import AGENT_TYPES, TranscriptDraft, assemble
 from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
 from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
+from debrief.sessions.readers.forks import Branch, branch_of, joined
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import first_string, moment
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from debrief.sessions.forks import joined
 from debrief.sessions.model import Message, Session, ToolCall, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
+from debrief.sessions.readers.forks import joined
 from debrief.sessions.readers.patches import created
 from debrief.sessions.sources import scan
 from tests.sessions.scenario import Log, usage

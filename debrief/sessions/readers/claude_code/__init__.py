@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from debrief.errors import InputError
-from debrief.sessions.forks import Branch
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import (
@@ -28,6 +27,7 @@ from debrief.sessions.readers.claude_code.records import Asked, CountedUsage, re
 from debrief.sessions.readers.claude_code.tree import RecordFile, branch_of_file, joined_records
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
+from debrief.sessions.readers.forks import Branch
 from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
 from debrief.sessions.readers.values import mapping, moment, string
 
@@ -324,10 +324,10 @@ class ClaudeCodeReader(Reader):
     @_no_collection()
     def branch(self, transcript: Transcript) -> Branch:
         """Return the way that a session's own file tells; see ``Reader.branch``."""
-        file = _file_of(transcript.path)
-        file.read()
+        file, records = _file_of(transcript.path), RecordFile(transcript.path)
+        file.take(records.records)
         _settle_prompts(file)
-        return branch_of_file(file)
+        return branch_of_file(file, records)
 
     def _whole(
         self, first: TranscriptFile, companions: Iterable[str], joined: Sequence[JsonLines] = ()

@@ -12,10 +12,10 @@ from operator import itemgetter
 
 import msgspec
 
-from debrief.sessions.forks import Branch, TurnMark, message_mark, place_of_turn
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
 from debrief.sessions.readers.claude_code.records import DECODER, ClaudeRecord
 from debrief.sessions.readers.documents import JsonLines
+from debrief.sessions.readers.forks import Branch, TurnMark, message_mark, place_of_turn
 from debrief.sessions.readers.values import UNIQUE, moment
 
 _SPEECH = ("user", "assistant")
@@ -93,8 +93,12 @@ def _timed(records: Sequence[ClaudeRecord]) -> Iterator[tuple[datetime, ClaudeRe
         yield latest, record
 
 
-def branch_of_file(file: TranscriptFile) -> Branch:
-    """Return the branch of a file that was read and whose prompts are settled."""
+def branch_of_file(file: TranscriptFile, records: RecordFile) -> Branch:
+    """Return the branch of a file that was read and whose prompts are settled.
+
+    In the beginning of a fork there is nothing of the bookkeeping that the program does around
+    each answer: until its own first prompt it stands as it was copied.
+    """
     ids = {id(asked.turn): _id_of(asked.uuid) for asked in file.prompts}
     marks = []
     for turn in file.main.timeline.turns:
@@ -109,4 +113,7 @@ def branch_of_file(file: TranscriptFile) -> Branch:
                 is_asked=turn.origin == "prompt" and bool(turn.messages),
             )
         )
-    return Branch(tuple(marks))
+    starts = [ids[id(turn)] for turn in file.main.timeline.turns if id(turn) in ids]
+    places = [place for place, key in enumerate(records.keys) if key in starts[:2]]
+    first, second = (*places, len(records.keys), len(records.keys))[:2]
+    return Branch(tuple(marks), is_copy="" not in records.keys[first:second])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.sessions.forks import joined
 from debrief.sessions.model import (
     DeclaredTool,
     Message,
@@ -21,6 +20,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
+from debrief.sessions.readers.forks import joined
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

@@ -42,6 +42,8 @@ class Branch(Struct, frozen=True):
     """The way that one transcript tells, from its beginning to its leaf."""
 
     turns: tuple[TurnMark, ...] = ()
+    is_copy: bool = False
+    """Its beginning was written at once, as a program writes what it copies."""
 
     @property
     def held(self) -> frozenset[str]:
@@ -96,7 +98,7 @@ def leaves_of(branches: Sequence[Branch], ids: Sequence[str]) -> list[Leaf]:
     records stood nobody can tell.
 
     Args:
-        branches: of its transcripts, in the order in which they were begun.
+        branches: of its transcripts, originals before copies, as far as they tell.
         ids: of the sessions, as they tell them; empty for one that is no session's alone.
     """
     held, ways = [each.held for each in branches], [each.way for each in branches]

@@ -63,7 +63,7 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     is_copy: bool = False
     """See ``Branch.is_copy``; known of those that others begin like."""
     is_placed: bool = False
-    """It was held against the others that begin alike or tell the same id."""
+    """It was compared with the others that begin alike or tell the same id."""
     version: Own = ""
     """Of a session on a server: changes when the session does."""
     looked_for: tuple[Own, ...] = ()

@@ -235,7 +235,7 @@ def _read(
     servers: Mapping[str, SessionReader],
     failed: Callable[[Transcript, Exception], None],
 ) -> Session | None:
-    """Read one session; ``failed`` is told of each transcript that cannot be read."""
+    """Read one session; ``failed`` gets each transcript that cannot be read."""
     transcripts = list(entries)
     entry = entries[transcripts[0]]
     try:

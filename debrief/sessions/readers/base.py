@@ -161,7 +161,7 @@ class Reader(ABC):
         """Read one transcript whole; see ``SessionReader``."""
 
     def branch(self, transcript: Transcript) -> Branch:
-        """Return the way that a transcript tells, to be held against those that begin alike.
+        """Return the way that a transcript tells, to be compared with those that begin alike.
 
         Raises:
             InputError: as ``read`` does.

@@ -1,4 +1,4 @@
-"""Which transcripts tell of one session, and which of a fork of it.
+"""Which transcripts are of one session, and which are of a fork of it.
 
 A program that copies a session keeps the ids or times of what it copies. So the transcripts of a
 family, those that begin alike or bear one id, are one tree of records, in which each transcript

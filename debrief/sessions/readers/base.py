@@ -175,7 +175,7 @@ class Reader(ABC):
 
         Args:
             transcripts: of one session.
-            failed: told of each that cannot be read, and why.
+            failed: called for each that cannot be read, with what went wrong.
 
         Returns:
             None when none can be read.

@@ -61,6 +61,8 @@ class _Printer:
         took = f"{session.started:%Y-%m-%d %H:%M} UTC, {counted(session.prompt_count, 'turn')}"
         lines = f"+{session.lines_added} −{session.lines_removed} lines"
         self.line(f"{session.id}  {session.tool}, {session.task}, {took}, {lines}", style="dim")
+        if session.relative_of:
+            self.line(f"a fork of {session.relative_of}", style="dim")
         if figure is not None:
             cost = f", about ${figure.cost:.2f}" if figure.cost else ""
             context = f"context up to {figure.largest:,}"
@@ -101,6 +103,7 @@ class _Printer:
         about = [f"{turn.at:%H:%M}"] if turn.at else []
         about += [counted(turn.images, "image")] if turn.images else []
         about += ["the person went back to before it"] if turn.rewound else []
+        about += ["from the session that this is a fork of"] if turn.origin == "inherited" else []
         self._out.print()
         self._out.print(Rule(Text("  ".join([name, *about]), "bold"), align="left"))
         for step in shown.steps:

@@ -17,7 +17,8 @@ from debrief.errors import ConfigurationError
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.scanning import UNIQUE, ScanEntry, identities
+from debrief.sessions.readers.values import UNIQUE
+from debrief.sessions.scanning import ScanEntry, identities
 
 TABLE = "forgotten"
 _ANOTHER_KEY = "was written under another redaction key, and cannot be honoured"

@@ -33,7 +33,9 @@ has another agent work, ``ask`` asks the person, ``web`` looks there."""
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "remark", "slash_command"]
 """``remark``: words that were typed while the model worked and reached it beside a result."""
-TurnOrigin = Literal["prompt", "queued", "preamble"]
+TurnOrigin = Literal["prompt", "queued", "preamble", "inherited"]
+"""``inherited``: a fork has the turn from the session that it was forked from; the model saw it,
+and it counts there alone."""
 RecordStatus = Literal["draft", "ready"]
 ContextSource = Literal["command", "task", "agent", "hook", "program"]
 """Who put a text into the model's request that no person wrote: a ``command`` that the person ran
@@ -159,6 +161,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     expansion: str = ""
     """Of a prompt that is a slash command, the text that the model was given for it."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether a person asked for it in this session: it is no preamble, and not inherited."""
+        return self.number > 0 and self.origin != "inherited"
+
 
 class Subagent(Struct, frozen=True, kw_only=True):
     """Work that the session's agent handed to another agent."""
@@ -278,14 +285,16 @@ class Session(Struct, frozen=True, kw_only=True):
     empty where it shows that there were none."""
     reported_usage: Usage | UnsetType = UNSET
     """The tool's own total of the tokens, where a file has one: a check of ``usage``."""
+    relative_of: Name | UnsetType = UNSET
+    """Of a fork, the session that it was forked from, or that one's original."""
     status: RecordStatus | UnsetType = UNSET
     """What the recorder's API holds of a session, where it came from there: ``ready`` is what
     somebody released for training. It is no part of the session itself."""
 
     @property
     def prompt_count(self) -> int:
-        """Human turns, the preamble not counted."""
-        return sum(turn.number > 0 for turn in self.turns)
+        """Human turns, the preamble and those of a fork's original not counted."""
+        return sum(turn.is_own for turn in self.turns)
 
     @property
     def growth(self) -> int:
@@ -337,6 +346,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     recorded: Recorded | UnsetType = UNSET
     instructions: tuple[Instructions, ...] | UnsetType = UNSET
     reported_usage: Usage | UnsetType = UNSET
+    relative_of: Name | UnsetType = UNSET
     status: RecordStatus | UnsetType = UNSET
 
 

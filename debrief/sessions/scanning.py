@@ -1,43 +1,28 @@
-"""What a scan remembers of each transcript, and one session out of several transcripts of it.
+"""What a scan remembers of each transcript, and which session each is of.
 
-Copies, resumptions and parts in other folders are of one session. ``sources.scan`` is what searches
-the folders.
+Copies, resumptions and parts in other folders are of one session, and a fork is one of its own; see
+``readers.forks``. ``sources.scan`` is what searches the folders.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.model import (
-    Message,
-    Name,
-    Own,
-    Session,
-    Subagent,
-    Turn,
-    UnreadCause,
-    Usage,
-    messages_of,
-)
+from debrief.sessions.model import Name, Own, Session, UnreadCause
 from debrief.sessions.readers.files import FileStamp
-from debrief.sessions.readers.values import time_without_records, unique
-
-UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-"""An id that its tool made up for one session alone."""
+from debrief.sessions.readers.forks import Branch, leaves_of
+from debrief.sessions.readers.values import UNIQUE, time_without_records
 
 MIRRORED_FILES, ORIGIN = "files", "origin"
 """In the folder of a mirror: the files that were brought here, and the address that they are of."""
+_NO_TIME = datetime.max.replace(tzinfo=UTC)
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
 
@@ -71,6 +56,14 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     expected: bool = False
     """See ``UnreadTranscript.expected``."""
     cause: UnreadCause = "transcript"
+    relative_of: Name = ""
+    """The session that its session was forked from; empty when it was not."""
+    own_from: Own = ""
+    """Of a fork's; see ``Leaf.own_from``."""
+    is_copy: bool = False
+    """See ``Branch.is_copy``; known of those that others begin like."""
+    is_placed: bool = False
+    """It was compared with the others that begin alike or tell the same id."""
     version: Own = ""
     """Of a session on a server: changes when the session does."""
     looked_for: tuple[Own, ...] = ()
@@ -165,26 +158,99 @@ def is_reported(entry: ScanEntry) -> bool:
 
 
 def identified(
-    entries: Iterable[ScanEntry], origins: tuple[MirrorOrigin, ...] = ()
+    entries: Iterable[ScanEntry],
+    origins: tuple[MirrorOrigin, ...] = (),
+    *,
+    branch: Callable[[ScanEntry], Branch | None] = lambda entry: None,
+    former: Mapping[str, ScanEntry] | None = None,
 ) -> tuple[ScanEntry, ...]:
     """Give every transcript the session that it belongs to, and that session's first time.
 
-    Transcripts are of one session when they tell the same id, or begin with the same record: a
-    checkpoint's copy, a resumption, a part in another folder. Ids that no tool would give to one
-    session alone (``test``, ``REDACTED``) unite only transcripts that begin alike.
+    Transcripts are of one family when they tell the same id, or begin with the same record: a
+    checkpoint's copy, a resumption, a part in another folder, a fork. Ids that no tool would give
+    to one session alone (``test``, ``REDACTED``) unite only transcripts that begin alike. A family
+    is one session, and one more for each fork in it.
+
+    Args:
+        entries: of all transcripts, those that are gone too.
+        origins: of those that were brought to this machine.
+        branch: reads the branch of a transcript; None where it cannot be read. Asked only of
+            families in which something changed.
+        former: the entries of the last scan, by path: what was a fork then stays one.
     """
     entries = sorted(entries, key=lambda entry: entry.path)
-    held = [entry for entry in entries if entry.own_id]
-    groups = _groups(held)
-    names = _names(groups, origins)
+    families = _groups([entry for entry in entries if entry.own_id])
     settled: dict[str, ScanEntry] = {}
-    for group, name in zip(groups, names, strict=True):
-        times = [entry.own_started for entry in group if entry.own_started is not None]
-        started = min(times or [time_without_records(entry.path) for entry in group])
-        week = week_of(started)
-        for entry in group:
-            settled[entry.path] = replace(entry, session_id=name, started=started, week=week)
+    names: set[str] = set()
+    for family in families:
+        original = ""
+        for session in _sessions_of(family, branch, former or {}):
+            name = _name(session, names, origins)
+            names.add(name)
+            own_from = session[0].own_from
+            original = original or ("" if own_from else name)
+            times = [entry.own_started for entry in session if entry.own_started is not None]
+            started = min(times or [time_without_records(entry.path) for entry in session])
+            for entry in session:
+                settled[entry.path] = replace(
+                    entry,
+                    session_id=name,
+                    relative_of=(original or entry.relative_of) if own_from else "",
+                    started=started,
+                    week=week_of(started),
+                    is_placed=True,
+                )
     return tuple(settled.get(entry.path, entry) for entry in entries)
+
+
+def _sessions_of(
+    family: list[ScanEntry],
+    branch: Callable[[ScanEntry], Branch | None],
+    former: Mapping[str, ScanEntry],
+) -> list[list[ScanEntry]]:
+    """Return the transcripts of each session in a family, the original's first."""
+    family = [_as_it_was(entry, former.get(entry.path)) for entry in family]
+    sessions: list[list[ScanEntry]] = []
+    if len(family) == 1 or all(entry.is_placed for entry in family):
+        left = family
+    else:
+        family.sort(key=lambda entry: (entry.own_started or _NO_TIME, entry.path))
+        found = {entry.path: branch(entry) for entry in family}
+        read = [
+            (replace(entry, is_copy=at.is_copy), at)
+            for entry in family
+            if (at := found[entry.path]) is not None
+        ]
+        read.sort(key=lambda pair: pair[0].is_copy)
+        ids = [entry.own_id if _is_unique(entry) else "" for entry, _ in read]
+        for leaf in leaves_of([at for _, at in read], ids):
+            members = [read[number][0] for number in leaf.members]
+            own_from = leaf.own_from or next((e.own_from for e in members if e.own_from), "")
+            sessions.append([replace(entry, own_from=own_from) for entry in members])
+        left = [entry for entry in family if found[entry.path] is None]
+    for entry in left:
+        same = (one for one in sessions if any(_were_one(entry, each) for each in one))
+        session = next(same, None)
+        if session is None:
+            sessions.append([entry])
+        else:
+            session.append(replace(entry, own_from=session[0].own_from))
+    return sorted(sessions, key=lambda session: bool(session[0].own_from))
+
+
+def _as_it_was(entry: ScanEntry, before: ScanEntry | None) -> ScanEntry:
+    """Return an entry with what is known of its session; one that was read anew has lost that."""
+    if before is None or (before.own_id, before.root) != (entry.own_id, entry.root):
+        return entry
+    known = (before.session_id, before.relative_of, before.own_from)
+    return replace(entry, session_id=known[0], relative_of=known[1], own_from=known[2])
+
+
+def _were_one(entry: ScanEntry, other: ScanEntry) -> bool:
+    """Return whether two transcripts were of one session, as far as is known."""
+    if entry.session_id and other.session_id:
+        return entry.session_id == other.session_id
+    return not (entry.own_from or other.own_from)
 
 
 def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
@@ -228,178 +294,24 @@ def _is_unique(entry: ScanEntry) -> bool:
     return not entry.root and sum(map(str.isdigit, id)) >= _FEWEST_DIGITS
 
 
-def _names(groups: list[list[ScanEntry]], origins: tuple[MirrorOrigin, ...]) -> list[str]:
-    """Return one name a group: its own id, the smallest of several, made unique where needed."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for group in groups:
-        name = min(entry.own_id for entry in group)
-        if name in taken:
-            first = group[0]
-            mark = "\n".join((first.source, first.root or shared_path(first.path, origins)))
-            name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
-        taken.add(name)
-        names.append(name)
-    return names
+def _name(
+    session: list[ScanEntry], taken: Collection[str], origins: tuple[MirrorOrigin, ...]
+) -> str:
+    """Return a session's name: its own id, its original's of several, made unique where needed."""
 
+    def begun(entry: ScanEntry) -> tuple[bool, datetime, str]:
+        return entry.is_copy, entry.own_started or _NO_TIME, entry.own_id
 
-_Timed = TypeVar("_Timed", Turn, Message)
-_Known = TypeVar("_Known", Message, Subagent)
+    name = min(session, key=begun).own_id
+    if name in taken:
+        first = min(session, key=lambda entry: entry.path)
+        begins = first.own_from or first.root or shared_path(first.path, origins)
+        mark = f"{first.source}\n{begins}"
+        name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
+    return name
 
 
 def with_digest(session: Session) -> Session:
     """Return a session with the digest of all that it holds but its status."""
     bare = replace(session, digest="", status=UNSET)
     return replace(session, digest=digest_of(bare))
-
-
-def united(readings: Sequence[Session]) -> Session:
-    """Return one session that holds what any of its readings holds, each message once.
-
-    The most complete reading is taken whole; from the others come the turns, messages and
-    subagents that it lacks, with their tokens and growth.
-    """
-    base, *others = sorted(readings, key=_completeness, reverse=True)
-    for other in others:
-        base = _with(base, other)
-    return base
-
-
-def completed(session: Session, stored: Session, gone: Collection[str]) -> Session:
-    """Return a session with what an earlier reading held besides, of transcripts that are gone.
-
-    Args:
-        session: as it is read now, redacted.
-        stored: as it was read while all its transcripts were here.
-        gone: the paths of those that are not.
-    """
-    earlier = replace(
-        stored,
-        transcripts=tuple(ref for ref in stored.transcripts if ref.path in gone),
-        problems=tuple(problem for problem in stored.problems if problem.path in gone),
-    )
-    both = _with(session, earlier)
-    if (both.turns, both.subagents) == (session.turns, session.subagents):
-        return session
-    return replace(
-        both,
-        redactions=max(session.redactions, stored.redactions),
-        unsure_redactions=max(session.unsure_redactions, stored.unsure_redactions),
-    )
-
-
-def _completeness(session: Session) -> tuple[int, int, int, datetime]:
-    messages = sum(len(turn.messages) for turn in session.turns)
-    records = sum(ref.records for ref in session.transcripts)
-    return len(session.turns), messages, records, session.ended
-
-
-def _with(base: Session, other: Session) -> Session:
-    lacks = _lacking(
-        messages_of(base), messages_of(other), lambda each: (each.at, each.text, each.usage)
-    )
-    prompts = {turn.prompt for turn in base.turns if turn.origin == "prompt"}
-    added = [rest for turn in other.turns if (rest := _rest(turn, lacks, prompts)) is not None]
-    turns, new = _merged(base.turns, added)
-    is_new = _lacking(base.subagents, other.subagents, lambda each: (each.prompt, each.messages))
-    agents = tuple(filter(is_new, other.subagents))
-    new.extend(message for agent in agents for message in agent.messages)
-    calls = [call for message in new for call in message.calls]
-    usage = sum((message.usage for message in new), base.usage)
-    paths = {ref.path for ref in base.transcripts}
-    models = dict.fromkeys((*base.models, *(message.model for message in new if message.model)))
-    return replace(
-        base,
-        title=base.title or other.title,
-        started=min(base.started, other.started),
-        ended=max(base.ended, other.ended),
-        turns=turns,
-        subagents=base.subagents + agents,
-        models=tuple(models),
-        usage=usage,
-        api_calls=base.api_calls + sum(message.usage != Usage() for message in new),
-        slash_commands=sum(deed.kind == "slash_command" for t in turns for deed in t.interventions)
-        if added
-        else base.slash_commands,
-        lines_added=base.lines_added + sum(call.added for call in calls),
-        lines_removed=base.lines_removed + sum(call.removed for call in calls),
-        compactions=max(base.compactions, other.compactions),
-        transcripts=base.transcripts + tuple(r for r in other.transcripts if r.path not in paths),
-        problems=(*base.problems, *other.problems),
-        declared_tools=unique((base.declared_tools or ()) + (other.declared_tools or ())) or UNSET,
-        base_commit=base.base_commit or other.base_commit,
-        system_prompt=base.system_prompt or other.system_prompt,
-        instructions=base.instructions or other.instructions,
-        reported_usage=UNSET if new else base.reported_usage,
-    )
-
-
-def _lacking(
-    mine: Iterable[_Known], theirs: Iterable[_Known], parts: Callable[[_Known], object]
-) -> Callable[[_Known], bool]:
-    """Return what decides whether one of theirs is not among mine: by its id, or by ``parts`` too
-    where several have that id, as other tools mask ids with one word."""
-    mine = list(mine)
-    repeated: set[str] = set()
-    for items in (mine, theirs):
-        counts = Counter(item.id for item in items)
-        repeated.update(id for id, times in counts.items() if times > 1)
-
-    def identity(item: _Known) -> object:
-        return (item.id, parts(item)) if item.id in repeated else item.id
-
-    known = {identity(item) for item in mine if item.id}
-    return lambda item: identity(item) not in known
-
-
-def _rest(turn: Turn, lacks: Callable[[Message], bool], prompts: set[str]) -> Turn | None:
-    """Return a turn without the messages that are known; None when nothing is left of it.
-
-    A prompt on which nothing else was said is known when its words are, whatever time the copy
-    gives it, and whether or not it was still queued there.
-    """
-    messages = tuple(filter(lacks, turn.messages))
-    if messages:
-        return replace(turn, messages=messages)
-    if turn.prompt in prompts or (turn.number == 0 and not turn.interventions):
-        return None
-    return replace(turn, messages=messages)
-
-
-def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...], list[Message]]:
-    """Put turns into others by prompt and time; return all of them and the messages that are new.
-
-    A message without an id is known by its turn alone, so a turn that both have brings none.
-    """
-    turns = {_key(turn): turn for turn in base}
-    new: list[Message] = []
-    for turn in added:
-        key = _key(turn)
-        mine = turns.get(key)
-        if mine is None:
-            turns[key] = turn
-            new.extend(turn.messages)
-            continue
-        fresh = tuple(message for message in turn.messages if message.id)
-        if fresh:
-            new.extend(fresh)
-            messages = tuple(_in_time(mine.messages + fresh))
-            ended = max((at for at in (mine.ended, turn.ended) if at), default=None)
-            turns[key] = replace(mine, messages=messages, ended=ended)
-    ordered = _in_time(turns.values())
-    numbers = accumulate(int(turn.number > 0) for turn in ordered)
-    return tuple(
-        replace(turn, number=number) if turn.number else turn
-        for turn, number in zip(ordered, numbers, strict=True)
-    ), new
-
-
-def _in_time(items: Iterable[_Timed]) -> list[_Timed]:
-    """Return turns or messages by time; as they are when one of them has no time."""
-    listed = list(items)
-    timed = [(item.at, index) for index, item in enumerate(listed) if item.at is not None]
-    return [listed[index] for _, index in sorted(timed)] if len(timed) == len(listed) else listed
-
-
-def _key(turn: Turn) -> tuple[object, ...]:
-    return (turn.number if turn.at is None else turn.at, turn.prompt)

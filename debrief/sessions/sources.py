@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from debrief.sessions.readers.base import (
 from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import first_line_error
 from debrief.sessions.readers.files import SUFFIX, FileStamp, Walk, head_of, opened, reason_of, walk
+from debrief.sessions.readers.forks import Branch, as_fork
 from debrief.sessions.readers.values import moment_of_change
 from debrief.sessions.scanning import (
     MirrorOrigin,
@@ -39,7 +41,6 @@ from debrief.sessions.scanning import (
     ScanEntry,
     identified,
     is_reported,
-    united,
     with_digest,
 )
 
@@ -93,7 +94,9 @@ def scan(
     seen = [entry for found in walks for entry in _scan_folder(found, known)]
     for entry in redact_rows(seen):
         entries.setdefault(entry.path, entry)
-    settled = identified((*entries.values(), *_gone(previous, entries)), origins)
+    everything = (*entries.values(), *_gone(previous, entries))
+    former = {entry.path: entry for entry in previous if entry.session_id}
+    settled = identified(everything, origins, branch=partial(_branch, real=real), former=former)
     here = tuple(entry for entry in settled if entry.path in entries)
     kinds = redact_rows([kind for found in walks for kind in _kinds(found, here)])
     sessions = {entry.session_id for entry in here}
@@ -101,6 +104,21 @@ def scan(
     gone = tuple(entry for entry in left if entry.session_id in sessions)
     ordered = sorted((*here, *kinds), key=lambda entry: entry.path)
     return Scan(tuple(ordered), origins, gone, real)
+
+
+def _branch(entry: ScanEntry, real: Mapping[str, str]) -> Branch | None:
+    """Read the branch of a transcript; None of one that cannot be read, as it is gone."""
+    transcript = _transcript(entry, real)
+    try:
+        return READERS[entry.source].branch(transcript)
+    except Exception:  # reading it for the tables tells what is wrong
+        return None
+
+
+def _transcript(entry: ScanEntry, real: Mapping[str, str]) -> Transcript:
+    at = _with_paths(entry, real) if real else entry
+    companions = tuple(stamp.path for stamp in at.companions)
+    return Transcript(source=entry.source, path=at.path, companions=companions)
 
 
 def no_session_in(folders: Iterable[Path]) -> InputError:
@@ -183,25 +201,25 @@ def _read_group(
     redact: Redact | None,
     real: Mapping[str, str],
 ) -> Iterator[Session | UnreadTranscript]:
-    readings: list[Session] = []
-    for entry in group:
-        at = _with_paths(entry, real) if real else entry
-        companions = tuple(stamp.path for stamp in at.companions)
-        transcript = Transcript(source=entry.source, path=at.path, companions=companions)
-        try:
-            readers: Mapping[str, SessionReader] = servers if entry.is_on_server else READERS
-            readings.append(readers[entry.source].read(transcript))
-        except Exception as error:  # one transcript must never cost the week
-            yield _unread(_failed(entry, error))
-    if not readings:
+    failures: list[UnreadTranscript] = []
+    entries = {_transcript(entry, real): entry for entry in group}
+
+    def failed(transcript: Transcript, error: Exception) -> None:
+        failures.append(_unread(_failed(entries[transcript], error)))
+
+    session = _read(entries, servers, failed)
+    yield from failures
+    if session is None:
         return
-    if all(map(_opens_with_ours, readings)):  # of a source whose beginning tells nothing
+    if _opens_with_ours(session):  # of a source whose beginning tells nothing
         own = (replace(each, reason=OWN_QUESTION, expected=True) for each in group)
         yield from map(_unread, own)
         return
+    first = group[0]
     try:
-        session = readings[0] if len(readings) == 1 else united(readings)
-        session = replace(session, id=group[0].session_id, digest="")
+        if first.own_from:
+            session = as_fork(session, first.relative_of, first.own_from)
+        session = replace(session, id=first.session_id, digest="")
         if redact is not None:
             session = redact(session)
         session = with_digest(with_actions(session))
@@ -210,6 +228,25 @@ def _read_group(
         yield from (_unread(replace(entry, reason=reason)) for entry in group)
         return
     yield session
+
+
+def _read(
+    entries: Mapping[Transcript, ScanEntry],
+    servers: Mapping[str, SessionReader],
+    failed: Callable[[Transcript, Exception], None],
+) -> Session | None:
+    """Read one session; ``failed`` gets each transcript that cannot be read."""
+    transcripts = list(entries)
+    entry = entries[transcripts[0]]
+    try:
+        if len(entries) > 1:
+            return READERS[entry.source].read_all(transcripts, failed)
+        readers: Mapping[str, SessionReader] = servers if entry.is_on_server else READERS
+        return readers[entry.source].read(transcripts[0])
+    except Exception as error:  # one session must never cost the week
+        for transcript in transcripts:
+            failed(transcript, error)
+    return None
 
 
 def _failed(entry: ScanEntry, error: Exception) -> ScanEntry:

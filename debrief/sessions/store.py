@@ -23,10 +23,10 @@ from debrief.sessions.actions import with_actions
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
+from debrief.sessions.readers.forks import with_turns_of
 from debrief.sessions.scanning import (
     Scan,
     ScanEntry,
-    completed,
     is_reported,
     local_entry,
     origins_of,
@@ -241,7 +241,19 @@ def _whole(
     (stored,) = lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id}))
     if now <= {(ref.path, ref.digest) for ref in stored.transcripts}:
         return replace(stored, digest="")
-    return completed(session, stored, gone)
+    earlier = replace(
+        stored,
+        transcripts=tuple(ref for ref in stored.transcripts if ref.path in gone),
+        problems=tuple(problem for problem in stored.problems if problem.path in gone),
+    )
+    both = with_turns_of(session, earlier)
+    if (both.turns, both.subagents) == (session.turns, session.subagents):
+        return session
+    return replace(
+        both,
+        redactions=max(session.redactions, stored.redactions),
+        unsure_redactions=max(session.unsure_redactions, stored.unsure_redactions),
+    )
 
 
 def _paths(found: Scan) -> frozenset[str]:

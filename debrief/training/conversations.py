@@ -10,8 +10,8 @@ the user's, before their words, or behind the results that came with it. ``machi
 
 An assistant message of ours, one on a request that is not known or on a notice whose text is not
 known, one that the person interrupted before it came to its calls, one whose call was refused or
-has no result, those on a request of which a call's arguments are not known, and all that the
-person's next words reject, undo or correct carry ``weight`` 0,
+has no result, those on a request of which a call's arguments are not known, those that a fork has
+from its original, and all that the person's next words reject, undo or correct carry ``weight`` 0,
 OpenAI's mark for what is not trained on.
 """
 
@@ -78,12 +78,16 @@ class ConversationBuilder:
 
     def add_turn(self, turn: Turn) -> None:
         """Add what was asked for in a turn and what the model did on it."""
+        before = len(self._messages)
         for request in requests_in(turn):
             correction = correction_in(request.text)
             if correction:
                 self._discredit(correction)
             self._turn = turn.number if request.answers else self._turn
             self._add_request(request)
+        for place in range(before, len(self._messages)) if turn.origin == "inherited" else ():
+            if self._messages[place].role == "assistant":
+                self._messages[place] = self._untrained(self._messages[place], "inherited")
 
     def close(self) -> tuple[ChatMessage, ...]:
         """End the conversation on an assistant message without calls, and return it.

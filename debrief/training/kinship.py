@@ -7,10 +7,11 @@ later changes nothing about it, not even as a relative of two that are no relati
 Related sessions have one of three things in common: a share of their five-word runs, estimated from
 MinHash signatures (the error is about 3 points); such a share of the runs of their first requests,
 whatever was done on them; and messages of the model, since a fork or a resumed session copies its
-history. Candidates are found by bands of their signatures (locality-sensitive hashing), so that ten
-thousand sessions take seconds, and checked by their whole signatures. What all this needs of a
-session, and what else it is chosen by, are its traits, read off once and kept by its digest: no
-conversation is decoded again for it.
+history. Where a transcript shows what a session was forked from, that is enough. Candidates are
+found by bands of their signatures (locality-sensitive hashing), so that ten thousand sessions take
+seconds, and checked by their whole signatures. What all this needs of a session, and what else it
+is chosen by, are its traits, read off once and kept by its digest: no conversation is decoded again
+for it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Kinship:
         known = [row for row in ordered if row.answered]
         families: dict[int, set[int]] = defaultdict(set)
         copies: dict[int, set[int]] = defaultdict(set)
-        for earlier, later in _sharing_messages(known):
+        for earlier, later in (*_sharing_messages(known), *_forks(known)):
             families[later].add(earlier)
         for earlier, later, likeness in _alike([row.signature for row in known]):
             families[later].add(earlier)
@@ -130,6 +131,14 @@ def _sharing_messages(rows: Sequence[SessionTraits]) -> set[tuple[int, int]]:
         for start in range(0, len(row.message_marks), 8)
     )
     return {pair for members in _equal(marks) for pair in pairwise(members)}
+
+
+def _forks(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a fork and what it was forked from, the earlier one first."""
+    numbers = {row.session_id: number for number, row in enumerate(rows)}
+    for number, row in enumerate(rows):
+        if (other := numbers.get(row.relative_of, number)) != number:
+            yield min(number, other), max(number, other)
 
 
 def _alike(signatures: Sequence[bytes]) -> list[tuple[int, int, float]]:
@@ -252,6 +261,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     validated: bool
     """A test, lint or type run or a build ran, whatever it said."""
     unsure_redactions: int
+    relative_of: str = ""
+    """The session that it was forked from; empty when it was not."""
     languages: tuple[LanguageLines, ...] = ()
     signature: bytes = b""
     """MinHash of its words."""
@@ -281,6 +292,7 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         growth=session.growth,
         validated=was_validated(session),
         unsure_redactions=session.unsure_redactions,
+        relative_of=session.relative_of or "",
         languages=tuple(
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
         ),

@@ -51,6 +51,7 @@ NotTrainedReason = Literal[
     "unknown_arguments",
     "interrupted",
     "corrected",
+    "inherited",
     "other_part",
     "stand_in",
 ]
@@ -62,6 +63,7 @@ _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
     "unknown_arguments": "the arguments of a call are not known",
     "interrupted": "the person interrupted it",
     "corrected": "the person corrected it",
+    "inherited": "it is of the session that this one was forked from",
     "other_part": "whoever read the session would train on other turns of it",
     "stand_in": "it stands for what was not recorded",
 }

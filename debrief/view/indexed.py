@@ -153,7 +153,7 @@ def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str
             model=next(iter(session.models), ""),
             source=session.source,
             repository=session.repository,
-            turns=sum(turn.number > 0 for turn in session.turns),
+            turns=sum(turn.is_own for turn in session.turns),
             tokens=usage.input + usage.output + usage.cache_write,
             lines_added=session.lines_added,
             lines_removed=session.lines_removed,

@@ -42,6 +42,8 @@ def _clock(minutes: float) -> datetime:
 def _exchanges(script: str, minute: int, model: ScriptedModel) -> list[Exchange]:
     """Go through a script, a second a step."""
     request = Request(model="m", tools=OFFERED, system=["Be brief. (claude-md)"])
+    if before := KNOWN.scripts[script].resumes:
+        request.say("user", KNOWN.scripts[before].prompt)
     request.say("user", KNOWN.scripts[script].prompt)
     first = len(model.exchanges)
     for _ in KNOWN.scripts[script].steps:
@@ -175,14 +177,19 @@ def test_a_right_reading_differs_nowhere(happened: tuple[Truth, Session, Session
     assert "| growth | ok |" in report([result], date(2026, 3, 2))
 
 
+UNSEEN = Turn(number=1, prompt=KNOWN.scripts["fork"].prompt, at=START)
 WRONG_READINGS: dict[str, tuple[set[str], Callable[[Session], Session]]] = {
     "a prompt with words of the program": (
-        {"prompts"},
+        {"prompts", "history"},
         lambda s: replace(s, turns=(replace(s.turns[0], prompt="<env> Mend it."), *s.turns[1:])),
     ),
     "the resumed turn is lost": (
-        {"prompts", "messages"},
+        {"prompts", "history", "messages"},
         lambda s: replace(s, turns=s.turns[:1]),
+    ),
+    "a fork's turn that the model never saw": (
+        {"prompts", "history"},
+        lambda s: replace(s, turns=(UNSEEN, *s.turns)),
     ),
     "another text": ({"messages"}, lambda s: _with_first(s, lambda m: replace(m, text="No."))),
     "another argument": ({"messages"}, lambda s: _with_call(s, input="{}")),
@@ -282,7 +289,7 @@ def test_what_the_model_was_given_for_a_command_and_a_compaction_is_asked_for(
     )
     result = compare(truth, KNOWN.scripts, [untold, bare])
     wrong = {field for field in FIELDS if result.cell(field) == WRONG}
-    assert wrong == {"slash command", "compaction", "tokens in all"}
+    assert wrong == {"slash command", "history", "compaction", "tokens in all"}
 
 
 def test_lost_and_surplus_sessions_are_told(happened: tuple[Truth, Session, Session]) -> None:

@@ -89,6 +89,7 @@ EVERYTHING = Session(
     started=at(0),
     ended=at(30),
     title="Retries",
+    relative_of="0a1b2c3d-0000-4000-8000-000000000002",
     turns=(
         Turn(number=0, prompt="", origin="preamble", at=at(0), ended=at(0), compacted=True),
         Turn(

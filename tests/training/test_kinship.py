@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.sessions.model import Session
 from debrief.training.kinship import (
@@ -58,6 +59,7 @@ def wrote(id: str, *said: str, day: int = 0) -> Session:
         ([session(name, turn(words, says(words[::-1], id="1"))) for name, words in (("a", A), ("b", B))],
          "a b"),
         ([session(name, turn("Hello?")) for name in "ab"], ""),
+        ([wrote("a", A), replace(wrote("b", B, day=1), relative_of="a")], "a a"),
     ],
     ids=[
         "a fork has the history that it copied",
@@ -66,6 +68,7 @@ def wrote(id: str, *said: str, day: int = 0) -> Session:
         "one that brings two families together makes no relatives of the others",
         "messages that share only their number",
         "nobody answered",
+        "a fork whose history is not copied",
     ],
 )  # fmt: skip
 def test_relatives_are_found_by_what_they_share(crowd: list[Session], heads: str) -> None:

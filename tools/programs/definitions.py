@@ -55,6 +55,8 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """By the person, when that is not the prompt: a slash command."""
     resumes: str = ""
     """The script that began the session."""
+    forks: str = ""
+    """The script that began the session of which it begins a fork."""
     helper: str = ""
     """The script of the subagent that it starts."""
     summarises: bool = False
@@ -77,6 +79,7 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     start: tuple[str, ...]
     tools: dict[str, Tool]
     resume: tuple[str, ...] = ()
+    fork: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ("fix", "again", "agent", "hello")
     """In the order in which they are run: what resumes comes right behind what it resumes."""
     env: dict[str, str] = {}

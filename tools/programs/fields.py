@@ -38,8 +38,12 @@ class Pair(Struct, kw_only=True):
     @property
     def exchanges(self) -> list[Exchange]:
         """All that was asked while the session ran."""
-        first, last = self.runs[0].began, self.runs[-1].ended
-        return [one for one in self.truth.exchanges if first <= one.at <= last]
+        times = [(run.began, run.ended) for run in self.runs]
+        return [
+            one
+            for one in self.truth.exchanges
+            if any(began <= one.at <= ended for began, ended in times)
+        ]
 
     @property
     def summaries(self) -> list[Exchange]:
@@ -56,7 +60,8 @@ class Pair(Struct, kw_only=True):
     @property
     def messages(self) -> list[Message]:
         """The model's own messages, as read."""
-        return [message for turn in self.session.turns for message in turn.messages]
+        own = (turn for turn in self.session.turns if turn.origin != "inherited")
+        return [message for turn in own for message in turn.messages]
 
     @property
     def matched(self) -> list[tuple[Exchange, Message]]:
@@ -98,8 +103,24 @@ def _prompts(pair: Pair) -> Differences:
     scripts = [pair.scripts[run.script] for run in pair.runs]
     typed = [one.prompt for one in scripts if not (one.typed or one.summarises)]
     commands = [one.typed for one in scripts]
-    read = [turn.prompt.strip() for turn in pair.session.turns if turn.number]
+    read = [turn.prompt.strip() for turn in pair.session.turns if turn.is_own]
     yield from _unlike(typed, [prompt for prompt in read if prompt not in commands])
+
+
+def _history(pair: Pair) -> Differences:
+    """The model saw, with its last request, the prompts of the turns that lead to it, and only
+    those; after a compaction nobody can tell."""
+    sent = pair.asked()
+    if pair.summaries or not sent:
+        return
+    said = "\n".join(text for role, text in sent[-1].said if role == "user")
+    turns = [turn for turn in pair.session.turns if not turn.rewound]
+    given = [turn.expansion or turn.prompt for turn in turns]
+    given += [deed.expansion for turn in turns for deed in turn.interventions]
+    read = "\n".join(given)
+    for script in pair.scripts.values():
+        if script.steps and (script.prompt in said) != (script.prompt in read):
+            yield f"{script.prompt!r} is {'not ' * (script.prompt in said)}read, other than sent"
 
 
 def _messages(pair: Pair) -> Differences:
@@ -288,6 +309,7 @@ def _problems(pair: Pair) -> Differences:
 
 FIELDS: Mapping[str, Callable[[Pair], Differences]] = {
     "prompts": _prompts,
+    "history": _history,
     "messages": _messages,
     "results": _results,
     "status": _status,

@@ -107,6 +107,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
         _git(stage.repository, *command)
     model = ScriptedModel(program, known.scripts, stage.repository)
     runs = []
+    sessions: dict[str, str] = {}
     growth = (0, 0)
     with ModelServer(model) as server, ExitStack() as stack:
         stack.callback(_end_all_of, stage.home)
@@ -115,14 +116,17 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
         environment = environment_of(stage) | filled(program.env, values)
         for name in program.scripts:
             script = known.scripts[name]
-            values |= {"prompt": script.typed or script.prompt, "session": _session(stage, program)}
-            arguments = filled(list(program.resume if script.resumes else program.start), values)
+            session = sessions.get(script.resumes or script.forks, "")
+            values |= {"prompt": script.typed or script.prompt, "session": session}
+            commands = {bool(script.resumes): program.resume, bool(script.forks): program.fork}
+            arguments = filled(list(commands.get(True, program.start)), values)
             where = {"env": environment, "cwd": stage.repository}
             began = datetime.now(UTC)
             if script.resumes and program.types:
                 code = _type(values["prompt"], arguments, **where)
             else:
                 code = _run(arguments, stage.truth.with_name(f"{name}.log"), **where)
+            sessions.setdefault(script.resumes or name, _session(stage, program))
             runs.append(Run(name, began, datetime.now(UTC), code))
             growth = _growth(stage.repository)
     truth = Truth(

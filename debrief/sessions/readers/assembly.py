@@ -67,6 +67,8 @@ class TranscriptDraft:
         self.parent_call = ""
         """The call that started it, where the transcript names it."""
         self.agent_type = ""
+        self.relative_of = ""
+        """The session that this one was forked from, where the transcript names it."""
         self.prompt = ""
         """What a subagent was asked, where it is not the prompt of a turn."""
         self.call_id = ""
@@ -239,14 +241,15 @@ def assemble(
         *(message for turn in turns for message in turn.messages),
         *(message for subagent in subagents for message in subagent.messages),
     ]
-    edits = _edits([message for turn in turns for message in turn.messages])
+    own = (turn.messages for turn in turns if turn.origin != "inherited")
+    edits = _edits([message for messages in own for message in messages])
     for subagent in subagents:  # its records may begin with a copy of the session's
         for edit, times in _edits(subagent.messages).items():
             edits[edit] = max(edits[edit], times)
     used = Counter(message.model for message in messages if message.model)
     alone = None if children else draft.inclusive_usage
-    own = (part.timeline.usage if part.usage is None else part.usage for part in parts)
-    usage = sum(own, NO_USAGE) if alone is None else alone
+    spent = (part.timeline.usage if part.usage is None else part.usage for part in parts)
+    usage = sum(spent, NO_USAGE) if alone is None else alone
     if draft.reported_usage is not None and draft.reported_usage != usage:
         reported, read = (
             ", ".join(map(str, astuple(each))) for each in (draft.reported_usage, usage)
@@ -279,6 +282,7 @@ def assemble(
         compactions=draft.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(draft.declared) or UNSET,
+        relative_of=draft.relative_of or UNSET,
         base_commit=draft.commit if _COMMIT.fullmatch(draft.commit) else UNSET,
         system_prompt=draft.system_prompt or UNSET,
         instructions=tuple(draft.instructions)

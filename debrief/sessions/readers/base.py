@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from debrief.sessions.model import Action, Problem, Session
 from debrief.sessions.readers.assembly import AGENT_TYPES, TranscriptDraft, assemble
 from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
 from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
+from debrief.sessions.readers.forks import Branch, branch_of, joined
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import first_string, moment
 
@@ -158,6 +159,34 @@ class Reader(ABC):
     @abstractmethod
     def read(self, transcript: Transcript) -> Session:
         """Read one transcript whole; see ``SessionReader``."""
+
+    def branch(self, transcript: Transcript) -> Branch:
+        """Return the way that a transcript tells, to be compared with those that begin alike.
+
+        Raises:
+            InputError: as ``read`` does.
+        """
+        return branch_of(self.read(transcript))
+
+    def read_all(
+        self, transcripts: Sequence[Transcript], failed: Callable[[Transcript, Exception], None]
+    ) -> Session | None:
+        """Read all transcripts of one session: copies, earlier states and parts of it.
+
+        Args:
+            transcripts: of one session.
+            failed: called for each that cannot be read, with what went wrong.
+
+        Returns:
+            None when none can be read.
+        """
+        readings = []
+        for transcript in transcripts:
+            try:
+                readings.append(self.read(transcript))
+            except Exception as error:  # one transcript must never cost the others
+                failed(transcript, error)
+        return joined(readings) if readings else None
 
     def documents(self, transcript: Transcript) -> list[bytes]:
         """Return files that hold what a part of a database does, to be carried elsewhere."""

@@ -24,6 +24,9 @@ from debrief.keys import FIRST_WEEK
 from debrief.sessions.model import DeclaredTool, Usage
 from debrief.sessions.readers.documents import compact_json
 
+UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id that its tool made up for one thing alone."""
+
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800

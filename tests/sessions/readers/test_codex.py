@@ -196,9 +196,10 @@ def test_a_forks_copied_history_is_not_counted_again(tmp_path: Path) -> None:
         said(32, "assistant", "yes"),
         counted(33, (1100, 0, 520), (100, 0, 20)),
     )
-    assert session.id == new
-    assert prompts_of(session) == ["another way"]
-    assert session.usage.output == 20
+    assert (session.id, session.relative_of) == (new, ID)
+    assert prompts_of(session) == ["the parent's prompt", "another way"]
+    assert [turn.origin for turn in session.turns] == ["inherited", "prompt"]
+    assert (session.prompt_count, session.usage.output) == (1, 20)
 
 
 def test_a_spawned_agents_rollout_belongs_to_the_session_that_spawned_it(tmp_path: Path) -> None:

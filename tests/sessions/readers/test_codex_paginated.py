@@ -290,7 +290,9 @@ def test_a_fork_counts_no_call_of_the_history_it_begins_with(
         said(33, "assistant", "yes"),
         counted(34, (1100, 0, 520), (100, 0, 20)),
     )
-    assert (session.id, prompts_of(session)) == (OTHER, ["another way"])
+    copied = ["the parent's prompt"] * is_copied
+    assert (session.id, prompts_of(session)) == (OTHER, [*copied, "another way"])
+    assert (session.relative_of, session.prompt_count) == (ID, 1)
     assert (session.usage, session.api_calls) == (Usage(100, 20), 1)
     assert session.reported_usage == session.usage
 

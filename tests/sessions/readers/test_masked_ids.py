@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from debrief.sessions.model import Message, Session, ToolCall, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
+from debrief.sessions.readers.forks import joined
 from debrief.sessions.readers.patches import created
-from debrief.sessions.scanning import united
 from debrief.sessions.sources import scan
 from tests.sessions.scenario import Log, usage
 
@@ -79,7 +79,7 @@ def test_a_copy_that_ends_earlier_adds_nothing_to_a_masked_session(
     messages: list[list[str]], kept: int
 ) -> None:
     whole, part = told(messages, masked), told(messages[:kept], masked)
-    both = united([part, whole])
+    both = joined([part, whole])
     assert without_ids(both) == without_ids(whole)
     assert measures(both) == measures(whole)
 

@@ -9,9 +9,10 @@ import pytest
 
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.pi import READER
-from debrief.sessions.sources import read_week, scan
+from debrief.sessions.sources import scan
 from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, told_in
 from tests.sessions.readers.content import write_records as write
+from tests.sessions.scanned import sessions
 
 ID = "0d6f6d0e-0000-7000-8000-00000000a001"
 
@@ -188,17 +189,17 @@ def test_the_first_version_has_no_tree_and_errors_without_words(tmp_path: Path) 
     assert [(turn.prompt, len(turn.messages)) for turn in session.turns] == [("one", 1), ("two", 0)]
 
 
-def test_a_fork_and_its_original_are_one_session(tmp_path: Path) -> None:
+def test_a_fork_is_a_session_of_its_own_with_the_history_that_it_copied(tmp_path: Path) -> None:
     shared = [user(1, None, "one"), answer(2, 1)]
     write(tmp_path / "a.jsonl", header(), *shared, user(3, 2, "two"), answer(4, 3))
     fork = header(id=ID.replace("a001", "a002"), timestamp="2026-03-09T10:00:00Z")
     write(tmp_path / "b.jsonl", fork, *shared, user(5, 2, "another two"), answer(6, 5))
-    found = scan([tmp_path])
-    assert {(entry.session_id, entry.week) for entry in found.entries} == {(ID, "2026-03-02")}
-    (session,) = read_week(found, "2026-03-02")
-    assert isinstance(session, Session)
-    assert prompts_of(session) == ["one", "two", "another two"]
-    assert session.usage.input == 2 + 4 + 6
+    original, forked = sessions(scan([tmp_path]))
+    assert (original.id, prompts_of(original)) == (ID, ["one", "two"])
+    assert (forked.id, prompts_of(forked)) == (fork["id"], ["one", "another two"])
+    assert [turn.origin for turn in forked.turns] == ["inherited", "prompt"]
+    assert (original.usage.input, forked.usage.input) == (2 + 4, 6)
+    assert forked.relative_of == ID
 
 
 def test_unknown_records_and_shapes_cost_only_themselves(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from debrief.sessions.readers.base import (
     nothing_in,
 )
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
-from debrief.sessions.readers.claude_code.records import CountedUsage, record_of
+from debrief.sessions.readers.claude_code.records import Asked, CountedUsage, record_of
+from debrief.sessions.readers.claude_code.tree import RecordFile, branch_of_file, joined_records
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
+from debrief.sessions.readers.forks import Branch
 from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
 from debrief.sessions.readers.values import mapping, moment, string
 
@@ -48,12 +50,15 @@ def session_of_records(
     return _session_of([file], problems)
 
 
-def _session_of(files: list[TranscriptFile], unread: Sequence[Problem]) -> Session:
+def _session_of(
+    files: list[TranscriptFile], unread: Sequence[Problem], joined: Sequence[JsonLines] = ()
+) -> Session:
     """Make the session of its files.
 
     Args:
         files: the main one first, those of subagents' own files behind.
         unread: subagents' files that could not be opened.
+        joined: files whose records are among those of the main one.
     """
     main = files[0].main
     _settle_prompts(files[0])
@@ -61,8 +66,9 @@ def _session_of(files: list[TranscriptFile], unread: Sequence[Problem]) -> Sessi
         # A summary counts when it is of this file's records: older versions mixed them up.
         if summary and type(leaf) is str and leaf in files[0].parents:
             main.title = summary.strip()
-    main.problems = [*unread, *(problem for each in files for problem in each.lines.problems)]
-    main.references = [each.lines.ref() for each in files]
+    lines = [files[0].lines, *joined, *(each.lines for each in files[1:])]
+    main.problems = [*unread, *(problem for each in lines for problem in each.problems)]
+    main.references = [each.ref() for each in lines]
     for each in files[1:]:
         main.see(each.main.ended)
     threads = _threads(files)
@@ -88,13 +94,23 @@ def _settle_prompts(file: TranscriptFile) -> None:
             continue
         if same:
             same.pop(0).provisional = True
-        if asked.parent is not None and asked.uuid is not None:
-            if asked.parent in latest:
-                replaced.add(latest[asked.parent])
-            latest[asked.parent] = asked.uuid
+        before = _said_before(asked, file)
+        if before is not None and asked.uuid is not None:
+            if before in latest:
+                replaced.add(latest[before])
+            latest[before] = asked.uuid
     file.main.timeline.settle()
     for asked in file.prompts if replaced else ():
         asked.turn.rewound = _descends(asked.uuid, replaced, file.parents)
+
+
+def _said_before(asked: Asked, file: TranscriptFile) -> str | None:
+    """Return the record that was said before a prompt, whatever the program put between."""
+    at, seen = asked.parent, set[str]()
+    while at in file.asides and at not in seen:
+        seen.add(at)
+        at = file.parents.get(at) or at
+    return at
 
 
 def _descends(uuid: str | None, ancestors: set[str], parents: Mapping[str, str | None]) -> bool:
@@ -272,21 +288,61 @@ class ClaudeCodeReader(Reader):
             NoSession: the file is whole, and no prompt and no answer is in it.
             InputError: it cannot be opened, or nothing in it can be read.
         """
-        files: list[TranscriptFile] = []
-        problems: list[Problem] = []
-        for index, path in enumerate((transcript.path, *transcript.companions)):
-            agent = Path(path).stem.removeprefix(_AGENT) if index or _is_agent(path) else ""
-            file = TranscriptFile(path, agent if index else "", agent)
+        file = _file_of(transcript.path)
+        try:
+            file.read()
+        except OSError as error:
+            raise InputError(transcript.path, _why(error)) from error
+        return self._whole(file, transcript.companions)
+
+    @_no_collection()
+    def read_all(
+        self, transcripts: Sequence[Transcript], failed: Callable[[Transcript, Exception], None]
+    ) -> Session | None:
+        """Read a session's transcripts as one: each record once, wherever it stands."""
+        files: dict[Transcript, RecordFile] = {}
+        for transcript in transcripts:
+            try:
+                files[transcript] = RecordFile(transcript.path)
+            except OSError as error:
+                failed(transcript, InputError(transcript.path, _why(error)))
+        if not files:
+            return None
+        own = [each for each in files if not _is_agent(each.path)] or list(files)[:1]
+        first, *others = sorted(own, key=lambda each: -files[each].said)
+        joined = [files[each] for each in others]
+        file = _file_of(first.path)
+        file.lines = files[first].lines
+        file.take(joined_records(files[first], joined))
+        for at in (at for each in files.values() for at in each.times):
+            file.main.see(at)
+            file.main.started = min(at, file.main.started or at)
+        agents = [each.path for each in files if each not in own]
+        agents += [path for each in files for path in each.companions]
+        return self._whole(file, agents, [each.lines for each in joined])
+
+    @_no_collection()
+    def branch(self, transcript: Transcript) -> Branch:
+        """Return the way that a session's own file tells; see ``Reader.branch``."""
+        file, records = _file_of(transcript.path), RecordFile(transcript.path)
+        file.take(records.records)
+        _settle_prompts(file)
+        return branch_of_file(file, records)
+
+    def _whole(
+        self, first: TranscriptFile, companions: Iterable[str], joined: Sequence[JsonLines] = ()
+    ) -> Session:
+        """Return the session of a file that was read, with its subagents' files; see ``read``."""
+        files, problems, path = [first], list[Problem](), first.main.path
+        for each in companions:
+            agent = _agent_of(each)
+            file = TranscriptFile(each, agent, agent)
             try:
                 file.read()
             except OSError as error:
-                reason = f"cannot be read ({error.strerror or error})"
-                if index == 0:
-                    raise InputError(path, reason) from error
-                problems.append(Problem(path=path, line=0, reason=reason))
+                problems.append(Problem(path=each, line=0, reason=_why(error)))
                 continue
             files.append(file)
-        first, path = files[0], transcript.path
         if not any(each.conversational for each in files):
             reason = "no prompt and no answer in it, bookkeeping alone"
             reason = reason if first.lines.size else "the file is empty"
@@ -297,7 +353,7 @@ class ClaudeCodeReader(Reader):
         for thread in first.agents.values() if _is_agent(path) else ():
             thread.place = "file"
         first.main.id = first.session_id or _session_id_without(path)
-        return _session_of(files, problems)
+        return _session_of(files, problems, joined)
 
     def claims(self, head: bytes) -> bool:
         """Return whether a beginning has records as Claude Code writes them."""
@@ -335,6 +391,19 @@ def _session_id_without(path: str) -> str:
         return stem
     first, _, _ = head_of(path).partition(b"\n")
     return f"{stem}-{hashlib.sha256(first).hexdigest()[:8]}"
+
+
+def _why(error: OSError) -> str:
+    return f"cannot be read ({error.strerror or error})"
+
+
+def _file_of(path: str) -> TranscriptFile:
+    """Return a session's own file, or one of a subagent whose session is not at hand, unread."""
+    return TranscriptFile(path, "", _agent_of(path) if _is_agent(path) else "")
+
+
+def _agent_of(path: str) -> str:
+    return Path(path).stem.removeprefix(_AGENT)
 
 
 def _is_agent(path: str) -> bool:

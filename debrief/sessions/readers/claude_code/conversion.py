@@ -27,6 +27,7 @@ from debrief.sessions.readers.values import moment, string, text_of
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""
+_SPEECH = frozenset({"user", "assistant"})
 _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
 
@@ -81,6 +82,8 @@ class TranscriptFile:
         self._written: dict[str, str] = {}
         self.parents: dict[str, str | None] = {}
         """Each record's parent, by the record's id."""
+        self.asides: set[str] = set()
+        """The records that nobody said: attachments, reports, the program's own."""
         self.title_rank = 0
         self.summaries: list[tuple[Any, str]] = []
         self._summarised = False
@@ -110,7 +113,7 @@ class TranscriptFile:
             "api-request": self._request,
             "cost-state": self._request,
         }
-        parents, main = self.parents, self.main
+        parents, asides, main = self.parents, self.asides, self.main
         stamps: dict[str, Any] = {}
         for record in taken:
             try:
@@ -126,6 +129,8 @@ class TranscriptFile:
                         self._again(record)
                         continue
                     parents[uuid] = records.text_or_none(record.parentUuid)
+                    if record.type not in _SPEECH:
+                        asides.add(uuid)
                     stamps[uuid] = stamp
                 if not self._enveloped:
                     self._envelope(record)

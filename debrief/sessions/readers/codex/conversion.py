@@ -11,7 +11,7 @@ from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.codex import records
 from debrief.sessions.readers.codex.calls import RolloutCalls, TokenMeter
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
-from debrief.sessions.readers.timeline import MessageDraft, TurnDraft
+from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
     declared_tools,
     first_string,
@@ -52,6 +52,8 @@ class Rollout:
         """Those of which the record itself says that a person began them."""
         self._replies: set[str] = set()
         self._goals: set[str] = set()
+        self._history: list[JsonRecord] = []
+        """What the session has from the one that it was forked from."""
         self._calls = RolloutCalls(draft, self._current_message)
         self._items: dict[str, _Take] = {
             "message": self._message,
@@ -104,6 +106,7 @@ class Rollout:
             is_meta = record.get("type") == "session_meta"
             if (is_meta or copied.is_open) and copied.holds(record):
                 self._meter.inherit(mapping(record.get("payload")))
+                self._history.append(record)
                 continue
             self._add(record, lines)
 
@@ -137,6 +140,8 @@ class Rollout:
 
     def finish(self) -> None:
         """Settle what only the whole rollout tells."""
+        if self._history and not (self._draft.parent or self._draft.is_subagent):
+            self._inherit()
         for turn in self._certain:
             turn.provisional = False
         if self._has_prompt_events:
@@ -145,6 +150,18 @@ class Rollout:
         if self._meter.calls:
             self._draft.api_calls = self._meter.calls
         self._draft.reported_usage = self._meter.reported
+
+    def _inherit(self) -> None:
+        """Put the turns of the copied history before the session's own; they count elsewhere."""
+        copy = TranscriptDraft(self._draft.path)
+        rollout = Rollout(copy)
+        rollout.take(self._history, JsonLines(copy.path))
+        rollout.finish()
+        for turn in copy.timeline.turns:
+            turn.origin = "inherited"
+            for message in turn.messages:
+                message.usage = NO_USAGE
+        self._timeline.turns[:0] = copy.timeline.turns
 
     def _meta(self, payload: JsonRecord, _: datetime | None) -> None:
         draft, page = self._draft, records.page_of(payload)
@@ -161,6 +178,7 @@ class Rollout:
         draft.take(payload, agent_type="agent_role", title="agent_nickname")
         self._model = self._model or string(payload.get("model"))
         draft.parent = records.parent_of(payload)
+        draft.take(payload, relative_of="forked_from_id")
         source = mapping(payload.get("source"))
         draft.is_subagent = "subagent" in source
         draft.take(source, agent_type="subagent")

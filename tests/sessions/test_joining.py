@@ -20,7 +20,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
-from debrief.sessions.scanning import united
+from debrief.sessions.readers.forks import joined
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -67,20 +67,20 @@ def numbered(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def test_a_turn_that_goes_further_in_the_smaller_copy_is_completed() -> None:
-    both = united([session("a", turn(1, 3)), session("b", turn(1, 1), turn(2))])
+    both = joined([session("a", turn(1, 3)), session("b", turn(1, 1), turn(2))])
     assert [len(each.messages) for each in both.turns] == [3, 1]
     assert (both.api_calls, both.usage.output, both.lines_added) == (4, 4, 8)
 
 
 def test_a_prompt_that_was_still_queued_in_the_older_copy_is_one_turn() -> None:
     queued = Turn(number=2, prompt="Prompt 2", origin="queued", at=START + timedelta(minutes=3))
-    both = united([session("a", turn(1), queued), session("b", turn(1), turn(2))])
+    both = joined([session("a", turn(1), queued), session("b", turn(1), turn(2))])
     assert [each.origin for each in both.turns] == ["prompt", "prompt"]
 
 
 def test_a_prompt_to_which_a_copy_gives_another_time_is_one_turn() -> None:
     later = replace(turn(1), at=START + timedelta(days=1))
-    both = united([session("a", later), session("b", turn(1), turn(2))])
+    both = joined([session("a", later), session("b", turn(1), turn(2))])
     assert [each.prompt for each in both.turns] == ["Prompt 1", "Prompt 2"]
 
 
@@ -91,7 +91,7 @@ def test_any_parts_unite_to_all_turns_once_in_order(parts: list[set[int]]) -> No
         for index, part in enumerate(parts)
     ]
     expected = sorted(set().union(*parts))
-    both = united(readings)
+    both = joined(readings)
     assert [each.prompt for each in both.turns] == [f"Prompt {number}" for number in expected]
     assert [each.number for each in both.turns] == list(range(1, len(expected) + 1))
     assert both.api_calls == both.usage.output == len(expected)
@@ -99,9 +99,9 @@ def test_any_parts_unite_to_all_turns_once_in_order(parts: list[set[int]]) -> No
 
 def test_the_commit_is_that_of_either_reading() -> None:
     one = replace(session("a", turn(1)), base_commit="a" * 40)
-    both = united([one, session("b", turn(1), turn(2))])
+    both = joined([one, session("b", turn(1), turn(2))])
     assert both.base_commit == "a" * 40
-    assert united([session("a"), session("b")]).base_commit is UNSET
+    assert joined([session("a"), session("b")]).base_commit is UNSET
 
 
 def test_tools_that_either_reading_declares_are_declared_once() -> None:
@@ -110,6 +110,6 @@ def test_tools_that_either_reading_declares_are_declared_once() -> None:
     longer = replace(session("a", turn(1), turn(2)), declared_tools=(shown,))
     shorter = replace(session("b", turn(1)), declared_tools=(other, hidden))
     for readings in ([longer, shorter], [shorter, longer]):
-        declared = united(readings).declared_tools or ()
+        declared = joined(readings).declared_tools or ()
         assert sorted(declared, key=lambda tool: tool.name) == [hidden, shown]
-    assert not united([session("a", turn(1)), session("b", turn(1))]).declared_tools
+    assert not joined([session("a", turn(1)), session("b", turn(1))]).declared_tools

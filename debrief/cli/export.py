@@ -103,6 +103,13 @@ def export(
             "where the verdict gives none; none if not given.",
         ),
     ] = None,
+    reward: Annotated[
+        str,
+        typer.Option(
+            help="Of rl: what its rewards are by, outcome if not given, execution, probability or "
+            "quality; one kind a file, null where it is not known."
+        ),
+    ] = "",
     licence: Annotated[
         str, typer.Option(help="Under which it may be used, such as apache-2.0; for its page.")
     ] = "",
@@ -167,6 +174,7 @@ def export(
         publish,
         publish_trajectories,
     )
+    from debrief.training.publishing.rewards import REWARD_KINDS
 
     settings = load_settings()
     opened = Lake(existing_lake(lake) or settings.lake)
@@ -190,6 +198,7 @@ def export(
         max_tokens=max_tokens,
         single_calls=single_calls,
         label_share=label_share or 0.0,
+        reward=chosen("--reward", reward or "outcome", {kind: kind for kind in REWARD_KINDS}),
         licence=licence,
         refuse_undecided=bool(push),
     )
@@ -198,7 +207,7 @@ def export(
     of_sets |= {"--verdicts": bool(verdicts)}
     of_sets |= {"--max-tokens": bool(max_tokens), "--one-file": one_file, "--push": bool(push)}
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
-    of_sets |= {"--label-share": label_share is not None}
+    of_sets |= {"--label-share": label_share is not None, "--reward": bool(reward)}
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
@@ -210,6 +219,7 @@ def export(
         of_records |= {"--split": split != "both", "--eval-share": eval_share is not None}
         _refuse(of_records, "is of records alone", "Add --from-recorder.")
         _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
+        _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
         if push:
             _check_push(to, licence)

@@ -46,6 +46,7 @@ from debrief.training.publishing.folder import (
 )
 from debrief.training.publishing.form import (
     Form,
+    RewardKind,
     Standing,
     StoredLine,
     decoded,
@@ -53,7 +54,10 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.outcome_forms import LabelCounts, pairs_of, standings
+from debrief.training.publishing.labels import LabelCounts, standings
+from debrief.training.publishing.preferences import PairCounts, pairs_of
+from debrief.training.publishing.rewards import RewardCounts
+from debrief.training.publishing.rows import RowCounts
 from debrief.training.samples import encode_line
 from debrief.training.selection import Pair
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
@@ -92,6 +96,8 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     label_share: float = 0.0
     """Of the sessions at each end of overall quality, which get a label where the form wants one
     and the verdict gives none; 0 for none."""
+    reward: RewardKind = "outcome"
+    """The kind of all rewards, where the form has some."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
     refuse_undecided: bool = False
@@ -163,7 +169,8 @@ def publish(
             if row.quality is not None
         }
         ends = standings(qualities, options.label_share) if form.of_labels else {}
-        labels = LabelCounts(options.label_share)
+        said = _counts_of(form, options)
+        counts = RowCounts(form.rows) if form.rows is not None else None
         folder = stack.enter_context(
             PublishedFolder(
                 target,
@@ -175,18 +182,30 @@ def publish(
         )
         folder.notes = list(_notes(options, kept, left_out, earlier))
         for one in chosen:
-            lines = _made_lines(lake, one, form, options, ends)
-            lines = labels.counted(lines) if form.of_labels else lines
+            lines = _made_lines(lake, one, form, options, ends, counts)
+            lines = said.counted(lines) if said else lines
             made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
             card = lake.read_bytes(path) if made.count else None
             if card is not None:
                 text = _published_card(card.decode(), made, options)
                 folder.write(f"{made.task}/{made.fingerprint}/card.md", text.encode())
-        folder.notes += [labels.note()] if form.of_labels else []
+        folder.notes += [said.note()] if said else []
+        folder.notes += [counts.note()] if counts else []
         published = folder.finish()
-        said = (_earlier_text(earlier),) if earlier else ()
-        return replace(published, warnings=(*published.warnings, *labels.warnings(), *said))
+        told = [*(said.warnings() if said else ()), *([_earlier_text(earlier)] if earlier else [])]
+        return replace(published, warnings=(*published.warnings, *told))
+
+
+def _counts_of(
+    form: Form, options: ExportOptions
+) -> LabelCounts | RewardCounts | PairCounts | None:
+    """Return what counts the lines of a form that says what was good."""
+    if form.of_labels:
+        return LabelCounts(options.label_share)
+    if form.of_rewards:
+        return RewardCounts(options.reward)
+    return PairCounts() if form.pair is not None else None
 
 
 def _notes(
@@ -319,7 +338,12 @@ def _windows(line: bytes, row: LineRow, options: ExportOptions) -> Sequence[Samp
 
 
 def _made_lines(
-    lake: Lake, chosen: _Chosen, form: Form, options: ExportOptions, ends: Mapping[str, Standing]
+    lake: Lake,
+    chosen: _Chosen,
+    form: Form,
+    options: ExportOptions,
+    ends: Mapping[str, Standing],
+    counts: RowCounts | None,
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the lines of one stored set that are exported, converted, with their sides."""
     path = training_path(chosen.of.task, chosen.of.fingerprint)
@@ -330,15 +354,18 @@ def _made_lines(
                 source = _line(lake, path, file, row, options)
                 if row.session_id in ends:
                     source = replace(source, standing=ends[row.session_id])
+                if counts:
+                    counts.add(source.messages)
                 try:
                     for made in form.convert(source):
                         yield row.split, made
                 except ValueError as error:
                     culprit = f"session {row.session_id} as {form.name}"
                     raise InputError(culprit, str(error)) from error
-        elif form.pair is not None:
+        if form.pair is not None:
             if not chosen.cut:  # pairs are read from anywhere, which an object store is slow at
                 copy = stack.enter_context(tempfile.TemporaryFile())
+                file.seek(0)
                 shutil.copyfileobj(file, copy)
                 file = copy
             for side in SIDES:
@@ -355,6 +382,7 @@ def _line(
 ) -> StoredLine:
     line = decoded(_stored(lake, path, file, row))
     line = line if options.reasoning else without_reasoning(line)
+    line = replace(line, reward=options.reward)
     return with_single_calls(line) if options.single_calls else line
 
 

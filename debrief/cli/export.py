@@ -166,7 +166,7 @@ def export(
     from debrief.recorder.exporting import publish_as_records, publish_records
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
-    from debrief.training.options import training_options
+    from debrief.training.options import options_chosen, training_options
     from debrief.training.publishing.exported import note_export
     from debrief.training.publishing.publish import (
         ATIF,
@@ -224,7 +224,8 @@ def export(
         if push:
             _check_push(to, licence)
         note_export(opened, to, form, options, push if yes else "")
-        published = publish(opened, to, options, _print_contexts)
+        as_made = options_chosen(settings, {})
+        published = publish(opened, to, options, _print_contexts, as_made)
         _print_sets(published)
         if published.files:
             _print_end(published.target, published.changed, loadable=True)

@@ -36,6 +36,7 @@ from debrief.training.model import (
     TrainingSetRow,
     training_path,
 )
+from debrief.training.options import TrainingOptions
 from debrief.training.publishing.folder import (
     ALL,
     SIDES,
@@ -60,6 +61,7 @@ from debrief.training.publishing.rewards import RewardCounts
 from debrief.training.publishing.rows import RowCounts
 from debrief.training.samples import encode_line
 from debrief.training.selection import Pair
+from debrief.training.short import short_lines
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
@@ -122,7 +124,7 @@ class _Chosen(Struct, frozen=True):
     of: TrainingSetRow
     rows: list[LineRow]
     cut: IO[bytes] | None
-    """Where they were cut into windows; None: in the lake."""
+    """Where they were joined with others or cut into windows; None: in the lake."""
 
 
 def publish(
@@ -130,6 +132,7 @@ def publish(
     target: str,
     options: ExportOptions,
     before: Callable[[ContextTable, dict[str, int]], None] = lambda kept, left_out: None,
+    training: TrainingOptions | None = None,
 ) -> Published:
     """Export stored training sets to a folder that ``load_dataset`` takes as splits.
 
@@ -139,6 +142,8 @@ def publish(
         options: which sets, in which form.
         before: called before anything is written, with what contexts keep of the chosen lines, and
             how many were left out as they cannot be cut, by reason.
+        training: with which the sets are made, for sessions that they leave out for their verdict
+            and that a form of scores takes; the defaults when None.
 
     Raises:
         InputError: there is no such form or set, the folder holds something else, a stored file
@@ -152,8 +157,15 @@ def publish(
     if options.single_calls:
         form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
     left_out: dict[str, int] = {}
-    with tempfile.TemporaryFile() as scratch, ExitStack() as stack:
-        chosen, earlier = _chosen(lake, options)
+    with ExitStack() as stack:
+        scratch, joined = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        stored, earlier = _asked_sets(lake, options)
+        short = (
+            {}
+            if form.of_records
+            else short_lines(lake, stored, training or TrainingOptions(), joined)
+        )
+        chosen = _chosen(lake, stored, options, short, joined)
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
         kept = ContextTable(sum(each.trained for each in lengths))
         if options.max_tokens:
@@ -181,6 +193,7 @@ def publish(
             )
         )
         folder.notes = list(_notes(options, kept, left_out, earlier))
+        folder.notes += [_short_text(short)] if short else []
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends, counts)
             lines = said.counted(lines) if said else lines
@@ -255,8 +268,16 @@ def _earlier_text(pairs: Sequence[Pair]) -> str:
     return f"{are}, left out until debrief run makes them anew: {named}"
 
 
-def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pair]]:
-    """Return the sets and lines that are asked for, and the sets that an earlier version made."""
+def _short_text(short: Mapping[Pair, Sequence[LineRow]]) -> str:
+    count = sum(map(len, short.values()))
+    return (
+        f"## Sessions that fall short\n\n{counted(count, 'line')} of sessions that the sets leave "
+        "out for their verdict were made for this form, which tells good from bad."
+    )
+
+
+def _asked_sets(lake: Lake, options: ExportOptions) -> tuple[list[TrainingSetRow], list[Pair]]:
+    """Return the sets that are asked for, and those of them that an earlier version made."""
     stored = stored_sets(lake)
     asked = partial(_is_asked, options)
     sets = [row for row in stored.sets if asked(row.task, row.fingerprint)]
@@ -268,25 +289,61 @@ def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pai
             reason = f"of {chosen} it holds only what an earlier version made"
             move = "debrief run makes training sets anew."
         raise InputError(lake.url, reason, move)
+    return sets, earlier
+
+
+def _chosen(
+    lake: Lake,
+    sets: Sequence[TrainingSetRow],
+    options: ExportOptions,
+    short: Mapping[Pair, Sequence[LineRow]],
+    joined: IO[bytes],
+) -> list[_Chosen]:
+    """Return the lines that are asked for.
+
+    Args:
+        lake: with the sets.
+        sets: those that are asked for.
+        options: what else is asked for.
+        short: lines that the sets leave out for their verdict, by set.
+        joined: the file that holds these; the other lines of their sets are copied behind them.
+    """
     found = []
     for row in sets:
-        if not row.samples:
+        beside = short.get((row.task, row.fingerprint), ())
+        if not row.samples and not beside:
             continue
-        lines = [
-            line
-            for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)
-            if (line.quality or 0.0) >= options.min_overall_quality
-            and line.verdict in (options.verdicts or SHOWN)
-            and options.status in (None, line.status)
-            and (options.subagents or not line.parent_session)
-        ]
+        own = list(lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow))
+        if beside:
+            own = list(_copied(lake, row, own, joined))
+        lines = [line for line in (*own, *beside) if _is_line_asked(options, line)]
         undecided = sum(line.undecided > 0 for line in lines)
         if undecided and options.refuse_undecided:
             reason = f"{undecided} lines are of sessions with redactions that nobody has decided on"
             move = "Make the set without them: allow_unsure_redactions off."
             raise InputError(f"{row.task} {row.fingerprint}", reason, move)
-        found.append(_Chosen(row, lines, None))
-    return found, earlier
+        found.append(_Chosen(row, lines, joined if beside else None))
+    return found
+
+
+def _copied(
+    lake: Lake, of: TrainingSetRow, rows: Sequence[LineRow], target: IO[bytes]
+) -> Iterator[LineRow]:
+    path = training_path(of.task, of.fingerprint)
+    with lake.open_bytes(path) as file:
+        for row in rows:
+            target.seek(0, io.SEEK_END)
+            yield replace(row, offset=target.tell())
+            target.write(_stored(lake, path, file or io.BytesIO(), row))
+
+
+def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
+    return (
+        (line.quality or 0.0) >= options.min_overall_quality
+        and line.verdict in (options.verdicts or SHOWN)
+        and options.status in (None, line.status)
+        and (options.subagents or not line.parent_session)
+    )
 
 
 def _is_asked(options: ExportOptions, task: str, fingerprint: str) -> bool:
@@ -303,7 +360,8 @@ def _cut(
     """Return lines with those that are too long cut into windows, in a scratch file."""
     rows: list[LineRow] = []
     path = training_path(chosen.of.task, chosen.of.fingerprint)
-    with lake.open_bytes(path) as file:
+    with ExitStack() as stack:
+        file = chosen.cut or stack.enter_context(lake.open_bytes(path))
         for _, group in groupby(chosen.rows, key=attrgetter("session_id")):
             windows: list[tuple[LineRow, SampleLine]] = []
             for row in group:

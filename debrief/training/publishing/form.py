@@ -7,7 +7,7 @@ have others on every line. So an exported file's columns are declared, and such 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -203,10 +203,11 @@ def with_single_calls(line: StoredLine) -> StoredLine:
     Some chat templates refuse a message with several calls; every template takes them one at a
     time. Words beside several calls stay with the first of them.
     """
-    return replace(line, messages=tuple(_one_by_one(line.messages)))
+    return replace(line, messages=tuple(one_by_one(line.messages)))
 
 
-def _one_by_one(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+def one_by_one(messages: Messages) -> Iterator[ChatMessage]:
+    """Yield messages with one call at most, the others behind it with their results."""
     results: dict[str, ChatMessage] = {}
     for number, message in enumerate(messages):
         calls = message.tool_calls or ()

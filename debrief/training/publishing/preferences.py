@@ -39,10 +39,11 @@ from debrief.training.publishing.rows import (
     without_ends,
 )
 
-PairKind = Literal["refused", "corrected", "verdict"]
+PairKind = Literal["refused", "corrected", "rewound", "verdict"]
 KINDS: dict[PairKind, str] = {
     "refused": "a call that the person refused, and the one that they accepted",
     "corrected": "an answer in words that the person corrected, and the one after",
+    "rewound": "a turn that the person went back to before, and the one with its words that stayed",
     "verdict": "two runs of one task, one of which falls short of done",
 }
 GOOD: Final[VerdictName] = "done_verified"
@@ -66,7 +67,7 @@ def pairs_within(line: StoredLine) -> Iterator[dict[str, Any]]:
             continue
         if answer is not None and said.strip() and not _PICTURE.search(said):
             kind: PairKind = "refused" if why == "refused" else "corrected"
-            yield _pair_row(
+            yield pair_row(
                 kind,
                 (_asked(messages[:place], said), [answer], [message]),
                 tools=bytes(line.tools).decode(),
@@ -110,7 +111,7 @@ def _asked(history: Messages, said: str) -> Messages:
     return [*history[:-1], replace(history[-1], content=f"{history[-1].content}\n\n{said}")]
 
 
-def _pair_row(
+def pair_row(
     kind: PairKind,
     sides: tuple[Messages, Messages, Messages],
     *,
@@ -118,6 +119,15 @@ def _pair_row(
     reasons: list[str],
     sessions: tuple[str, str],
 ) -> dict[str, Any]:
+    """Return a pair as a line.
+
+    Args:
+        kind: of the pair.
+        sides: its prompt, the better answers and the worse ones.
+        tools: as JSON text.
+        reasons: why the one is better.
+        sessions: that the better and the worse answers are of.
+    """
     prompt, chosen, rejected = map(template_messages, sides)
     return {
         "kind": kind,
@@ -147,7 +157,7 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
     tools = {
         tool.function.name: tool for line in (worse, better) for tool in TOOLS.decode(line.tools)
     }
-    return _pair_row(
+    return pair_row(
         "verdict",
         (prompt, chosen, rejected),
         tools=msgspec.json.encode([tools[name] for name in sorted(tools)]).decode(),
@@ -211,11 +221,13 @@ PREFERENCE = Form(
         "that came next, whose call of the same tool they accepted. `corrected`: an answer in "
         "words alone that the person corrected, and the one after. In both, `prompt` is all that "
         "came before, with what the person said to the first answer at its end, and `reasons` is "
-        "what they said. `verdict`: two whole sessions of one repository that began with the same "
-        "words (whatever their white space), under one pair of fingerprints, on one side of the "
-        "split, one of them done and checked, the other partly or not done; `reasons` is what the "
-        "verdicts and the scores say of it, and the results of calls are in `chosen` and "
-        "`rejected`: keep them out of DPO's loss. Messages are as in `trl`."
+        "what they said. `rewound`: what was said in a turn that the person went back to before, "
+        "and in the one with the same words that stayed. `verdict`: two whole sessions of one "
+        "repository that began with the same words (whatever their white space), under one pair of "
+        "fingerprints, on one side of the split, one of them done and checked, the other partly or "
+        "not done; `reasons` is what the verdicts and the scores say of it, and the results of "
+        "calls are in `chosen` and `rejected`: keep them out of DPO's loss. Messages are as in "
+        "`trl`."
     ),
     convert=pairs_within,
     pair=pair_line,

@@ -23,10 +23,12 @@ from debrief.lake import Lake
 from debrief.markdown import counted, table
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
+from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.given import without_reminder
-from debrief.training.manifest import stored_sets
+from debrief.training.held import decisions
+from debrief.training.manifest import current_pairs, stored_sets
 from debrief.training.model import (
     LINES,
     LineRow,
@@ -51,6 +53,7 @@ from debrief.training.publishing.form import (
     Standing,
     StoredLine,
     decoded,
+    one_by_one,
     with_single_calls,
     without_reasoning,
 )
@@ -58,7 +61,8 @@ from debrief.training.publishing.forms import form_named
 from debrief.training.publishing.labels import LabelCounts, standings
 from debrief.training.publishing.preferences import PairCounts, pairs_of
 from debrief.training.publishing.rewards import RewardCounts
-from debrief.training.publishing.rows import RowCounts
+from debrief.training.publishing.rewound import rewound_pairs
+from debrief.training.publishing.rows import Messages, RowCounts
 from debrief.training.samples import encode_line
 from debrief.training.selection import Pair
 from debrief.training.short import short_lines
@@ -433,6 +437,37 @@ def _made_lines(
                     pair = form.pair(better, worse)
                     if pair is not None:
                         yield side, pair
+            yield from _rewound(lake, chosen.of, options)
+
+
+def _rewound(
+    lake: Lake, of: TrainingSetRow, options: ExportOptions
+) -> Iterator[tuple[Split, dict[str, Any]]]:
+    """Yield the pairs of turns that were left in a stored set's sessions, with their sides."""
+    path, decided = training_path(of.task, of.fingerprint), decisions(lake)
+    rows = {
+        row.session_id: row
+        for row in lake.read(LINES, f"{of.task}/{of.fingerprint}", LineRow)
+        if row.window == 1 and _is_line_asked(options, row) and not row.parent_session
+    }
+    with ExitStack() as stack:
+        file = stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
+        for week, ids in current_pairs(lake).get((of.task, of.fingerprint), {}).items():
+            asked = ids & rows.keys()
+            for session in lake.read("raw_sessions", week, Session, only=("id", asked)):
+                if any(turn.rewound for turn in session.turns):
+                    row = rows[session.id]
+                    sample = _SAMPLE.decode(_stored(lake, path, file, row))
+                    shaped = partial(_shaped, options)
+                    for pair in rewound_pairs(session, sample, decided, shaped):
+                        yield row.split, pair
+
+
+def _shaped(options: ExportOptions, messages: Messages) -> Messages:
+    """Return the messages of a line as they are asked for."""
+    if not options.reasoning:
+        messages = [replace(one, reasoning_content="") for one in messages]
+    return list(one_by_one(messages)) if options.single_calls else messages
 
 
 def _line(

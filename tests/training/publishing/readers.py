@@ -106,7 +106,7 @@ def _preference(line: dict[str, Any]) -> Iterator[str]:
             yield f"{side} begins with no answer"
     if line["prompt"][-1]["role"] != "user":
         yield "the prompt does not end on a request"
-    if line["kind"] not in ("refused", "corrected", "verdict"):
+    if line["kind"] not in ("refused", "corrected", "rewound", "verdict"):
         yield f"kind {line['kind']}"
     if not line["reasons"] or line["chosen"] == line["rejected"]:
         yield "neither is better"

@@ -16,6 +16,7 @@ from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.training.model import LINES, LineRow
 from debrief.training.publishing.form import StoredLine, decoded, encoded
 from debrief.training.publishing.preferences import pair_line, pairs_of
+from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.samples import encode_line
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.readers import problems
@@ -253,3 +254,59 @@ def test_words_are_held_against_words_and_not_against_work() -> None:
 
 def test_a_session_that_nobody_corrected_holds_no_pair() -> None:
     assert pairs(turn("Go.", says("", LS), says("Gone."))) == []
+
+
+def left(words: str, *answers: Message, number: int = 2) -> Turn:
+    return turn(words, *answers, number=number, rewound=True)
+
+
+BEGUN = turn("Look around.", says("", LS), says("There is a.py."))
+STAYED = turn("Now fix it.", says("", ACCEPTED), says("Fixed, and it passes."), number=3)
+AFTER = turn("Thanks. And why?", says("It counted one too many."), number=4)
+
+
+def exported(folder: Path, *turns: Turn, **options: Any) -> list[dict[str, Any]]:
+    lake = lake_of(folder / "lake", [session("s1", *turns)])
+    stored(lake, eval_share=0.0)
+    asked_for = ExportOptions(form="preference", one_file=True, **options)
+    publish(lake, str(folder / "out"), asked_for)
+    path = folder / "out" / "train.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    assert [one for line in lines for one in problems("preference", f"{line}\n".encode())] == []
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("single_calls", [False, True])
+def test_a_turn_that_was_left_stands_against_the_one_with_its_words_that_stayed(
+    tmp_path: Path, single_calls: bool
+) -> None:
+    both = says("Let me see.", LS, call("Read", {"file_path": "a.py"}, "x = 1"))
+    turns = (BEGUN, left("Now  fix it.", both, says("I removed the test.")), STAYED, AFTER)
+    (pair,) = exported(tmp_path, *turns, single_calls=single_calls)
+    assert pair["kind"] == "rewound"
+    assert [one["role"] for one in pair["prompt"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert pair["chosen"][-1]["content"] == "Fixed, and it passes."
+    assert pair["rejected"][-1]["content"] == "I removed the test."
+    calls = [len(one.get("tool_calls", ())) for one in pair["rejected"] if one["role"] != "tool"]
+    assert calls == ([1, 1, 0] if single_calls else [2, 0])
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        pytest.param((BEGUN, left("Fix it, but differently.", says("Ok.")), STAYED), id="other words"),
+        pytest.param((BEGUN, left("Now fix it."), STAYED), id="no answer"),
+        pytest.param((BEGUN, left("Now fix it.", says("The key is q7Zr2Lx9Vw4Ty8Kb3Nf6Hd1Js5Gm0Pc.")), STAYED), id="what may be a secret"),
+        pytest.param((BEGUN, left("Now fix it.", says("Ok.")), STAYED, replace(WRONG, number=4)), id="the one that stayed was corrected"),
+    ],
+)  # fmt: skip
+def test_a_turn_that_was_left_is_no_pair_where_the_other_is_not_the_better_answer(
+    tmp_path: Path, turns: tuple[Turn, ...]
+) -> None:
+    assert exported(tmp_path, *turns) == []

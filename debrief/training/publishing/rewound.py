@@ -65,8 +65,12 @@ def rewound_pairs(
         told, better, worse = map(shaped, (known[: len(alone)], alone, left_line))
         start = 1 + max(place for place, one in enumerate(better) if one.role == "user")
         is_known = template_messages(told) == template_messages(better)
-        before_both = [template_messages(way[: start - 1]) for way in (worse, better)]
-        if not is_known or before_both[0] != before_both[1] or worse[start - 1].role != "user":
+        is_shared = template_messages(worse[: start - 1]) == template_messages(better[: start - 1])
+        if (
+            not is_known
+            or not is_shared
+            or [one.role for one in worse[start - 1 : start]] != ["user"]
+        ):
             continue
         chosen, rejected = (
             up_to_the_last_answer(without_ends(way[start:])) for way in (told, worse)

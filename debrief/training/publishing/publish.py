@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import IO, Any
 
@@ -64,7 +64,7 @@ from debrief.training.publishing.rewards import RewardCounts
 from debrief.training.publishing.rewound import rewound_pairs
 from debrief.training.publishing.rows import Messages, RowCounts
 from debrief.training.samples import encode_line
-from debrief.training.selection import Pair
+from debrief.training.selection import Members, Pair
 from debrief.training.short import short_lines
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
@@ -186,6 +186,7 @@ def publish(
         }
         ends = standings(qualities, options.label_share) if form.of_labels else {}
         said = _counts_of(form, options)
+        observed = current_pairs(lake) if form.pair is not None else {}
         counts = RowCounts(form.rows) if form.rows is not None else None
         folder = stack.enter_context(
             PublishedFolder(
@@ -200,6 +201,9 @@ def publish(
         folder.notes += [_short_text(short)] if short else []
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends, counts)
+            if observed:
+                members = observed.get((one.of.task, one.of.fingerprint), {})
+                lines = chain(lines, _rewound(lake, one.of, options, members))
             lines = said.counted(lines) if said else lines
             made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
@@ -437,11 +441,10 @@ def _made_lines(
                     pair = form.pair(better, worse)
                     if pair is not None:
                         yield side, pair
-            yield from _rewound(lake, chosen.of, options)
 
 
 def _rewound(
-    lake: Lake, of: TrainingSetRow, options: ExportOptions
+    lake: Lake, of: TrainingSetRow, options: ExportOptions, members: Members
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the pairs of turns that were left in a stored set's sessions, with their sides."""
     path, decided = training_path(of.task, of.fingerprint), decisions(lake)
@@ -452,7 +455,7 @@ def _rewound(
     }
     with ExitStack() as stack:
         file = stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
-        for week, ids in current_pairs(lake).get((of.task, of.fingerprint), {}).items():
+        for week, ids in members.items():
             asked = ids & rows.keys()
             for session in lake.read("raw_sessions", week, Session, only=("id", asked)):
                 if any(turn.rewound for turn in session.turns):

@@ -54,7 +54,7 @@ def _trl(line: StoredLine) -> Iterator[dict[str, Any]]:
     for row in rows_of(line.messages):
         yield {
             "prompt": template_messages(row.history),
-            "completion": template_messages(row.told),
+            "completion": template_messages(row.answers),
             "tools": bytes(line.tools).decode(),
             "session_id": line.session_id,
         }
@@ -190,7 +190,7 @@ def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
     """
     first = line.messages[0]
     for row in first_row(line.messages):
-        turns = _turns([*row.history, *row.told], line.messages)
+        turns = _turns([*row.history, *row.answers], line.messages)
         _check_order([turn["from"] for turn in turns])
         yield {
             "conversations": turns,

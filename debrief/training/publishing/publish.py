@@ -214,8 +214,11 @@ def publish(
         folder.notes += [said.note()] if said else []
         folder.notes += [counts.note()] if counts else []
         published = folder.finish()
-        told = [*(said.warnings() if said else ()), *([_earlier_text(earlier)] if earlier else [])]
-        return replace(published, warnings=(*published.warnings, *told))
+        warnings = [
+            *(said.warnings() if said else ()),
+            *([_earlier_text(earlier)] if earlier else []),
+        ]
+        return replace(published, warnings=(*published.warnings, *warnings))
 
 
 def _counts_of(

@@ -62,9 +62,9 @@ def rewound_pairs(
                 way.add_turn(turn, session.notices or ())
             ways.append((way, way.close()))
         (_, alone), (worse_way, left_line) = ways
-        told, better, worse = map(shaped, (known[: len(alone)], alone, left_line))
+        kept, better, worse = map(shaped, (known[: len(alone)], alone, left_line))
         start = 1 + max(place for place, one in enumerate(better) if one.role == "user")
-        is_known = template_messages(told) == template_messages(better)
+        is_known = template_messages(kept) == template_messages(better)
         is_shared = template_messages(worse[: start - 1]) == template_messages(better[: start - 1])
         if (
             not is_known
@@ -73,7 +73,7 @@ def rewound_pairs(
         ):
             continue
         chosen, rejected = (
-            up_to_the_last_answer(without_ends(way[start:])) for way in (told, worse)
+            up_to_the_last_answer(without_ends(way[start:])) for way in (kept, worse)
         )
         is_clean = bool(chosen) and not any(map(is_untrained, chosen))
         alike = template_messages(chosen) == template_messages(rejected)

@@ -24,7 +24,7 @@ class Row(Struct, frozen=True):
 
     history: Messages
     """Not trained on; ends on a request or on a call's result."""
-    told: Messages
+    answers: Messages
     """Begins and ends on an answer; all answers in it are trained on."""
 
 
@@ -107,11 +107,11 @@ class RowCounts:
         self._known += sum(map(is_trained, messages))
         self._before += sum(map(_length, messages))
         for row in self._rows(messages):
-            written = [*row.history, *row.told]
+            written = [*row.history, *row.answers]
             end = next(end for end, one in enumerate(messages, 1) if one is written[-1])
             self._made += 1
-            self._trained += sum(map(is_trained, row.told))
-            self._wrong += sum(map(is_untrained, row.told))
+            self._trained += sum(map(is_trained, row.answers))
+            self._wrong += sum(map(is_untrained, row.answers))
             self._cut += _requests(messages[:end]) - _requests(written)
             self._after += sum(map(_length, written))
 

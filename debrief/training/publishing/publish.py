@@ -198,7 +198,7 @@ def publish(
             )
         )
         folder.notes = list(_notes(options, kept, left_out, earlier))
-        folder.notes += [_short_text(short)] if short else []
+        folder.notes += [_short_text(short)] if any(short.values()) else []
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends, counts)
             if observed:

@@ -23,7 +23,6 @@ _PROGRAMS = {
     "KTOTrainer": ("trl", trl.kto, "trained"),
     "OpenAI": ("openai", services.openai, "sent to a stand-in that checks by the client's types"),
     "Mistral": ("mistral-common", services.mistral, "its own validator, v5"),
-    "verl SFT": ("verl", others.verl_sft, "its dataset, in the recipe's class"),
     "verifiers": ("verifiers", services.verifiers, "loaded as a taskset"),
 }
 """By trainer: the package, what looks at the names a recipe leaves, and how far it went."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
 from typing import Any
 
 from tools.trainers.checks.words import answers_of, lines_of, runs_of, says_the_same
@@ -115,20 +114,3 @@ def verl(recipe: str) -> dict[str, Any]:
     made = [RLHFDataset(data_files=one, tokenizer=_tokenizer(), config=given) for one in files]
     assert all(one[place]["raw_prompt"] for one in made for place in range(len(one)))
     return {"loaded": sum(map(len, made)), "masks": "none: it samples its own answers"}
-
-
-def verl_sft(made: dict[str, Any]) -> dict[str, Any]:
-    """Return what verl's multi-turn data set, in the recipe's class, makes of the lines."""
-    from omegaconf import OmegaConf
-
-    tokenizer, lines, same, loaded = _tokenizer(), lines_of("axolotl"), 0, 0
-    options = OmegaConf.create({**made["options"], "max_length": _UNCUT})
-    files = [path for path in made["files"].values() if Path(path).exists()]
-    rows = made["Sessions"](files, tokenizer, options)
-    for place, line in enumerate(lines):
-        row = rows[place]
-        ids, mask = row["input_ids"].tolist(), row["loss_mask"].bool().tolist()
-        loaded += any(mask)
-        runs = runs_of(tokenizer, ids, mask)
-        same += says_the_same(runs, answers_of(line["messages"], "train"))
-    return {"loaded": loaded, **_masks(same, lines)}

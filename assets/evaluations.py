@@ -39,6 +39,7 @@ from debrief.outcomes.store import success_labels
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week, verdict_version
+from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.sessions.model import Session, SessionHead
 from debrief.training.manifest import current_pairs, note_judges
@@ -106,11 +107,13 @@ def evaluation_stage(
             rows += [row for row in stored if own(row) and row.session_id in outside]
             order = {name: number for number, name in enumerate(heads)}
             rows.sort(key=lambda row: order[row.session_id])
-        current = {(head.id, head.digest, "ok") for head in heads.values()}
+        current = {(head.id, head.digest) for head in heads.values()}
         return rows + [
             row
             for row in stored
-            if not own(row) and (row.session_id, row.session_digest, row.status) in current
+            if not own(row)
+            and row.status != "failed"
+            and (row.session_id, row.session_digest) in current
         ]
 
     return weekly_stage(
@@ -165,7 +168,7 @@ def _judge(
     return evaluate_week(
         sessions,
         by.judges,
-        by.change_judge,
+        by.session_judge,
         by.eval_fingerprint,
         stored,
         concurrency=by.concurrency,
@@ -175,7 +178,9 @@ def _judge(
 @evaluation_stage(
     JudgeEvaluation,
     lambda run: tuple(
-        part for by in run.evaluators.each for part in (by.eval_digest, version_of(by.change_judge))
+        part
+        for by in run.evaluators.each
+        for part in (by.eval_digest, version_of(by.session_judge))
     ),
     _judge,
     lambda by, row: row.eval_fingerprint == by.eval_fingerprint,
@@ -188,7 +193,7 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     feedback, who judged, tokens and cost.
 
     A session that failed is a row with its reason and is tried again by the next run; what was
-    judged is not judged again.
+    judged is not judged again. Of a session without a change no judge is asked.
     """
     fingerprint = run.evaluators.eval_fingerprint
     if not run.evaluators.dry_run:
@@ -196,17 +201,20 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
         add_pairs(run.context.instance, current_pairs(run.lake, [week]))
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)
+    unchanged = {row.session_id for row in current if row.status == "no_change"}
     suspected = {row.session_id for row in current if row.injection_suspected}
     mean = weighted_average(current)
     return {
         "judgements": measured("judge", ((row.judge, row.score) for row in current)),
         **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
         "failed": failed,
+        "sessions_without_a_change": len(unchanged),
         "injection_suspected": len(suspected),
         "eval_fingerprint": fingerprint,
         "judged_by": run.evaluators.name,
         "summary": f"{len(current)} judgements, {filled.fresh} new"
         + f", {failed} failed" * bool(failed)
+        + f", {len(unchanged)} sessions changed nothing" * bool(unchanged)
         + f", {len(suspected)} sessions to look at" * bool(suspected),
     }
 
@@ -301,8 +309,8 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
     belong to, and read back; once a day the server is asked whether it still has them.
 
-    One score for each session and name, updated in place. Without a configured server it says so
-    and writes nothing.
+    One score for each session and name, updated in place; of several scorers the one that speaks
+    for the session. Without a configured server it says so and writes nothing.
     """
     lake = run.lake
     if lake.stamp("session_scores", week) is None:
@@ -312,7 +320,6 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     if client is None:
         lake.write(run.name, week, stored, ScoreReceipt)
         return {COUNT: len(stored), "server": NOT_CONFIGURED, "summary": "no server configured"}
-    fingerprint = run.evaluators.scoring_fingerprint
     scores = lake.read("session_scores", week, SessionScores)
 
     def redact(text: str) -> str:
@@ -320,7 +327,7 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
 
     receipts = write_scores(
         client,
-        [row for row in scores if row.scoring_fingerprint == fingerprint],
+        speaking_rows(scores),
         stored,
         annotations=run.once("annotations", lambda: annotations_of(lake, redact)),
         options=run.langfuse.options(),

@@ -18,6 +18,7 @@ from assets.training import FOLLOWS
 from assets.weekly import COUNT, Metadata, StageRun, fill, stage, upstream, weekly_asset
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
+from debrief.rubrics.calibrating import calibrations_in
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow, fingerprint_names
 from debrief.training.decomposition import (
@@ -114,8 +115,15 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     made_from = ("session_scores", "session_metadata", "judge_evaluations")
     work = work_of(lake)
     worked_on = sorted((id_, one.task, one.growth) for id_, one in work.items())
-    inputs = digest_of(FORM, worked_on, [upstream(lake, *made_from, week=week) for week in weeks])
-    scores = partial(lake.rows, "session_scores", SessionScores, weeks)
+    calibrations = calibrations_in(lake)
+    inputs = digest_of(
+        *(FORM, worked_on, calibrations.digest),
+        [upstream(lake, *made_from, week=week) for week in weeks],
+    )
+
+    def scores() -> Iterator[SessionScores]:
+        return map(calibrations.applied, lake.rows("session_scores", SessionScores, weeks))
+
     metadata = partial(lake.rows, "session_metadata", SessionMetadataRow, weeks)
     judged = partial(lake.rows, "judge_evaluations", JudgeEvaluation, weeks)
     board = fill(

@@ -63,6 +63,7 @@ from debrief.rubrics.trial import (
     try_rubrics,
 )
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
+from debrief.scoring.speaking import speaking_rows
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
 from debrief.view import links
@@ -79,8 +80,9 @@ def _rows(
 
 
 def _scores(run: StageRun, *weeks: str) -> list[SessionScores]:
-    only = ("scoring_fingerprint", run.evaluators.scoring_fingerprint)
-    return _rows(run, "session_scores", SessionScores, only, weeks)
+    """Return the row that speaks for each session, of all weeks if none is named."""
+    chosen = weeks or run.lake.partitions("session_scores")
+    return list(speaking_rows(run.lake.rows("session_scores", SessionScores, chosen)))
 
 
 def _split(run: StageRun) -> Split:

@@ -33,8 +33,14 @@ from debrief.sessions.store import (
     transcripts_of,
 )
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
+from debrief.snapshots.clones import Clones
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
+from debrief.snapshots.rows import (
+    ROWS,
+    lasting_snapshot,
+    metadata_row,
+    snapshot_row,
+)
 from resources import SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
@@ -192,13 +198,25 @@ def _captures(run: StageRun) -> Captures:
     return run.once("captures", found)
 
 
+def _clones(run: StageRun) -> Clones:
+    """Return the clones of repositories that settings name; a run searches once."""
+    return run.once("clones", run.sessions.clones)
+
+
 def _snapshot_inputs(run: StageRun, week: str) -> str:
-    return digest_of(ROWS, upstream(run.lake, "raw_sessions", week=week), _captures(run).digest)
+    above = upstream(run.lake, "raw_sessions", week=week)
+    return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
-def _snapshots(run: StageRun, week: str, _: object) -> Iterable[PromptSnapshotRow]:
+def _snapshots(
+    run: StageRun, week: str, stored: Sequence[PromptSnapshotRow]
+) -> Iterable[PromptSnapshotRow]:
     heads = run.lake.read("raw_sessions", week, SessionHead)
-    return redact_rows([snapshot_row(head, _captures(run)) for head in heads], run.redactor)
+    rows = [snapshot_row(head, _captures(run), _clones(run)) for head in heads]
+    before = {row.session_id: row for row in stored}
+    return [
+        lasting_snapshot(row, before.get(row.session_id)) for row in redact_rows(rows, run.redactor)
+    ]
 
 
 @weekly_stage(
@@ -225,18 +243,23 @@ def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]
 
 def _metadata_inputs(run: StageRun, week: str) -> str:
     above = upstream(run.lake, "raw_sessions", "prompt_snapshots", week=week)
-    return digest_of(ROWS, above, _captures(run).digest)
+    return digest_of(ROWS, above, _captures(run).digest, _clones(run).digest)
 
 
-def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRow]:
+def _metadata(
+    run: StageRun, week: str, stored: Sequence[SessionMetadataRow]
+) -> Iterable[SessionMetadataRow]:
     prompts = {
         row.session_id: row for row in run.lake.read("prompt_snapshots", week, PromptSnapshotRow)
     }
+    before = {row.session_id: row for row in stored}
     rows = [
         metadata_row(
             head,
             prompts.get(head.id) or PromptSnapshotRow(session_id=head.id, origin="unknown"),
             _captures(run),
+            _clones(run),
+            before.get(head.id),
         )
         for head in run.lake.read("raw_sessions", week, SessionHead)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,9 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     judges: tuple[Judge, ...]
     eval_digest: str
     change_judge: ChangeJudge
+    """Judges changes, each judge asked alone."""
+    session_judge: ChangeJudge
+    """Judges sessions, together with their scores where that is one call."""
     chunk_scorer: ChunkScorer
     scoring_fingerprint: str
     rubric_judge: RubricJudge
@@ -116,6 +120,7 @@ def make_evaluators(
         return Evaluators(
             name=OFFLINE,
             change_judge=evaluator,
+            session_judge=evaluator,
             chunk_scorer=evaluator,
             scoring_fingerprint=scoring_fingerprint(evaluator),
             rubric_judge=OfflineRubricJudge(),
@@ -141,9 +146,11 @@ def _by_model(
     name: str, *, models: Models, samples: int, secret: bytes, history: bool, **common: Any
 ) -> Evaluators:
     from debrief.judging.dspy_judge import FORM, DspyJudge
+    from debrief.models.templates import SCORER, version_of
     from debrief.rubrics.judging import ModelRubricJudge
     from debrief.rubrics.model_miner import ModelMiner
     from debrief.scoring.model_scorer import ModelChunkScorer
+    from debrief.scoring.riding import RidingJudge, can_ride
     from debrief.scoring.scorer import scoring_fingerprint
 
     for each in sorted({name, *(judge.model for judge in common["judges"])}):
@@ -157,15 +164,28 @@ def _by_model(
         lambda text: fence(text, marker_of(secret, text)),
         further=[partial(ask, sample=number) for number in range(1, samples)],
         version=asked,
+        judges=tuple(
+            # Two stages read the one answer, so it has to be kept.
+            judge
+            for judge in common["judges"]
+            if models.keeps_answers and can_ride(judge, name)
+        ),
+    )
+    alone = DspyJudge(
+        models.get,
+        secret=secret,
+        history=history,
+        samples=samples,
+        version=f"{FORM}, {asked}",
     )
     return Evaluators(
         name=name,
-        change_judge=DspyJudge(
-            models.get,
-            secret=secret,
-            history=history,
-            samples=samples,
-            version=f"{FORM}, {asked}",
+        change_judge=alone,
+        session_judge=RidingJudge(
+            scorer,
+            alone,
+            version=f"{alone.version}, {version_of(SCORER)}",
+            dry_run=common["dry_run"],
         ),
         chunk_scorer=scorer,
         scoring_fingerprint=scoring_fingerprint(scorer),
@@ -175,6 +195,21 @@ def _by_model(
         models=models,
         **common,
     )
+
+
+def scorer_asked_again(evaluators: Evaluators) -> ChunkScorer:
+    """Return a scorer that asks the same model the same questions, for answers of their own.
+
+    Raises:
+        ValueError: there is no model behind the evaluators.
+    """
+    from debrief.scoring.model_scorer import ModelChunkScorer
+
+    scorer = evaluators.chunk_scorer
+    if evaluators.models is None or not isinstance(scorer, ModelChunkScorer):
+        raise ValueError(f"{evaluators.name} is no model")
+    ask = evaluators.models.get(scorer.model).ask
+    return dataclasses.replace(scorer, ask=partial(ask, sample=1))
 
 
 def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:

@@ -15,12 +15,12 @@ _LINE = re.compile(rf"\s*{re.escape(MARK)}\d+\)[ \t\r]*(?:\n|\Z)")
 
 
 def opened(question: str) -> str:
-    """Return a question with the line on top.
+    """Return a question with the line on top, once.
 
     >>> opened("Is it done?")
     'Debrief asks (v1)\\n\\nIs it done?'
     """
-    return f"{OPENING}\n\n{question}"
+    return question if is_ours(question) else f"{OPENING}\n\n{question}"
 
 
 def is_ours(prompt: str) -> bool:

@@ -173,6 +173,10 @@ class Settings(BaseSettings):
     repositories: Folders = ()
     """repositories that a run may choose in Dagster's UI, for their own judges and feedback.
     Default: under `debrief ui`, the one it is started in"""
+    clones: Folders = ()
+    """clones of the repositories that sessions worked in, or folders that hold such: where a
+    session's own folder is not here, its prompts, commit and licence are looked for in the one of
+    its name"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 

@@ -14,6 +14,8 @@ from debrief.markdown import counted
 from debrief.models.usage import total_cost
 from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
+from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
+from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
     SHORT_OF_DONE,
@@ -119,6 +121,7 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     weight: float = 0.0
     """Of the judge."""
     rubric_id: str = ""
+    scoring_fingerprint: str = ""
     overall_quality: float | None = None
     verdict: VerdictHead | None = None
     chunk_agreement: float | None = None
@@ -151,6 +154,8 @@ class Content(Struct, frozen=True, kw_only=True):
     scored: tuple[Evaluated, ...]
     held: tuple[Evaluated, ...]
     sent: tuple[Sent, ...]
+    calibrations: Calibrations = UNCALIBRATED
+    """That means are taken by."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -190,14 +195,16 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def verdicts(self) -> CountedVerdicts:
         """Return how many sessions have which verdict."""
-        said = {row.session_id: row.verdict for row in self.scored if row.verdict is not None}
-        each = ((one.verdict, one.ground, 1) for one in said.values())
+        said = (row.verdict for row in speaking_rows(self.scored))
+        each = ((one.verdict, one.ground, 1) for one in said if one is not None)
         return counted_verdicts(len(self.heads), each)
 
     @property
     def qualities(self) -> list[float]:
-        """Return ``overall_quality`` of the scores that have one."""
-        return [row.overall_quality for row in self.scored if row.overall_quality is not None]
+        """Return the overall quality of the sessions that have one, calibrated where labels
+        suffice."""
+        numbers = map(self.calibrations.quality, speaking_rows(self.scored))
+        return [number for number in numbers if number is not None]
 
     @property
     def quality(self) -> float | None:
@@ -228,6 +235,7 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
         scored=tuple(lake.rows("session_scores", Evaluated, taken)),
         held=tuple(lake.rows("rubric_evaluations", Evaluated, taken)),
         sent=tuple(lake.rows("langfuse_scores", Sent, taken)),
+        calibrations=calibrations_in(lake),
     )
 
 
@@ -249,6 +257,8 @@ class RankedSession(Struct, frozen=True, kw_only=True):
 
 class _Scored(Struct, frozen=True, kw_only=True):
     session_id: str
+    status: str
+    model: str
     started: datetime
     verdict: SessionVerdict | None = None
 
@@ -284,7 +294,7 @@ def ranked_sessions(
     rows = {
         row.session_id: (week, row)
         for week in weeks
-        for row in lake.read("session_scores", week, _Scored)
+        for row in speaking_rows(lake.read("session_scores", week, _Scored))
     }
 
     def height(id_: str) -> float:

@@ -57,6 +57,14 @@ def demo(
 def run(
     sessions: Sessions = None,
     week: Weeks = None,
+    repositories: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A folder that is or holds clones of the repositories that sessions worked in, "
+            "for prompts, commits and licences of sessions whose own folder is not here; may be "
+            "given more than once. Default: DEBRIEF_CLONES.",
+        ),
+    ] = None,
     offline: Offline = False,
     model: Model = "",
     second_model: SecondModel = "",
@@ -70,7 +78,15 @@ def run(
     from pipelines.launching import run_graph
     from pipelines.options import RunOptions, parse_weeks
 
-    own = RunOptions(tuple(sessions or ()), lake, offline, model, second_model, samples)
+    own = RunOptions(
+        tuple(sessions or ()),
+        lake,
+        offline,
+        model,
+        second_model,
+        samples,
+        clones=tuple(repositories or ()),
+    )
     run_graph(own, weeks=parse_weeks(week or []))
 
 

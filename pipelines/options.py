@@ -29,6 +29,8 @@ class RunOptions(Struct, frozen=True):
     """No Langfuse server and no webhook is used, whatever is configured."""
 
     max_cost_usd: float | None = None
+    clones: tuple[str, ...] = ()
+    """Folders that are or hold clones of the sessions' repositories."""
 
     def apply(self) -> Settings:
         """Make what was chosen this process's settings, and those of what it starts; return them.
@@ -43,12 +45,16 @@ class RunOptions(Struct, frozen=True):
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
                 raise InputError(folder, "is not a folder", "Name one that holds transcripts.")
+        for folder in self.clones:
+            if not Path(folder).is_dir():
+                raise InputError(folder, "is not a folder", "Name one that holds clones.")
         former = load_settings()
         here = _repository()
         own = here / ".debrief" / "judges" if here else None
         repositories = [*map(str, former.repositories), *([str(here)] if here else [])]
         chosen = {
             "sessions": os.pathsep.join(map(_absolute, self.sessions)),
+            "clones": os.pathsep.join(map(_absolute, self.clones)),
             "lake": self.lake,
             "offline": "1" if self.offline else "0" if self.model else "",
             "model": self.model,

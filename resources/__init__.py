@@ -40,6 +40,7 @@ from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror
 from debrief.settings import DAGSTER_PATH, Settings, load_settings
+from debrief.snapshots.clones import Clones, find_clones
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.weekly import send
 
@@ -257,6 +258,10 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
             mirror(each, settings.home) if "://" in each else Path(each).expanduser().absolute()
             for each in permitted_folders(self.folders, settings, map(str, usual))
         ] or usual
+
+    def clones(self) -> Clones:
+        """Return the clones of repositories that settings name."""
+        return find_clones(load_settings().clones)
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""

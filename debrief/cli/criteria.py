@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from debrief.cli.shared import AsJson, LakeUrl, Repo, chosen, console, print_json
+from debrief.cli.shared import (
+    AsJson,
+    LakeUrl,
+    MaxCost,
+    Repo,
+    chosen,
+    console,
+    cost_text,
+    print_json,
+)
 from debrief.errors import ConfigurationError, InputError, readable, without_controls
+from debrief.markdown import counted
 
 if TYPE_CHECKING:
+    from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.rubrics.linting import Lintable
     from debrief.rubrics.model import Rubric
@@ -50,10 +63,31 @@ def judges_list(repo: Repo = Path()) -> None:
 
 
 @judges_app.command("check")
-def judges_check(repo: Repo = Path()) -> None:
-    """Check every judge's file; exit code 1 when one has a mistake."""
+def judges_check(
+    repo: Repo = Path(),
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", help="Ask this model about twelve sessions with known answers instead."
+        ),
+    ] = "",
+    max_cost: MaxCost = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")] = False,
+    seed: Annotated[int, typer.Option(help="Draws other changes and other words.")] = 0,
+    wordings: Annotated[
+        Path | None, typer.Option(help="A TOML file of sentences for changes, instead of ours.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check every judge's file, or with --model how far off a model is.
+
+    Exit code 1 when a file has a mistake, or when the model's word is worth no more than none. With
+    **--model**, what that costs is said before it is asked: some 60 questions.
+    """
     from debrief.judging.model import judge_paths, load_judge, load_judges
 
+    if model:
+        raise typer.Exit(_check_model(model, max_cost, yes, seed, wordings, as_json))
     folder, out, is_sound = _judges_in_force(repo), console(), True
     for path in judge_paths(folder):
         try:
@@ -66,6 +100,50 @@ def judges_check(repo: Repo = Path()) -> None:
     if not is_sound:
         raise typer.Exit(1)
     load_judges(folder)
+
+
+def _check_model(
+    model: str,
+    max_cost: float | None,
+    yes: bool,
+    seed: int,
+    wordings: Path | None,
+    as_json: bool,
+) -> int:
+    from debrief.cli.asking import agreed
+    from debrief.evaluators import scorer_asked_again
+    from debrief.settings import load_settings
+    from debrief.validity.calibration import calibration_sessions
+    from debrief.validity.changes import wordings_from
+    from debrief.validity.model_check import (
+        ModelCheck,
+        check_model,
+        model_check_markdown,
+        questions_of,
+    )
+
+    settings = load_settings().with_given(model=model, max_cost_usd=max_cost, samples=1)
+    cases, words = calibration_sessions(), wordings_from(wordings)
+
+    def check(by: Evaluators, progress: Callable[[int], None] = lambda _: None) -> ModelCheck:
+        again = scorer_asked_again(by)
+        return check_model(by.chunk_scorer, again, cases, words, seed, by.concurrency, progress)
+
+    asking, screen = agreed(settings, check, yes), console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        bar = progress.add_task("Asking", total=questions_of(cases, words, seed))
+        found = check(asking, partial(progress.advance, bar))
+    spent = asking.spent
+    if as_json:
+        print_json({"check": found, "spent": spent})
+    else:
+        for paragraph in model_check_markdown(found):
+            console().print(f"{paragraph}\n")
+        console().print(
+            f"{counted(spent.calls, 'question')}, {spent.usage.input_tokens:,} tokens in and "
+            f"{spent.usage.output_tokens:,} out, {cost_text(spent.usage.cost_usd)}."
+        )
+    return 0 if found.is_worth_more_than_none else 1
 
 
 @judges_app.command("new")

@@ -211,7 +211,7 @@ def _print_rows(
         out.print()
         out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"), soft_wrap=False)
         by = row.answered_by or row.model
-        bar = _score_bar(row.score or 0.0)
+        bar = Text("cannot be seen") if row.score is None else _score_bar(row.score)
         if row.low is not None and row.high is not None:
             bar.append(f"   {row.low:.2f} to {row.high:.2f} by {row.samples} answers")
         out.print(bar.append(f"   weight {row.weight:g}, {by}", "dim"))
@@ -278,7 +278,7 @@ def _export(
         plan_id=plan_id,
         plan=changes.plan,
         base=changes.base,
-        evaluations=rows,
+        evaluations=[row for row in rows if row.score is not None],
         eval_fingerprint=evaluators.eval_fingerprint,
         eval_digest=evaluators.eval_digest,
         tests=outcomes,

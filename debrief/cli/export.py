@@ -50,17 +50,32 @@ def export(
             "atif for whole sessions; of records those up to mistral and, as stored, record.",
         ),
     ] = "messages",
-    task: Annotated[str, typer.Option(help="Only this task.")] = "",
-    fingerprint: Annotated[
-        str, typer.Option(help="Only this pair, such as b7d4e2f9-a3f8b2c1.")
+    task: Annotated[
+        str,
+        typer.Option(
+            help="Only these tasks, commas between; * and ? as in file names, as below. Of records "
+            "one task."
+        ),
     ] = "",
+    tool: Annotated[
+        str, typer.Option(help="Only of these programs, such as codex or 'claude-code/2.1.*'.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="Only of these models, such as 'claude-opus-*'.")] = "",
+    fingerprint: Annotated[
+        str,
+        typer.Option(help="Only with these prompts, as b7d4e2f9, or pairs, as b7d4e2f9-a3f8b2c1."),
+    ] = "",
+    kind: Annotated[str, typer.Option(help="Only this work: coding, service, unknown.")] = "",
     max_tokens: Annotated[
         int,
         typer.Option(help="Cut longer lines, tools counted in, into windows that begin at a turn."),
     ] = 0,
     one_file: Annotated[
-        bool, typer.Option("--one-file", help="One file of each side for all sets.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--one-file/--per-set", help="One file of each side for all lines, or for each set."
+        ),
+    ] = True,
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Parquet files beside the JSONL.")
     ] = False,
@@ -136,19 +151,34 @@ def export(
     since: Annotated[
         str,
         typer.Option(
-            help="Of records: stopped on that day or later, as 2026-01-31, or at that time or "
-            "later, as 2026-01-31T12:00:00Z."
+            help="Only what began, or of records stopped, on that day or later, as 2026-01-31, or "
+            "at that time or later, as 2026-01-31T12:00:00Z."
         ),
     ] = "",
-    split: Annotated[str, typer.Option(help="Of records: both, train or eval.")] = "both",
+    split: Annotated[
+        str,
+        typer.Option(
+            help="What is held out: week, weeks of repositories; repository, whole ones; "
+            "time:2026-01-31, what began on that day or later."
+        ),
+    ] = "week",
     eval_share: Annotated[
-        float | None, typer.Option(help="Of records: held out for evaluation, 0 to 1.")
+        float | None,
+        typer.Option(help="Of repositories or records: held out for evaluation, 0 to 1."),
     ] = None,
+    decontaminate: Annotated[
+        str,
+        typer.Option(
+            help="Leave out sessions that hold problems of benchmarks: a JSONL file of these."
+        ),
+    ] = "",
+    side: Annotated[str, typer.Option(help="Of records: both, train or eval.")] = "both",
 ) -> None:
     """Write training sets to a folder that **datasets.load_dataset** takes as splits.
 
-    Below it are **TASK/FINGERPRINT/train.jsonl** and **eval.jsonl** with the set's card, and a
-    README.md that tells loaders the types. Every line is made by the rules of who reads the form.
+    In it are **train.jsonl** and **eval.jsonl** with all lines that are asked for (with --per-set,
+    below **TASK/FINGERPRINT/** those of each set), the sets' cards, and a README.md that says what
+    is in it. Every line is made by the rules of who reads the form.
     First it shows what usual contexts keep of the lines and what they lose, since trainers cut
     without a word; **--max-tokens** cuts long ones into windows instead.
 
@@ -184,10 +214,18 @@ def export(
     if max_tokens and max_tokens < _FEWEST_TOKENS:
         fewest = f"leaves no room: from {_FEWEST_TOKENS}"
         raise ConfigurationError(f"--max-tokens {max_tokens}", fewest, "Ask for more.")
+    shares = training_options({} if eval_share is None else {"eval_share": eval_share})
     options = ExportOptions(
         form=form,
         task=task,
         fingerprint=fingerprint,
+        tool=tool,
+        model=model,
+        kind=kind,
+        since=_since(since),
+        split=_split(split),
+        eval_share=shares.eval_share,
+        decontaminate=str(Path(decontaminate).expanduser().absolute()) if decontaminate else "",
         parquet=parquet,
         one_file=one_file,
         verdicts=_verdicts(verdicts),
@@ -205,19 +243,23 @@ def export(
     of_sets = {"--fingerprint": bool(fingerprint), "--parquet": parquet}
     of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
     of_sets |= {"--verdicts": bool(verdicts)}
-    of_sets |= {"--max-tokens": bool(max_tokens), "--one-file": one_file, "--push": bool(push)}
+    of_sets |= {"--max-tokens": bool(max_tokens), "--per-set": not one_file, "--push": bool(push)}
+    of_sets |= {"--tool": bool(tool), "--model": bool(model), "--kind": bool(kind)}
+    of_sets |= {"--split": split != "week", "--decontaminate": bool(decontaminate)}
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
     of_sets |= {"--label-share": label_share is not None, "--reward": bool(reward)}
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
+        of_sets |= {"--since": bool(since), "--eval-share": eval_share is not None}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
         note_export(opened, to, form)
         _print_trajectories(to, publish_trajectories(opened, to, task))
         return
     if not from_recorder:
-        of_records = {"--url": bool(url), "--database": bool(database), "--since": bool(since)}
-        of_records |= {"--split": split != "both", "--eval-share": eval_share is not None}
+        of_records = {"--url": bool(url), "--database": bool(database), "--side": side != "both"}
         _refuse(of_records, "is of records alone", "Add --from-recorder.")
+        is_idle = eval_share is not None and split != "repository"
+        _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
         _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
         _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
@@ -230,17 +272,16 @@ def export(
         if published.files:
             _print_end(published.target, published.changed, loadable=True)
             if push:
-                _push(to, push, public=public, yes=yes)
+                _push(to, push, published.unlicensed, public=public, yes=yes)
         return
     _refuse({"--lake": bool(lake), **of_sets}, "is of training sets alone", "Leave it out.")
     only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
-    side = chosen("--split", split, _SPLITS)
-    shares = training_options({} if eval_share is None else {"eval_share": eval_share})
+    of_side = chosen("--side", side, _SPLITS)
 
     def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
         if form == "record":
-            return publish_as_records(records, to, side)
-        return publish_records(records, to, form, shares, side)
+            return publish_as_records(records, to, of_side)
+        return publish_records(records, to, form, shares, of_side)
 
     if url:
         settings = settings.model_copy(update={"recorder_url": url})
@@ -270,10 +311,15 @@ def _check_push(to: str, licence: str) -> None:
         raise ConfigurationError(f"--to {to}", "is no local folder", "--push sends one.")
 
 
-def _push(folder: str, repository: str, *, public: bool, yes: bool) -> None:
+def _push(folder: str, repository: str, unlicensed: int, *, public: bool, yes: bool) -> None:
     from debrief.training.publishing.folder import exported_files
 
     out = console()
+    if unlicensed:
+        warn(
+            f"of {counted(unlicensed, 'line')} the repository's licence is not known: the cards "
+            "name the repositories"
+        )
     names = exported_files(Path(folder))
     files = [(name, (Path(folder) / name).stat().st_size) for name in names]
     for name, size in files:
@@ -390,13 +436,21 @@ def _print_left_out(reasons: Mapping[str, str], total: int) -> None:
 
 
 def _print_sets(published: Published) -> None:
-    table = Table("task", "fingerprint", box=None, pad_edge=False)
-    for heading in ("train", "eval", "bytes"):
+    table = Table(box=None, pad_edge=False)
+    is_joined = any(not file.config for file in published.files)
+    for heading in ("file",) if is_joined else ("task", "fingerprint"):
+        table.add_column(heading)
+    for heading in ("lines",) if is_joined else ("train", "eval"):
         table.add_column(heading, justify="right")
-    for made in published.sets:
+    table.add_column("bytes", justify="right")
+    for file in published.files if is_joined else ():
+        table.add_row(file.path, f"{file.lines:,}", f"{file.size:,}")
+    for made in () if is_joined else published.sets:
         counts = (str(made.lines["train"]), str(made.lines["eval"]), f"{made.size:,}")
         table.add_row(made.task, made.fingerprint, *counts)
     console().print(table)
+    if published.decontaminated:
+        console().print(published.decontaminated)
     for warning in published.warnings:
         warn(warning)
 
@@ -415,3 +469,14 @@ def _since(text: str) -> datetime | None:
         return moment_of(text) if text else None
     except ValueError as error:
         raise ConfigurationError(f"--since {text}", str(error), "As 2026-01-31.") from None
+
+
+def _split(text: str) -> str:
+    from debrief.training.splits import parse_split
+
+    try:
+        parse_split(text)
+    except ValueError as error:
+        known = "Known: week, repository, time:2026-01-31."
+        raise ConfigurationError(f"--split {text}", str(error), known) from None
+    return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +21,6 @@ from debrief.cli.shared import (
     MaxCost,
     Model,
     console,
-    cost_text,
     existing_lake,
     print_json,
     warn,
@@ -33,6 +31,7 @@ from debrief.markdown import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from debrief.evaluators import Evaluators
     from debrief.outcomes.store import Label
     from debrief.scoring.model import SessionScores
     from debrief.settings import Settings
@@ -259,22 +258,13 @@ def _scores_by_model(
     settings: Settings, corpora: Sequence[Corpus], yes: bool
 ) -> dict[str, SessionScores]:
     """Say what asking the model takes, and ask it when that is agreed to."""
-    from debrief.evaluators import make_evaluators
+    from debrief.cli.asking import agreed
     from debrief.validity.measuring import scores_by
 
-    counting = make_evaluators(settings, offline=False, dry_run=True)
-    scores_by(counting.chunk_scorer, corpora, counting.concurrency)
-    spent, screen = counting.spent, console(stderr=True)
-    screen.print(
-        f"{settings.model} would be asked {counted(spent.calls, 'question')} with "
-        f"{spent.usage.input_tokens:,} tokens: {cost_text(spent.usage.cost_usd)}; "
-        f"{spent.recalled} answers are in the cache."
-    )
-    if spent.calls and not yes:
-        if not sys.stdin.isatty():
-            raise InputError("the model", "was not asked", "Add --yes to go on.")
-        typer.confirm("Go on?", abort=True, err=True)
-    asking = make_evaluators(settings, offline=False)
+    def count(by: Evaluators) -> None:
+        scores_by(by.chunk_scorer, corpora, by.concurrency)
+
+    asking, screen = agreed(settings, count, yes), console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("Scoring", total=sum(len(each.references) for each in corpora))
         return scores_by(

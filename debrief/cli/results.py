@@ -18,9 +18,10 @@ from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.reading import STATES_SHOWN, SessionReading
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
 from debrief.scoring.verdict import SessionVerdict, ground_with_turns
-from debrief.sessions.model import Session
+from debrief.sessions.model import Evidence, Session
 from debrief.summary import counted_verdicts
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def print_scores(
         out.print(verdict_line(row.verdict))
         out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
         out.print()
+    if row.reading is not None:
+        print_reading(out, row.reading)
     for verdict in row.verdicts:
         weight = BY_NAME[verdict.dimension].weight
         out.print(
@@ -105,6 +108,33 @@ def print_scores(
     for field, warning in _WARNINGS.items():
         if getattr(row, field):
             out.print(warning, style="yellow")
+
+
+def print_reading(out: Console, reading: SessionReading) -> None:
+    """Print what a model read: requests and claims with their proof, incidents, troubles."""
+    for request in reading.requests:
+        _print_read(out, STATES_SHOWN[request.state], request.asked, request.turn, request.proof)
+    for claim in reading.claims:
+        if claim.state != "supported":
+            words = f"“{claim.quote}”"
+            _print_read(out, f"claim {claim.state}", words, claim.turn, claim.proof)
+    for incident in reading.incidents:
+        _print_read(out, "incident", incident.what, incident.turn, incident.place)
+    for trouble in reading.troubles:
+        _print_read(out, "trouble", trouble.what, trouble.turn, trouble.place)
+        if trouble.rule:
+            out.print(Padding(_plain(f"rule: {trouble.rule}"), (0, 0, 0, 4)), soft_wrap=False)
+    out.print()
+
+
+def _print_read(out: Console, title: str, words: str, turn: int, proof: Evidence | None) -> None:
+    where = f"turn {turn}: " if turn else ""
+    line = Text.assemble((f"{title:20} ", "bold"), _plain(f"{where}{words}"))
+    out.print(line, soft_wrap=False)
+    if proof is not None and proof.quote:
+        shown = _plain(f"turn {proof.turn}: “{shorten(proof.quote, _PROMPT_SHOWN)}”")
+        shown.stylize("dim")
+        out.print(Padding(shown, (0, 0, 0, 6)), soft_wrap=False)
 
 
 _STYLES = {"done_verified": "bold green", "not_done": "bold red", "partly": "bold yellow"}

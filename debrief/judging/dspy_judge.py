@@ -36,7 +36,7 @@ from debrief.sessions.model import Session
 if TYPE_CHECKING:
     import dspy
 
-FORM = "judge-2"
+FORM = "judge-3"
 """Of the question that is made of a judge, a plan and changes: part of the cache's key."""
 _SMALLEST = 8_000
 _LETTERS_A_TOKEN = 3
@@ -67,7 +67,8 @@ class DspyJudge:
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
 
-        Of several answers the feedback is that of one whose score comes nearest to the mean.
+        Of several answers the feedback is that of one whose score comes nearest to the mean. Where
+        most of them say that it cannot be seen, there is no score.
         What was accepted before is not asked again. A context that is longer than the model
         takes is made again, shorter, by whole files and hunks.
 
@@ -79,14 +80,14 @@ class DspyJudge:
         context = _fitted(context, judge)
         numbers = range(self.first, self.first + self.samples)
         said = [self._sample(number, model, judge, context) for number in numbers]
-        scores = [score for score, _, _ in said]
-        mean = fmean(scores)
-        _, feedback, nearest = min(said, key=lambda each: abs(each[0] - mean))
+        scores = [score for score, _, _ in said if score is not None]
+        mean = fmean(scores) if 2 * len(scores) >= len(said) else None
+        _, feedback, nearest = min(said, key=lambda each: distance(each[0], mean))
         return Judgement(
             score=mean,
             feedback=feedback,
             samples=len(said),
-            **interval_of(scores),
+            **(interval_of(scores) if mean is not None else {}),
             **total(answer.usage for _, _, answer in said).columns(),
             answered_by=nearest.model if nearest.model != judge.model else "",
             evidence=cited_evidence(feedback),
@@ -94,7 +95,7 @@ class DspyJudge:
 
     def _sample(
         self, number: int, model: LanguageModel, judge: Judge, context: ChangeContext
-    ) -> tuple[float, str, Answer]:
+    ) -> tuple[float | None, str, Answer]:
         """Return the score and the feedback of one independent answer, kept on its own."""
         questions = _numbered(judge.criteria)
         asked = (judge.body, questions, context.plan_content, context.git_changes)
@@ -102,7 +103,7 @@ class DspyJudge:
 
         shown = bare_words(f"{context.plan_content}\n{context.git_changes}")
 
-        def read(answer: Answer) -> tuple[float, str]:
+        def read(answer: Answer) -> tuple[float | None, str]:
             if answer.cut:
                 refuse("it was cut off at its greatest length; be shorter")
             if judge.criteria:
@@ -166,6 +167,14 @@ class DspyJudge:
         return {"plan_content": plan, "git_changes": changes}
 
 
+def distance(score: float | None, mean: float | None) -> float:
+    """Return how far an answer's score is from the mean of all; an answer of the other kind is far
+    from it."""
+    if score is None or mean is None:
+        return 0.0 if score is mean else 2.0
+    return abs(score - mean)
+
+
 _REFUSAL = "Why your answer before this one could not be used; answer again, in the form asked for"
 
 
@@ -215,7 +224,7 @@ def _signature(with_criteria: bool) -> type[dspy.Signature]:
         """Judge a change."""
 
         feedback: str = dspy.OutputField(desc="Detailed feedback, which the score follows from")
-        score: float = dspy.OutputField(desc="Score from 0.0 to 1.0")
+        score: str = dspy.OutputField(desc=_SCORE)
 
     class CriteriaSignature(ChangeSignature):
         """Answer questions about a change."""
@@ -226,6 +235,9 @@ def _signature(with_criteria: bool) -> type[dspy.Signature]:
     return CriteriaSignature if with_criteria else JudgeSignature
 
 
+_SCORE = (
+    "A plain number from 0.0 to 1.0, or null when what is asked for cannot be seen in the material"
+)
 _ANSWERS = (
     "JSON array with one object for each question, in order, the reason before the answer: "
     '{"question": 1, "reason": "what shows it", "answer": "yes", "no" or "cannot be seen"}'
@@ -236,6 +248,8 @@ _LABEL = re.compile(
 )
 _KNOWN = ("score", "feedback", "completed")
 _UNSEEN = "cannot be seen"
+_NO_SCORE = frozenset(["null", "none", "nil", "n/a", "not applicable", _UNSEEN])
+"""Words for a score that is not given."""
 _DECIDED = ("yes", "no", _UNSEEN)
 _SCORE_LABEL = re.compile(
     r"^[ \t#*_`>-]*score[\s*_`\"']*[:=][ \t]*(.+)$", re.IGNORECASE | re.MULTILINE
@@ -243,26 +257,29 @@ _SCORE_LABEL = re.compile(
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 
 
-def read_judgement(answer: str) -> tuple[float, str]:
+def read_judgement(answer: str) -> tuple[float | None, str]:
     """Read an answer, in DSPy's sections, as a JSON object, or with labelled lines.
 
     Args:
         answer: as the model sent it, whole.
 
     Returns:
-        The score from 0 to 1, and the feedback.
+        The score from 0 to 1, None where the answer says that it cannot be seen, and the feedback.
 
     Raises:
         AnswerError: it holds no score from 0 to 1, several that differ, or no feedback.
     """
-    score = parse_fraction(answer)
+    said = {_plain(each).casefold() for each in _candidates(fold(answer_text(answer)))}
+    score = None if said and said <= _NO_SCORE else parse_fraction(answer)
     feedback = _feedback(answer_text(answer)).strip()
     if not any(letter.isalpha() for letter in feedback):
         refuse("it has a score and no feedback")
     return score, feedback
 
 
-def read_criteria(answer: str, criteria: Sequence[Criterion]) -> tuple[float, str, list[str]]:
+def read_criteria(
+    answer: str, criteria: Sequence[Criterion]
+) -> tuple[float | None, str, list[str]]:
     """Read the answers to binary criteria.
 
     Args:
@@ -270,11 +287,11 @@ def read_criteria(answer: str, criteria: Sequence[Criterion]) -> tuple[float, st
         criteria: the questions, in their order.
 
     Returns:
-        The weighted share of yes among yes and no, each answer with its reason, and the reasons.
+        The weighted share of yes among yes and no, None where all cannot be seen; each answer with
+        its reason; and the reasons.
 
     Raises:
-        AnswerError: a question has no answer, no reason, or two answers that differ, or all
-            cannot be seen.
+        AnswerError: a question has no answer, no reason, or two answers that differ.
     """
     found: dict[int, tuple[str, str]] = {}
     for value in json_values(answer_text(answer)):
@@ -292,9 +309,8 @@ def read_criteria(answer: str, criteria: Sequence[Criterion]) -> tuple[float, st
         refuse(f"it does not answer question {missing[0]}")
     answered = [(each, *found[place]) for place, each in enumerate(criteria, 1)]
     decided = [(each.weight, said == "yes") for each, said, _ in answered if said != _UNSEEN]
-    if not decided:
-        refuse("it answers no question by yes or no")
-    score = sum(weight for weight, met in decided if met) / sum(weight for weight, _ in decided)
+    whole = sum(weight for weight, _ in decided)
+    score = sum(weight for weight, met in decided if met) / whole if decided else None
     feedback = "\n".join(f"{each.question} {said}: {reason}" for each, said, reason in answered)
     return score, feedback, [reason for _, _, reason in answered]
 
@@ -352,8 +368,12 @@ def _candidates(answer: str) -> list[str]:
     return _SCORE_LABEL.findall(answer) or [answer]
 
 
+def _plain(text: str) -> str:
+    return text.strip().strip("*_`\"'").strip()
+
+
 def _number(text: str) -> float:
-    plain = text.strip().strip("*_`\"'").strip()
+    plain = _plain(text)
     if not _NUMBER.fullmatch(plain):
         refuse(f"its score {plain[:40]!r} is not a plain number from 0 to 1")
     value = float(plain)

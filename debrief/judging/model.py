@@ -69,8 +69,8 @@ class ChangeContext(Struct, frozen=True, kw_only=True):
 class Judgement(Struct, frozen=True, kw_only=True):
     """A judge's answer."""
 
-    score: float
-    """From 0 to 1."""
+    score: float | None
+    """From 0 to 1; None where what the judge asks for cannot be seen, which is no mark at all."""
     feedback: str
     samples: int = 1
     """Independent answers whose mean the score is."""
@@ -106,8 +106,10 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     judge: str
     weight: float
     model: str
-    status: Literal["ok", "failed"]
+    status: Literal["ok", "failed", "no_change"]
+    """``no_change``: the session changed nothing, so the judge was not asked."""
     score: float | None = None
+    """From 0 to 1; None too where the judge says that it cannot be seen."""
     samples: int = 1
     """Independent answers whose mean the score is."""
     spread: float | None = None

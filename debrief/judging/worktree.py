@@ -19,8 +19,8 @@ from msgspec import Struct, structs
 from debrief.errors import InputError
 from debrief.git import Scratch, find_commit, git, scratch_of
 from debrief.git.scratch import LFS, lfs_digest
-from debrief.judging.evaluation import (
-    MAX_SIZE,
+from debrief.judging.context import MAX_SIZE
+from debrief.judging.fitting import (
     FileDiff,
     bounded_plan,
     count_lines,

@@ -48,6 +48,10 @@ _UNTIDY = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|,(?=\s*+[}\]])', re.DOTALL
 Value = TypeVar("Value")
 
 
+class NoAnswerError(ModelError):
+    """A model answered each time, and no answer could be used."""
+
+
 class AnswerError(ModelError):
     """An answer that gives no single, certain value; the model may be asked again with why."""
 
@@ -199,6 +203,21 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+class Question(Struct, frozen=True, kw_only=True):
+    """What a language model is asked, in one message or two."""
+
+    text: str
+    constant: str = ""
+    """What comes before it and is the same in many questions: providers keep such a beginning."""
+    form: dict[str, Any] | None = None
+    """JSON schema of the answer, sent to whoever takes one; the text shows the form as well."""
+
+    @property
+    def whole(self) -> str:
+        """Return all of it as one text."""
+        return "\n\n".join(filter(None, (self.constant, self.text)))
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """What a language model gave back, and what it took."""
 
@@ -254,7 +273,7 @@ def ask_until_read(
         What was read, and the answer with what all calls for it took.
 
     Raises:
-        ModelError: no answer was usable.
+        NoAnswerError: no answer was usable.
         DebriefError: the model could not be asked.
     """
     answers: list[Answer] = []
@@ -269,4 +288,4 @@ def ask_until_read(
             return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"
     said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
-    raise ModelError(model, f"{said}: {reason}", NEXT_RUN)
+    raise NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)

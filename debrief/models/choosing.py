@@ -85,6 +85,11 @@ class Models:
         return self._made[name]
 
     @property
+    def keeps_answers(self) -> bool:
+        """Return whether an answer that was found usable is kept for the next time."""
+        return self._cache is not None
+
+    @property
     def spent(self) -> RunUsage:
         """Return what this run's models took in this process."""
         made = list(self._made.values())

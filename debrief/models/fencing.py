@@ -77,7 +77,7 @@ _HEADINGS = (
     "chat session|chat session to evaluate|evaluation rubric|scoring scale|evaluation instructions"
     "|required output format|output format|task|extracted rubrics from all sessions"
     "|what the task is|what the person said|facts|repeated for context|to be scored"
-    "|instruction|response|human|assistant|system|user"
+    "|the end once more|instruction|response|human|assistant|system|user"
 )
 _ALIKE = re.compile(
     r"^([ \t>#*_`~+•|-]*+)(?:"

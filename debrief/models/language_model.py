@@ -7,28 +7,29 @@ when a failure passes, counted, and never asked twice once its answer was found 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, structs
 
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
-from debrief.models.answers import NEXT_RUN, Answer
+from debrief.models.answers import NEXT_RUN, Answer, Question
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
 from debrief.models.subject import asked_about
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
+from debrief.opening import opened
 from debrief.retry import RetryPolicy, retrying
 
 if TYPE_CHECKING:
     import dspy
-    from dspy.lm15 import CacheConfig, Request, Response
+    from dspy.lm15 import CacheConfig, LM15Error, Request, Response
 
     from debrief.state import State
 
@@ -37,7 +38,8 @@ VERSION = "2"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
 MAX_TOKENS = 16_000
 """Of an answer, thinking included; OpenAI's reasoning models take no less."""
-_USUAL_ANSWER = 500
+_USUAL_ANSWER, _USUAL_READING = 500, 2_000
+"""Tokens that an estimate counts for an answer, and for one in a form of many fields."""
 _ATTEMPTS_OF_PROGRAMS = 4
 """They send again by themselves what fails on the way."""
 
@@ -109,30 +111,32 @@ class LanguageModel:
         self._retry = retrying(policy, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
-        self._takes_temperature = True
+        self._refused: frozenset[Setting] = frozenset()
         if not self.dry_run:
             self.budget.check(self.name, self.price)
 
-    def ask(self, prompt: str, sample: int = 0) -> Answer:
-        """Send one prompt and return the answer, or the answer that was accepted before.
+    def ask(self, question: str | Question, sample: int = 0) -> Answer:
+        """Send one question and return the answer, or the answer that was accepted before.
 
         An answer is kept only when ``accepted`` says so.
 
         Args:
-            prompt: the question.
+            question: plain, or with a constant beginning and the form of its answer.
             sample: which of several independent answers to it, from 0; each is kept on its own.
 
         Raises:
             BudgetSpentError: the run may ask no more.
             ModelError: there is no answer after all attempts.
         """
-        key = self.key_of("ask", prompt, str(sample))
+        asked = Question(text=question) if isinstance(question, str) else question
+        form = [digest_of(asked.form)] if asked.form else []
+        key = self.key_of("ask", asked.whole, str(sample), *form)
         kept = self.recall(key)
         if kept is not None:
             return kept
-        lm = self.new_lm()
+        lm = self.new_lm(prompt_cache=bool(asked.constant))
         with failures_named(self.name):
-            lm(prompt)
+            lm(messages=_messages(asked), **_response_format(asked))
         return structs.replace(last_answer(lm), remember=lambda last: self.remember(key, last))
 
     def new_lm(self, prompt_cache: bool = False, engine: Any = None) -> dspy.LM:
@@ -213,7 +217,8 @@ class LanguageModel:
         if self.dry_run:
             from debrief.tokens import count_tokens
 
-            usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
+            usual = _USUAL_READING if request.config.response_format else _USUAL_ANSWER
+            usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=usual)
             self.meter.count(calls=1, usage=self._priced(usage))
             raise DryRunError(self.name, "a dry run asks nothing")
         with self.budget.call(len(text), self.price) as bill:
@@ -251,18 +256,18 @@ class LanguageModel:
         with self._slots:
             if self._closed is not None:
                 raise self._closed
-            if not self._takes_temperature:
-                request = _without_temperature(request)
-            self.meter.count(sent=1)
-            try:
-                response: Response = self._route[0].complete(request)
-            except LM15Error as error:
-                if request.config.temperature is None or "temperature" not in str(error):
-                    raise
-                self._takes_temperature = False
+            while True:
+                request = _without(request, self._refused)
                 self.meter.count(sent=1)
-                response = self._route[0].complete(_without_temperature(request))
-            return response
+                try:
+                    response: Response = self._route[0].complete(request)
+                except LM15Error as error:
+                    refused = _refused_setting(request, error)
+                    if refused is None:
+                        raise
+                    self._refused |= {refused}
+                else:
+                    return response
 
     def _prompt_cache(self) -> CacheConfig | None:
         """Return the mark behind the system message, where a provider caches by marks.
@@ -377,8 +382,51 @@ def failures_named(model: str) -> Iterator[None]:
         raise ModelError(model, reason, NEXT_RUN) from error
 
 
-def _without_temperature(request: Request) -> Request:
-    return replace(request, config=replace(request.config, temperature=None))
+Setting = Literal["temperature", "response_format"]
+_WORDS_OF_REFUSAL: Mapping[Setting, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "response_format": (
+        *("response_format", "json_schema", "output_config", "output_format"),
+        *("responsejsonschema", "responseschema", "structured output", "schema"),
+    ),
+}
+
+
+def _refused_setting(request: Request, error: LM15Error) -> Setting | None:
+    """Return the setting of a request that a provider does not take, by the words of its error.
+
+    Each is sent to all, as no list of models is ever complete, and left out once it was refused.
+    """
+    said = str(error).casefold()
+    return next(
+        (
+            setting
+            for setting, words in _WORDS_OF_REFUSAL.items()
+            if getattr(request.config, setting) is not None and any(word in said for word in words)
+        ),
+        None,
+    )
+
+
+def _without(request: Request, settings: Iterable[Setting]) -> Request:
+    return replace(request, config=replace(request.config, **dict.fromkeys(settings)))
+
+
+def _messages(question: Question) -> list[dict[str, str]]:
+    """Return the messages of a question, the first of which opens with our line: whoever keeps
+    them may keep them where sessions are.
+    """
+    texts = [text for text in (question.constant, question.text) if text]
+    roles = ("system", "user")[-len(texts) :]
+    texts[0] = opened(texts[0])
+    return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+
+
+def _response_format(question: Question) -> dict[str, Any]:
+    if question.form is None:
+        return {}
+    form = {"name": "answer", "schema": question.form, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
 def _text_of(request: Request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import flat
+from debrief.files import write_durably
+from debrief.keys import digest_of
 from debrief.models.plan_limits import seconds_until_reset
 from debrief.models.programs import ProgramError, ProgramModel, environment_for
 from debrief.opening import opened
@@ -67,9 +70,8 @@ class ProgramEngine:
         from dspy.lm15 import Message, Response, Usage
 
         try:
-            output, errors = self._run(
-                self.program.command_for(request.model), opened(_question(request))
-            )
+            command = [*self.program.command_for(request.model), *self._form(request)]
+            output, errors = self._run(command, opened(_question(request)))
             answer = self.program.read(output, errors)
         except ProgramError as error:
             raise self._failure(error) from error
@@ -88,6 +90,17 @@ class ProgramEngine:
             ),
             provider_data={"usage": {"cost": usage.cost_usd}},
         )
+
+    def _form(self, request: Request) -> list[str]:
+        """Return the option that holds a program to the form of an answer, where it has one."""
+        form = request.config.response_format
+        if form is None or not self.program.schema_option:
+            return []
+        name = f"answer-{digest_of(form)[:16]}.json"
+        path = Path(self._folder.name) / name
+        if not path.exists():
+            write_durably(path, json.dumps(form["schema"]).encode())
+        return [self.program.schema_option, name]
 
     def _run(self, command: Sequence[str], question: str) -> tuple[str, str]:
         path = shutil.which(command[0], path=self._environ.get("PATH"))

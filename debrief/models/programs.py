@@ -62,6 +62,9 @@ class ProgramModel(Struct, frozen=True, kw_only=True):
     """Whose price list its models are on."""
     arguments: tuple[str, ...]
     model_option: str
+    schema_option: str = ""
+    """Names a file with the JSON schema of an answer; empty where a program has no such option, or
+    keeps to a schema by a tool, and an answer by a tool is refused."""
     environment: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     """What the folder holds that it is asked in."""
@@ -217,6 +220,7 @@ PROGRAMS: Mapping[str, ProgramModel] = {
                 *(part for name in _CODEX_OFF for part in ("-c", f"features.{name}=false")),
             ),
             model_option="--model",
+            schema_option="--output-schema",
             login="Run codex login.",
             read=_codex_answer,
         ),

@@ -34,7 +34,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
         frozenset({"chat_session", "extraction_min_rubrics", "extraction_max_rubrics"}),
     ),
     SUMMARIZER: frozenset({"all_rubrics"}),
-    SCORER: frozenset({"data", "part", "criteria", "form"}),
+    SCORER: frozenset({"data", "part", "criteria", "judges", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
 }
 """Which variables a template has, by its name."""

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.markdown import shorten
+from debrief.offline.quoting import line_at
 from debrief.offline.shell import (
     Command,
     check_of,
@@ -82,6 +83,10 @@ class CheckRun(Struct, frozen=True, kw_only=True):
     place: int
     """The call's position in the session."""
     evidence: Evidence
+    command: str = ""
+    """Of the call: other checks may be in it."""
+    exit_code: int | None = None
+    """Of the call, where it is known."""
 
     @property
     def shown(self) -> str:
@@ -141,6 +146,8 @@ def checks_in(
             passed=passed,
             place=place,
             evidence=Evidence(turn, call.id, quote),
+            command=call.command,
+            exit_code=call.exit_code,
         )
 
 
@@ -227,11 +234,13 @@ def _is_piped(command: str) -> bool:
 def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None, str]:
     """Return whether a check passed, and the line that tells: the last one that does.
 
-    The exit status counts where it is the check's own (``certain``) and no line tells.
+    The status counts where it is the check's own (``certain``) and no line tells.
     """
     text = _ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
-    if call.result is None or pattern("outcomes", "none").search(text):
-        return None, shorten(text, _QUOTE)
+    if call.result is None:
+        return None, ""
+    if untold := pattern("outcomes", "none").search(text):
+        return None, line_at(text, untold)
     lines = [line for line in text.split("\n") if line.strip()]
     for line in reversed(lines):
         bad = pattern("outcomes", "failed").search(line)
@@ -240,4 +249,5 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
     quote = shorten(lines[-1].strip(), _QUOTE) if lines else ""
     if failed and not _is_piped(call.command):
         return False, quote
-    return (not failed if certain else None), quote
+    of_script = call.exit_code is None and pattern("outcomes", "script").search(text)
+    return (not failed if certain and not of_script else None), quote

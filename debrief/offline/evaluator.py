@@ -163,12 +163,14 @@ def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> V
 
 
 OFFLINE = "offline"
-VERSION = "b3f1c9a2"
+VERSION = "5d20e7b4"
 """Eight hex digits of one's own choice. Change them with whatever changes a score or its reason:
 rows of another version are not comparable and are made again. Golden runs fail without it."""
 
 _PLAN = 8_000
 """Characters of a plan that are read."""
+_MARK = re.compile(r"^\[turn \d+[^\]\n]*\]$", re.MULTILINE)
+"""The line before each request of a plan."""
 _TELLING = re.compile(r"[^\W\d_]\w{4,}")
 """Words that may tell one task from another."""
 
@@ -199,6 +201,7 @@ class OfflineEvaluator:
                 "Load the judges with the model set to offline.",
             )
         facts = facts_of(session)
+        score: float | None
         if judge.name == "code-reuse":
             score, said = _reuse(facts)
         else:
@@ -223,7 +226,7 @@ class OfflineEvaluator:
 
     def _general(self, facts: Facts, plan: str, session: Session) -> tuple[float, list[Said]]:
         """Weigh how the session went and ended, and how much of the plan's words the work has."""
-        words = _words(plan[:_PLAN])
+        words = _words(_MARK.sub("", plan)[:_PLAN])
         share = len(words & _words(" ".join(_work_of(session)))) / len(words) if words else 0.5
         found: list[Said] = [(f"{share:.0%} of the plan's telling words come back in the work", ())]
         away = 4 * (share - 0.5)
@@ -238,10 +241,10 @@ class OfflineEvaluator:
         return level(away + worth.get(verdict.verdict, 0.0)), [*found, reached]
 
 
-def _reuse(facts: Facts) -> tuple[float, list[Said]]:
+def _reuse(facts: Facts) -> tuple[float | None, list[Said]]:
     """Weigh edits of what is there against new files."""
     if not facts.edits:
-        return 0.5, [("no file was changed, so nothing could be reused or copied", ())]
+        return None, [("no changed file can be seen, so neither can reuse or copies", ())]
     files = len({place.quote for place in facts.edits})
     new = len({place.quote for place in facts.created})
     words = f"{new} of {counted(files, 'changed file')} {'is' if new == 1 else 'are'} new"

@@ -18,7 +18,14 @@ from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, 
 from debrief.offline.ending import End, end_of, publishes
 from debrief.offline.hazards import Hazard, hazards_of
 from debrief.offline.quoting import first_line, label
-from debrief.offline.shell import commands_in, pattern, removed_by, script_of, writes_of
+from debrief.offline.shell import (
+    commands_in,
+    folder_of,
+    pattern,
+    removed_by,
+    script_of,
+    writes_of,
+)
 from debrief.offline.talk import approval_in, correction_in
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
@@ -39,6 +46,10 @@ _ASSERTED = re.compile(
     r"(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*)$",
     re.MULTILINE,
 )
+_COMMITTED = re.compile(
+    r"^\[.+ [0-9a-f]{7,40}\]|^ *[0-9a-f]{7,40}\.\.[0-9a-f]{7,40} ", re.MULTILINE
+)
+"""What git prints of a commit, or of a push, that it made."""
 _QUOTE = 120
 _SERVED = 3
 """Calls from which on a session that hardly works on files is one of a service."""
@@ -110,6 +121,14 @@ def facts_of(session: Session) -> Facts:
         _LAST.session = session
     facts: Facts = _LAST.facts
     return facts
+
+
+def is_work(path: str, cwd: str) -> bool:
+    """Return whether a file belongs to the work in a folder: no scratch file, no agent's own note,
+    no name that only the shell knows."""
+    if _HIDDEN.search(path) or path.startswith("$"):
+        return False
+    return not _SCRATCH.match(path) or bool(cwd and path.startswith(cwd.rstrip("/") + "/"))
 
 
 class _Reading:
@@ -237,7 +256,7 @@ class _Reading:
             return True
         if not call.command or call.status == "unanswered":
             return False
-        if publishes(call) and not failed:
+        if publishes(call) and not failed and self._was_published(call):
             self.note("published", turn, label(call), call.id)
         writes = list(writes_of(call.command))
         edits = [write.path for write in writes if write.is_edit and self._is_work(write.path)]
@@ -249,6 +268,14 @@ class _Reading:
                     self.note("deleted", turn, path, call.id)
         return bool(writes)
 
+    def _was_published(self, call: ToolCall) -> bool:
+        """Return whether nothing speaks against a commit or push of the work: no scratch repository
+        and no hook that failed under a program that hides its exit status.
+        """
+        result = call.result or ""
+        refused = pattern("outcomes", "failed").search(result) and not _COMMITTED.search(result)
+        return not refused and self._is_work(f"{folder_of(call.command) or '.'}/")
+
     def _edited(self, turn: int, place: int, path: str, call: str) -> None:
         self.note("edits", turn, path, call)
         self.first_edit = place if self.first_edit < 0 else self.first_edit
@@ -256,14 +283,7 @@ class _Reading:
         self.known |= self.recent
 
     def _is_work(self, path: str) -> bool:
-        """Return whether a file belongs to the work: no scratch file, no agent's own note, no name
-        that only the shell knows.
-        """
-        if _HIDDEN.search(path) or path.startswith("$"):
-            return False
-        return not _SCRATCH.match(path) or bool(
-            self.session.cwd and path.startswith(self.session.cwd.rstrip("/") + "/")
-        )
+        return is_work(path, self.session.cwd)
 
     def _person(self, turn: Turn) -> None:
         for deed in turn.interventions:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
+from posixpath import join, normpath
 from typing import Any, Literal, NamedTuple, get_args
 
 import orjson
@@ -272,42 +273,89 @@ def code_in(command: str) -> str:
 
 
 def writes_of(command: str) -> Iterator[Write]:
-    """Yield the files that a shell command writes, as far as its words say."""
-    for words, targets in commands_in(command):
-        program = words[0].rpartition("/")[2] if words else ""
-        plain = [word for word in words[1:] if not word.startswith("-")]
-        shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")
-        yield from (_write(target, not shows) for target in targets)
-        if program == "tee":
-            yield from map(_write, plain)
-        elif program in ("sed", "perl", "gsed", "ruby"):
-            if any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words[1:]):
-                yield _write(plain[-1] if plain else program)
-        elif program in ("patch", "apply_patch"):
-            yield Write(program)
-        elif program == "git" and plain and plain[0] in _GIT_WRITES:
-            yield Write(" ".join(words[:2]), plain[0] in ("apply", "am", "cherry-pick", "revert"))
-        elif program == "git" and len(plain) > 1 and plain[0] in ("rm", "mv"):
-            yield from map(_write, plain[1:])
-        elif program in _COPIES and plain:
-            yield _write(plain[-1])
-        elif program in _LEAVES and plain:
-            yield Write(plain[-1], is_edit=False)
-        elif program == "dd":
-            yield from (_write(word[3:]) for word in plain if word.startswith("of="))
+    """Yield the files that a shell command writes, as far as its words say.
+
+    Paths are as they are written, behind the folder that the command changed to before.
+    """
+    for (words, targets), folder in _placed_commands(command):
+        for write in _writes(words, targets):
+            yield Write(_below(folder, write.path), write.is_edit) if folder else write
     for found in _CODE_WRITES.finditer(code_in(command)):
         yield _write(found["path"] or "a file, by code")
 
 
+def _edited_in_place(words: Sequence[str]) -> list[str]:
+    """Return the files that ``sed -i`` and the like change, without the script; none where another
+    command names them."""
+    plain: list[str] = []
+    has_script, rest = False, iter(words[1:])
+    for word in rest:
+        if word in ("-e", "-f", "--expression", "--file") or re.match(r"-[a-zA-Z]*e$", word):
+            has_script = True
+            next(rest, None)
+        elif word.startswith(("--expression=", "--file=")):
+            has_script = True
+        elif word and not word.startswith("-"):
+            plain.append(word)
+    return plain if has_script else plain[1:]
+
+
 def removed_by(command: str) -> Iterator[str]:
     """Yield the files that a command removes by name, not folders and patterns."""
-    for words, _ in commands_in(command):
+    for (words, _), folder in _placed_commands(command):
         plain = [word for word in words[1:] if not word.startswith("-")]
         if words[:2] == ("git", "rm"):
             plain = plain[1:]
         elif not words or words[0] != "rm":
             continue
-        yield from (path for path in plain if re.search(r"[^/]\.\w+$", path) and "*" not in path)
+        yield from (
+            _below(folder, path)
+            for path in plain
+            if re.search(r"[^/]\.\w+$", path) and "*" not in path
+        )
+
+
+def folder_of(command: str) -> str:
+    """Return the folder that a command works in at its end; empty where it changes to none."""
+    return next((folder for _, folder in reversed(list(_placed_commands(command)))), "")
+
+
+def _placed_commands(command: str) -> Iterator[tuple[Command, str]]:
+    """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
+    folder = ""
+    for each in commands_in(command):
+        if each.words[:1] == ("cd",) and len(each.words) == 2 and each.words[1] != "-":
+            folder = _below(folder, each.words[1])
+        yield each, folder
+
+
+def _below(folder: str, path: str) -> str:
+    whole = not folder or path.startswith(("/", "~", "$")) or " " in path
+    return path if whole else normpath(join(folder, path))
+
+
+def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+    program = words[0].rpartition("/")[2] if words else ""
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")
+    yield from (_write(target, not shows) for target in targets)
+    if program == "tee":
+        yield from map(_write, plain)
+    elif program in ("sed", "perl", "gsed", "ruby"):
+        if any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words[1:]):
+            yield from map(_write, _edited_in_place(words) or [f"files, by {program}"])
+    elif program in ("patch", "apply_patch"):
+        yield Write(program)
+    elif program == "git" and plain and plain[0] in _GIT_WRITES:
+        yield Write(" ".join(words[:2]), plain[0] in ("apply", "am", "cherry-pick", "revert"))
+    elif program == "git" and len(plain) > 1 and plain[0] in ("rm", "mv"):
+        yield from map(_write, plain[1:])
+    elif program in _COPIES and plain:
+        yield _write(plain[-1])
+    elif program in _LEAVES and plain:
+        yield Write(plain[-1], is_edit=False)
+    elif program == "dd":
+        yield from (_write(word[3:]) for word in plain if word.startswith("of="))
 
 
 def _write(path: str, is_edit: bool = True) -> Write:

@@ -126,7 +126,7 @@ def worth_of(scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluati
     """Return how much a label of a session would teach.
 
     Args:
-        scores: of the session, one a scorer.
+        scores: of the session, one a scorer; the one that speaks for it first.
         judgements: of the session, by all judges.
     """
     parts = list(_parts([row for row in scores if row.status == "ok"], judgements))

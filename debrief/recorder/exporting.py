@@ -43,7 +43,8 @@ from debrief.training.publishing.folder import Published, PublishedFolder
 from debrief.training.publishing.form import encoded
 from debrief.training.publishing.forms import RECORD_FORMS, form_named, made_in
 from debrief.training.samples import SECRET_FOUND, checked_line, sample_of
-from debrief.training.selection import Candidate, candidate_of, reason_against, select, side_of
+from debrief.training.selection import Candidate, candidate_of, reason_against, select
+from debrief.training.splits import BY_WEEK
 
 EXPORT_FORMS = ("record", *RECORD_FORMS)
 _OPTIONS = training_options({"allow_unsure_redactions": True})
@@ -170,7 +171,7 @@ def _session_of(record: StoredRecord) -> Session:
 
 
 def _side_of(session: Session, eval_share: float = EVAL_SHARE) -> Split:
-    return side_of(session.repository, session.started, eval_share)
+    return BY_WEEK.side_of(session.repository, session.started, eval_share)
 
 
 def training_line(

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from debrief.keys import digest_of
 from debrief.scoring.model import ScoreName, SessionScores
-from debrief.scoring.verdict import SHORT_OF_DONE
+from debrief.scoring.verdict import SHORT_OF_DONE, VerdictName
 from debrief.stats import cliffs_delta, rank_test
 
 
@@ -32,10 +32,14 @@ def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
     if scores.status != "ok":
         return None
     if score_name == "excellence":
-        verdict = scores.verdict.verdict if scores.verdict is not None else "cannot_tell"
-        return 1.0 if verdict == "done_verified" else 0.0 if verdict in SHORT_OF_DONE else None
+        return excellence_of(scores.verdict.verdict if scores.verdict is not None else None)
     value: float | None = getattr(scores, score_name)
     return value or None
+
+
+def excellence_of(verdict: VerdictName | None) -> float | None:
+    """Return 1 for what is done and checked, 0 for what is partly or not done, else None."""
+    return 1.0 if verdict == "done_verified" else 0.0 if verdict in SHORT_OF_DONE else None
 
 
 def values_of(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[str, float]:

@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.errors import DebriefError
+from debrief.judging.context import context_from_session, has_change
 from debrief.judging.dspy_judge import DspyJudge
-from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge
 from debrief.keys import digest_of
 from debrief.rubrics.measures import Kind, Measure, MeasureName
@@ -26,7 +26,8 @@ from debrief.sessions.model import Session
 from debrief.stats import Estimate, difference_of, isotonic, rank_correlation, weighted_kappa
 
 PROBES, ORDER_PROBES = "judge_probes", "judge_order_probes"
-_FOLDS = 5
+FEWEST_TASKS = 5
+"""Tasks with a label, below which nothing is calibrated; as many folds the fit is tried on."""
 FEWEST_LABELS = 20
 """Sessions with a label, below which agreement counts as not known, and nothing is calibrated."""
 _FEWEST = 10
@@ -127,13 +128,13 @@ def calibrated(
     ids = sorted(values.keys() & truths.keys())
     groups = [tasks.get(id_, id_) for id_ in ids]
     drawn = sorted(set(groups), key=lambda group: digest_of("fold", group))
-    if len(ids) < FEWEST_LABELS or len(drawn) < _FOLDS:
+    if len(ids) < FEWEST_LABELS or len(drawn) < FEWEST_TASKS:
         return {}
-    places = {group: place % _FOLDS for place, group in enumerate(drawn)}
+    places = {group: place % FEWEST_TASKS for place, group in enumerate(drawn)}
     folds = np.array([places[group] for group in groups])
     x, y = (np.array([column[id_] for id_ in ids]) for column in (values, truths))
     held_out = np.empty(len(ids))
-    for fold in range(_FOLDS):
+    for fold in range(FEWEST_TASKS):
         out = folds == fold
         held_out[out] = np.interp(x[out], *isotonic(x[~out], y[~out]))
     fitted = zip(*(np.round(column, 6).tolist() for column in isotonic(x, y)), strict=True)
@@ -251,7 +252,7 @@ def order_probes(
 ) -> list[OrderProbe]:
     """Ask judges about sessions as usual, once more, and with the changes before the plan.
 
-    A session that a judge cannot answer for is left out.
+    A session that changed nothing is left out, and so is one that a judge cannot answer for.
 
     Args:
         sessions: a few.
@@ -260,14 +261,16 @@ def order_probes(
     """
     ways = (usual, replace(usual, first=usual.samples), replace(usual, turned=True))
     scores: dict[tuple[str, str], list[list[float]]] = {}
-    for session in sessions:
+    for session in filter(has_change, sessions):
         context = context_from_session(session)
         for judge in judges:
             try:
                 said = [way.judge(judge, context, session).score for way in ways]
             except DebriefError:
                 continue
-            scores.setdefault((judge.name, judge.model), []).append(said)
+            known = [score for score in said if score is not None]
+            if len(known) == len(ways):
+                scores.setdefault((judge.name, judge.model), []).append(known)
     return [
         OrderProbe(
             judge=name,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.evaluation import interval_of
 from debrief.scoring.model import ChunkVerdicts, DimensionName, SessionScores, Verdict
+from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Evidence
 
 
@@ -49,8 +50,8 @@ DIMENSIONS: tuple[Dimension, ...] = (
         question="How much of what the person asked for was there at the end?",
         anchors=(
             Anchor(0.0, "nothing usable: abandoned, reverted, or another thing built", "failed"),
-            Anchor(0.33, "a part works; something that was asked for is missing", "partial"),
-            Anchor(0.67, "all that was asked for is there and was seen to work", "complete"),
+            Anchor(0.33, "a part is there; something asked for is missing or fails", "partial"),
+            Anchor(0.67, "all that was asked for is there and is seen to hold", "complete"),
             Anchor(1.0, "complete, and a need behind the request was met unasked", "exceeded"),
         ),
     ),
@@ -58,13 +59,13 @@ DIMENSIONS: tuple[Dimension, ...] = (
         name="execution_quality",
         kind="numeric",
         weight=0.25,
-        question="How sound is the work itself: correct, validated, fitting the code around it?",
+        question="How sound is the work itself: right, fitting what is around it, and honest?",
         anchors=(
             Anchor(0.0, "leaves things broken, or claims results that were never produced"),
-            Anchor(0.25, "errors repeated without understanding; nothing validated"),
-            Anchor(0.5, "works after detours; validated in part; some of it ill-fitting"),
-            Anchor(0.75, "correct and validated, with small flaws or one needless detour"),
-            Anchor(1.0, "correct, validated after the last edit, and as the code base does it"),
+            Anchor(0.25, "wrong in the main, or errors repeated without understanding"),
+            Anchor(0.5, "holds after detours; some of it ill-fitting, or more than was asked"),
+            Anchor(0.75, "right, with small flaws or one needless detour"),
+            Anchor(1.0, "right, as the code base does it, no more and no less than was asked"),
         ),
     ),
     Dimension(
@@ -109,11 +110,11 @@ DIMENSIONS: tuple[Dimension, ...] = (
         name="user_satisfaction",
         kind="categorical",
         weight=0.05,
-        question="How content did the person show themselves to be?",
+        question="How content did the person show themselves to be, in words?",
         anchors=(
             Anchor(0.0, "anger, repeated correction, or giving up", "poor"),
-            Anchor(0.33, "corrections or interruptions outweigh approval", "partial"),
-            Anchor(0.67, "went on without complaint, or approved", "good"),
+            Anchor(0.33, "corrections outweigh approval", "partial"),
+            Anchor(0.67, "approval outweighs corrections", "good"),
             Anchor(1.0, "explicit praise, with nothing to correct", "excellent"),
         ),
     ),
@@ -192,12 +193,49 @@ def calculate_overall_quality(
     return math.fsum(weight * value for weight, value in counted) / whole if counted else None
 
 
+CEILINGS: Mapping[VerdictName, float] = {"not_done": 0.3, "partly": 0.6, "done_unverified": 0.7}
+"""The most that ``overall_quality`` is by a model's verdict. However tidy the work was, somebody
+who reads the session would not call what failed middling, nor what nothing shows good: careful
+readings of 48 real sessions gave at most .33 to what was not done, .70 (half of them at most .55)
+to what was done in part, and .68 to what nothing checked."""
+
+
+def overall_of_reading(verdicts: Sequence[Verdict], verdict: VerdictName) -> float | None:
+    """Return the weighted mean of dimensions that a model scored, bounded by its verdict.
+
+    Security only lowers it: a session in which nothing risky was done is no better for that.
+
+    Args:
+        verdicts: one a dimension.
+        verdict: whether what was asked was done, as the same model reads it.
+
+    Returns:
+        From 0 to 1; None where no dimension but security has a value.
+
+    Raises:
+        VerdictError: as of ``calculate_overall_quality``.
+    """
+    whole = calculate_overall_quality(verdicts)
+    plain = calculate_overall_quality(
+        [
+            replace(each, value=None) if each.dimension == "security_compliance" else each
+            for each in verdicts
+        ]
+    )
+    if whole is None or plain is None:
+        return None
+    return min(whole, plain, CEILINGS.get(verdict, 1.0))
+
+
 def problem_of(row: SessionScores) -> str:
     """Return what is wrong with a row's scores; empty for a good row and for a failed one."""
     if row.status == "failed":
         return ""
     try:
-        overall = calculate_overall_quality(row.verdicts)
+        if row.reading is None:
+            overall = calculate_overall_quality(row.verdicts)
+        else:
+            overall = overall_of_reading(row.verdicts, row.reading.verdict)
     except VerdictError as error:
         return str(error)
     said = row.overall_quality

@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.scoring.verdict import SessionVerdict
+from debrief.scoring.reading import SessionReading
+from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence, Session
 
 DimensionName = Literal[
@@ -95,6 +96,10 @@ class ChunkVerdicts(Struct, frozen=True, kw_only=True):
     """Of prompts and interventions among the chunk's own traces."""
     answers: tuple[tuple[Verdict, ...], ...] = ()
     """Each of several independent answers, which ``verdicts`` are made of; empty for one."""
+    answered: tuple[VerdictName, ...] = ()
+    """The verdict of each of them."""
+    reading: SessionReading | None = None
+    """Of the part; None offline, and in a row, which has that of the whole session."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -147,8 +152,10 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     kind: SessionKind = "unknown"
     """Of the work, by its calls."""
     verdict: SessionVerdict | None = None
-    """Whether what was asked was done, whoever scored; None where the session could not be read
-    for it."""
+    """Whether what was asked was done: an outcome says so, else the model that read it, else the
+    rules; None where the session could not be read for it."""
+    reading: SessionReading | None = None
+    """What the model read, request by request; None offline, and in rows of before it was asked."""
     facts: dict[str, float] = {}
     """What the order of sessions is made of (``debrief.offline.order``), by name."""
     injection_suspected: bool = False

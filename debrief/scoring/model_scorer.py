@@ -2,106 +2,91 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.judging.context import has_change
+from debrief.judging.model import Judge
 from debrief.models import fencing
-from debrief.models.answers import (
-    READ_ATTEMPTS,
-    Answer,
-    answer_text,
-    ask_until_read,
-    fold,
-    is_cut_short,
-    json_values,
-    refuse,
-)
-from debrief.models.citing import cited_turns
-from debrief.models.fencing import bare_words, defuse, defuse_line, refuse_lifted
+from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_read
+from debrief.models.fencing import bare_words, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
-from debrief.offline.facts import facts_of
-from debrief.scoring.chunking import shortened, task_context, trace_text, words_of_person
-from debrief.scoring.dimensions import (
-    BY_NAME,
-    DIMENSIONS,
-    Dimension,
-    VerdictError,
-    combine,
-    verdict_on,
-)
-from debrief.scoring.model import Chunk, ChunkVerdicts, Trace, Verdict
-from debrief.sessions.model import Evidence, Session
+from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
+from debrief.scoring.answer_reading import read_answer
+from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
+from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.scoring.quotations import Recording, checked
+from debrief.scoring.reading import SessionReading, middle_reading
+from debrief.scoring.shown_session import end_once_more, shown_text
+from debrief.sessions.model import Session
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
 
-_TASK_HEAD, _TASK_TAIL = 6_000, 2_000
-_A_NUMBER = "a number from 0 to 1"
+_A_NUMBER = "a number from 0 to 1, or null"
+_FROM_HERE = "## The session"
+"""Where the template begins to be of one session."""
+_JUDGES = """## Judges
+
+Each judge below has instructions and a scale of its own. Where they name `plan_content`, take all \
+that the person asked for in the session; where they name `git_changes`, take all that the session \
+changed, by edits and by commands. Answer each under "judges": "feedback" first, then "score" on \
+the judge's own scale, or null where there is nothing that the judge could look at. The form in \
+which a judge wants its answer is this one, whatever its instructions say."""
 
 
-def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -> str:
-    """Return the prompt for one chunk of a session.
+def scoring_question(
+    session: Session, chunk: Chunk, fence: Fence | None = None, judges: Sequence[Judge] = ()
+) -> Question:
+    """Return what is asked for one chunk of a session.
+
+    What is the same for all sessions comes first, so that a provider need not read it anew.
 
     Args:
         session: whose task and facts every part's prompt carries.
         chunk: the part to be scored.
         fence: what puts text that was made safe between markers; a random one each time by
             default.
+        judges: whose questions ride along, where the chunk is the whole session and something was
+            changed in it.
     """
     fence = fence or fencing.fence
-    values = {
-        "data": fence(shown_text(session, chunk)),
-        "part": _part(chunk),
-        "criteria": criteria_text(),
-        "form": _form(),
-    }
-    return render(load_template(SCORER), values)
+    riding = _riding(judges, session, chunk)
+    names = tuple(judge.name for judge in riding)
+    constant, mark, asked = load_template(SCORER).partition(_FROM_HERE)
+    return Question(
+        constant=render(
+            constant,
+            {
+                "criteria": criteria_text(),
+                "judges": _judges_text(riding),
+                "form": answer_example(names),
+            },
+        ).rstrip(),
+        text=render(
+            mark + asked,
+            {"part": _part(chunk), "data": fence(_data(session, chunk))},
+        ),
+        form=answer_schema(names),
+    )
 
 
-def shown_text(session: Session, chunk: Chunk) -> str:
-    """Return all that is shown of a session, made safe: task, facts and the chunk's traces; with
-    a part, what the person said in the others too.
-
-    It goes into one block, and its headings are such that no text of a session has one like them.
-    """
-    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL))
-    parts = {
-        "What the task is": task or "(there is no human message)",
-        "What the person said": words_of_person(session) if chunk.count > 1 else "",
-        "Facts": session_facts(session),
-        "Repeated for context": "".join(_traces(chunk.overlap)),
-        "To be scored": "".join(_traces(chunk.traces)),
-    }
-    return "\n\n".join(f"### {name}\n\n{text.rstrip()}" for name, text in parts.items() if text)
+def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -> str:
+    """Return the question for one chunk as one text; arguments as of ``scoring_question``."""
+    return scoring_question(session, chunk, fence).whole
 
 
-def session_facts(session: Session) -> str:
-    """Return what is known of a session beside its text, one fact a line."""
-    facts = facts_of(session)
-    minutes = (session.ended - session.started).total_seconds() / 60
-    known = {
-        "Session": session.id,
-        "Tool": f"{session.tool} {session.tool_version}".strip(),
-        "Models": ", ".join(session.models) or "unknown",
-        "Repository": session.repository or "unknown",
-        "Human turns": str(session.prompt_count),
-        "Duration": f"{minutes:.0f} minutes",
-        "Lines added and removed": f"+{session.lines_added} -{session.lines_removed}",
-        "Tokens in and out": f"{session.usage.input} and {session.usage.output}",
-        "Subagents": str(len(session.subagents)),
-        "Compactions": str(session.compactions),
-        "Checks run": str(len(facts.checks)),
-        "Last check after the last edit": facts.last_check.shown if facts.last_check else "none",
-        "Assertions of older tests that were rewritten": str(len(facts.rewritten)),
-        "Files that were removed": str(len(facts.deleted)),
-    }
-    return "\n".join(f"- {name}: {defuse_line(value)}" for name, value in known.items())
+def _data(session: Session, chunk: Chunk) -> str:
+    """Return what is shown of a session, with its end once more where the chunk holds it."""
+    shown = shown_text(session, chunk)
+    if chunk.index < chunk.count - 1:
+        return shown
+    return f"{shown}\n\n### The end once more\n\n{end_once_more(session)}"
 
 
 @cache
@@ -110,149 +95,36 @@ def criteria_text() -> str:
     return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
 
 
+def _riding(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
+    """Return the judges whose questions ride along: all where the chunk is the whole of a session
+    that changed something."""
+    return tuple(judges) if judges and chunk.count == 1 and has_change(session) else ()
+
+
+def _judges_text(judges: Sequence[Judge]) -> str:
+    """Return the instructions of judges whose questions ride along; empty without any."""
+    if not judges:
+        return ""
+    bodies = (f'<judge name="{judge.name}">\n{judge.body.strip()}\n</judge>' for judge in judges)
+    return "\n\n".join([_JUDGES, *bodies, ""])
+
+
 def _part(chunk: Chunk) -> str:
     if chunk.count == 1:
         return "The whole session."
     which = f"Part {chunk.index + 1} of {chunk.count} of the session."
     where = {
-        0: "It begins here and goes on in the next part, so judge what was reached so far.",
-        chunk.count - 1: "It ends here. task_completion is how the whole session ends; the other "
-        "dimensions of the parts before are scored on their own.",
-    }.get(chunk.index, "It began before and goes on after, so judge what is seen here.")
-    return f"{which} {where} user_satisfaction is of all that the person said in the session."
-
-
-def _traces(traces: Iterable[Trace]) -> Iterator[str]:
-    """Yield the traces as text; what was cut inside its text is made safe once more: a line may
-    begin where none did before.
-    """
-    shown: int | None = None
-    for trace in traces:
-        if trace.continued and trace.number != shown:
-            yield f"--- Turn {trace.number}, continued ---\n"
-        shown = trace.number
-        parts = (
-            replace(part, text=defuse(part.text)) if part.continued else part
-            for part in trace.observations
-        )
-        yield trace_text(replace(trace, observations=tuple(parts)))
+        0: "It begins here and goes on in the next part: judge what was reached so far.",
+        chunk.count - 1: "It ends here: requests, verdict and task_completion are of the whole "
+        "session, all else of this part; the parts before are read on their own.",
+    }.get(chunk.index, "It began before and goes on after: judge what is seen here.")
+    return f"{which} {where} What the person said is of the whole session."
 
 
 def _criterion(dimension: Dimension) -> str:
-    kind = "one of these categories" if dimension.kind == "categorical" else _A_NUMBER
+    kind = "one of these categories, or null" if dimension.kind == "categorical" else _A_NUMBER
     anchors = "\n".join(f"- {a.label or a.value}: {a.text}" for a in dimension.anchors)
     return f"### {dimension.name} ({kind})\n{dimension.question}\n{anchors}"
-
-
-def _form() -> str:
-    """Return the answer's form, a line a dimension: reason first, and the score last."""
-    lines = []
-    for dimension in DIMENSIONS:
-        said = {
-            "rationale": "... (turn n)",
-            "evidence": [{"turn": "n", "quote": "..."}],
-            "score": " | ".join(filter(None, (a.label for a in dimension.anchors))) or _A_NUMBER,
-        }
-        lines.append(f'  "{dimension.name}": {json.dumps(said)}')
-    return "{\n" + ",\n".join(lines) + "\n}"
-
-
-_SAME_HEIGHT: Mapping[tuple[str, str], str] = {
-    ("security_compliance", "good"): "adequate",
-    ("user_satisfaction", "adequate"): "good",
-}
-"""Words that stand at the same height of another dimension's scale: a slip with one meaning."""
-
-_LONGEST_RATIONALE = 4_000
-_LONGEST_QUOTE, _MOST_EVIDENCE = 300, 5
-
-
-def parse_verdicts(
-    text: str | None, turns: Collection[int] | None = None, shown: str = ""
-) -> tuple[Verdict, ...]:
-    """Return the six verdicts of an answer, in the order of the table.
-
-    Other names beside the six are left aside. Quotations that do not stand in what was shown are
-    dropped; without any evidence, the turns that the rationale cites are it.
-
-    Args:
-        text: the answer: one object by dimension, each with ``score`` and ``rationale`` in any
-            order, and ``evidence`` if it has any. A score of null says that nothing speaks for
-            or against.
-        turns: the turn numbers that the session has; when given, a rationale that cites
-            another one is refused.
-        shown: the bare words of the recording; empty checks no quotation.
-
-    Raises:
-        AnswerError: the answer is cut short, has several objects that differ, lacks a dimension
-            or a rationale, has a value that is not one of its dimension's, cites a turn that
-            is not there, or quotes nothing that is.
-    """
-    answer = answer_text(text)
-    objects = [found for value in json_values(answer) if (found := _scores(value.value))]
-    if is_cut_short(answer):
-        refuse("it is cut short")
-    if not objects:
-        refuse("it holds no object with the six dimensions")
-    if any(other != objects[0] for other in objects[1:]):
-        refuse("it holds several objects that differ")
-    verdicts = tuple(_verdict(dimension, objects[0], shown) for dimension in DIMENSIONS)
-    if turns is not None:
-        for verdict in verdicts:
-            cited = {*cited_turns(verdict.rationale), *(one.turn for one in verdict.evidence)}
-            strange = sorted(cited - set(turns))
-            if strange:
-                refuse(f"{verdict.dimension} cites turn {strange[0]}, which is not there")
-    return verdicts
-
-
-def _scores(value: Any) -> dict[str, Any] | None:
-    if not isinstance(value, dict):
-        return None
-    inner = next(iter(value.values())) if len(value) == 1 else None
-    for found in (inner, value):
-        if isinstance(found, dict) and not BY_NAME.keys().isdisjoint(found):
-            return found
-    return None
-
-
-def _evidence(name: str, said: Mapping[str, Any], shown: str) -> tuple[Evidence, ...]:
-    given = said.get("evidence")
-    found = [
-        Evidence(turn=each["turn"], quote=each["quote"].strip()[:_LONGEST_QUOTE])
-        for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict)
-        and type(each.get("turn")) is int
-        and isinstance(each.get("quote"), str)
-    ]
-    standing = [one for one in found if not shown or bare_words(one.quote) in shown]
-    if found and not standing:
-        refuse(f"{name} quotes words that do not stand in the recording")
-    cited = dict.fromkeys(cited_turns(str(said["rationale"])))
-    return tuple(standing[:_MOST_EVIDENCE]) or tuple(map(Evidence, cited))
-
-
-def _verdict(dimension: Dimension, scores: Mapping[str, Any], shown: str) -> Verdict:
-    name = dimension.name
-    said = scores.get(name)
-    if said is None:
-        refuse(f"it leaves out {name}")
-    if not isinstance(said, dict) or "score" not in said:
-        refuse(f'{name} is no object with "score" and "rationale"')
-    rationale = said.get("rationale")
-    if not isinstance(rationale, str) or not rationale.strip():
-        refuse(f"{name} has no rationale")
-    score, why = said["score"], rationale.strip()[:_LONGEST_RATIONALE]
-    evidence = _evidence(name, said, shown)
-    if score is None:
-        return Verdict(dimension=name, value=None, rationale=why, evidence=evidence)
-    if dimension.kind == "categorical" and isinstance(score, str):
-        word = fold(score).strip().casefold()
-        score = _SAME_HEIGHT.get((name, word), word)
-    try:
-        return verdict_on(name, score, why, evidence)
-    except VerdictError as error:
-        refuse(str(error).rstrip("."))
 
 
 _AGAIN = (
@@ -260,7 +132,17 @@ _AGAIN = (
     "Answer again with the one JSON object that is described above."
 )
 
-Ask = Callable[[str], Answer]
+Ask = Callable[[Question], Answer]
+
+
+class Read(Struct, frozen=True, kw_only=True):
+    """One answer for a part of a session, read and checked."""
+
+    reading: SessionReading
+    verdicts: tuple[Verdict, ...]
+    judged: Mapping[str, JudgeAnswer] = {}
+    """What is said to the judges whose questions ride in the same call, by name."""
+    answer: Answer
 
 
 @dataclass(eq=False, repr=False)
@@ -279,6 +161,8 @@ class ModelChunkScorer:
     """Further doors: each gives one more independent answer to every question."""
     version: str = ""
     """Of how the model is asked, beside the prompt."""
+    judges: Sequence[Judge] = ()
+    """Whose questions ride in the same call, where a session fits into one."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
         """Score one chunk, by as many independent answers as there are doors.
@@ -287,60 +171,50 @@ class ModelChunkScorer:
             ModelError: no usable answer after all attempts.
             DebriefError: the model could not be asked.
         """
-        prompt = scoring_prompt(session, chunk, self.fence)
-        shown = bare_words(shown_text(session, chunk))
-        said = [
-            self._answer(ask, prompt, session, chunk, shown) for ask in (self.ask, *self.further)
-        ]
-        answers = tuple(verdicts for verdicts, _ in said)
+        said = self.read(session, chunk)
+        answers = tuple(each.verdicts for each in said)
+        several = len(said) > 1
         return ChunkVerdicts(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
-            verdicts=combine(answers) if self.further else answers[0],
-            answers=answers if self.further else (),
-            **total(answer.usage for _, answer in said).columns(),
+            verdicts=combine(answers) if several else answers[0],
+            answers=answers if several else (),
+            answered=tuple(each.reading.verdict for each in said) if several else (),
+            reading=middle_reading([each.reading for each in said]),
+            **total(each.answer.usage for each in said).columns(),
         )
 
+    def read(self, session: Session, chunk: Chunk) -> list[Read]:
+        """Return one answer of each door, read and checked; errors as of ``score_chunk``."""
+        question = scoring_question(session, chunk, self.fence, self.judges)
+        shown = bare_words(shown_text(session, chunk))
+        return [
+            self._answer(ask, question, session, chunk, shown) for ask in (self.ask, *self.further)
+        ]
+
     def _answer(
-        self, ask: Ask, prompt: str, session: Session, chunk: Chunk, shown: str
-    ) -> tuple[tuple[Verdict, ...], Answer]:
-        turns = turns_shown(session, chunk)
+        self, ask: Ask, question: Question, session: Session, chunk: Chunk, shown: str
+    ) -> Read:
+        judges = [judge.name for judge in _riding(self.judges, session, chunk)]
 
-        def read(answer: Answer) -> tuple[Verdict, ...]:
-            verdicts = parse_verdicts(answer.text, turns, shown)
-            refuse_lifted(answer.text, [verdict.rationale for verdict in verdicts], shown)
-            return _placed(verdicts, session)
+        def read(answer: Answer) -> Read:
+            said = read_answer(answer.text, judges)
+            why = [said.dimension(each.name).rationale for each in DIMENSIONS]
+            refuse_lifted(answer.text, list(filter(None, why)), shown)
+            reading, verdicts = checked(said, Recording(session, chunk, shown))
+            judged = {name: found for n, name in enumerate(judges) if (found := said.judge(n))}
+            return Read(reading=reading, verdicts=verdicts, judged=judged, answer=answer)
 
-        return ask_until_read(
-            lambda refusal: ask(prompt + (_AGAIN.format(refusal) if refusal else "")),
+        found, last = ask_until_read(
+            lambda refusal: ask(
+                replace(question, text=question.text + _AGAIN.format(refusal))
+                if refusal
+                else question
+            ),
             read,
             model=self.model,
             about=f"for part {chunk.index + 1} of {chunk.count} of {session.id}",
             attempts=self.attempts,
         )
-
-
-def _placed(verdicts: Sequence[Verdict], session: Session) -> tuple[Verdict, ...]:
-    """Return verdicts whose quotations name the tool calls that they stand in."""
-
-    @cache
-    def calls_in(number: int) -> list[tuple[str, str]]:
-        turns = [turn for turn in session.turns if turn.number == number]
-        calls = [each for turn in turns for message in turn.messages for each in message.calls]
-        return [(call.id, bare_words(f"{call.input}\n{call.result}")) for call in calls]
-
-    def placed(seen: Evidence) -> Evidence:
-        quote = bare_words(seen.quote)
-        found = (id_ for id_, text in calls_in(seen.turn) if quote and quote in text)
-        return replace(seen, call=next(found, ""))
-
-    return tuple(
-        replace(verdict, evidence=tuple(map(placed, verdict.evidence))) for verdict in verdicts
-    )
-
-
-def turns_shown(session: Session, chunk: Chunk) -> set[int]:
-    """Return the numbers of the turns that the prompt of a chunk shows something of."""
-    first = next((turn.number for turn in session.turns if turn.number > 0), 0)
-    return {first} | {trace.number for trace in (*chunk.overlap, *chunk.traces)}
+        return replace(found, answer=last)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import evaluate, failure_of, interval_of, version_of
-from debrief.judging.evaluation import is_generated
+from debrief.judging.fitting import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
 from debrief.models.fencing import is_suspected
@@ -30,22 +30,14 @@ from debrief.offline.evaluator import OFFLINE, task_completion
 from debrief.offline.facts import facts_of
 from debrief.offline.order import VALUES, values_of
 from debrief.offline.verdict import RULES, verdict_of
-from debrief.scoring.chunking import (
-    MIN_CHUNK_RATIO,
-    OVERLAP,
-    RESULT_HEAD,
-    RESULT_TAIL,
-    SUBAGENT_BUDGET,
-    TARGET,
-    chunk_by_tokens,
-    traces_of,
-)
+from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import (
     DIMENSIONS,
     UNCERTAIN_BELOW,
     aggregate,
     calculate_overall_quality,
     combine,
+    overall_of_reading,
 )
 from debrief.scoring.model import (
     Chunk,
@@ -56,6 +48,9 @@ from debrief.scoring.model import (
     Verdict,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
+from debrief.scoring.reading import SessionReading, whole_reading
+from debrief.scoring.traces import FORM, traces_of
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.tokens import ENCODING
@@ -130,9 +125,10 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
 
     The scorer's ``version``, if it has one, is in it.
     """
-    shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
+    shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    return digest_of("scoring-v2", *asked, shown)[:8]
+    riding = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
+    return digest_of("scoring-v2", *asked, shown, riding)[:8]
 
 
 def score_session(
@@ -182,19 +178,30 @@ def score_session(
         verdicts = combine(answers) if answers else verdicts
         if whole and row.verdict is not None:
             verdicts = (task_completion(row.verdict), *verdicts[1:])
-        overall = _overall(verdicts, whole)
-        apart = interval_of([calculate_overall_quality(answer) for answer in answers])
+        reading = _reading_of(chunks, said)
+        overall = _overall(verdicts, reading, whole)
+        each_answered = said[-1].answered or (reading.verdict if reading else None,) * len(answers)
+        apart = interval_of(
+            [
+                overall_of_reading(answer, verdict)
+                if verdict
+                else calculate_overall_quality(answer)
+                for answer, verdict in zip(answers, each_answered, strict=True)
+            ]
+        )
         suspected = is_suspected(session)
     except Exception as error:
         return replace(row, failure=failure_of(error))
     return replace(
         row,
         status="ok",
+        verdict=_decided(row.verdict, reading, scorer.model),
+        reading=reading,
         verdicts=verdicts,
         overall_quality=overall,
         **{f"overall_{name}": value for name, value in apart.items()},
         tokens=sum(chunk.own_tokens for chunk in chunks),
-        chunks=tuple(said),
+        chunks=tuple(replace(chunk, reading=None) for chunk in said),
         chunk_agreement=agreement,
         uncertain=agreement is not None and agreement < UNCERTAIN_BELOW,
         injection_suspected=suspected,
@@ -218,8 +225,36 @@ def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, A
     return {"kind": facts.kind, "verdict": verdict, "facts": values_of(facts)}
 
 
-def _overall(verdicts: Sequence[Verdict], whole: bool) -> float | None:
+def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkVerdicts]) -> SessionReading | None:
+    """Return what a model read in all parts; None where one of them has no reading."""
+    readings = [part.reading for part in said if part.reading is not None]
+    if len(readings) < len(said):
+        return None
+    turns = [(chunk.traces[0].number, chunk.traces[-1].number) for chunk in chunks]
+    return whole_reading(readings, turns, [part.own_tokens for part in said])
+
+
+def _decided(
+    verdict: SessionVerdict | None, reading: SessionReading | None, model: str
+) -> SessionVerdict | None:
+    """Return the verdict on a session: an outcome's, else the reading's, else the rules'."""
+    if reading is None or (verdict is not None and verdict.ground == "outcome"):
+        return verdict
+    return SessionVerdict(
+        verdict=reading.verdict,
+        ground="model",
+        source=model,
+        evidence=reading.proofs,
+        unanswered=verdict is not None and verdict.unanswered,
+    )
+
+
+def _overall(
+    verdicts: Sequence[Verdict], reading: SessionReading | None, whole: bool
+) -> float | None:
     """Return the overall quality; offline there is none without completion or execution."""
+    if reading is not None:
+        return overall_of_reading(verdicts, reading.verdict)
     decided = any(each.value is not None for each in verdicts if each.dimension in _DECIDING)
     return calculate_overall_quality(verdicts) if decided or not whole else None
 
@@ -303,10 +338,11 @@ def score_week(
 def _with_verdict(row: SessionScores, session: Session, outcome: Outcome | None) -> SessionScores:
     """Return a stored row with today's verdict; an offline row's completion goes with it."""
     renewed = replace(row, **_facts_and_verdict(session, outcome))
+    renewed = replace(renewed, verdict=_decided(renewed.verdict, row.reading, row.model))
     if row.model != OFFLINE or renewed.verdict is None:
         return renewed
     verdicts = (task_completion(renewed.verdict), *row.verdicts[1:])
-    return replace(renewed, verdicts=verdicts, overall_quality=_overall(verdicts, whole=True))
+    return replace(renewed, verdicts=verdicts, overall_quality=_overall(verdicts, None, whole=True))
 
 
 AGENT = "agent"

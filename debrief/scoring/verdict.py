@@ -17,6 +17,7 @@ VERDICT_NAMES: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
 
 Ground = Literal[
     "outcome",
+    "model",
     "check",
     "check_not_covering",
     "no_check",
@@ -28,12 +29,13 @@ Ground = Literal[
 ]
 """What a verdict rests on.
 
-``outcome``: what became of the work, or a person's label, by ``source``. ``check``: the last check
-that could have failed because of the change. ``check_not_covering``: checks ran, and none after the
-last edit looks at what was changed. ``no_check``: nothing was run after the last edit.
-``open_end``: it breaks off. ``stopped``: the person or a limit stopped it. ``no_change``: nothing
-was changed, so there is nothing to check (a question, a review). ``no_work``: hardly anything was
-done. ``many_requests``: no check shows what became of each of them."""
+``outcome``: what became of the work, or a person's label, by ``source``. ``model``: the model
+``source`` read the session. All others are of the rules. ``check``: the last check that could have
+failed because of the change. ``check_not_covering``: checks ran, and none after the last edit looks
+at what was changed. ``no_check``: nothing was run after the last edit. ``open_end``: it breaks off.
+``stopped``: the person or a limit stopped it. ``no_change``: nothing was changed, so there is
+nothing to check (a question, a review). ``no_work``: hardly anything was done. ``many_requests``:
+no check shows what became of each of them."""
 
 DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
 SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
@@ -56,7 +58,8 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
     verdict: VerdictName
     ground: Ground
     source: str = ""
-    """Of an outcome: ``kept``, ``ci``, ``view`` …; empty for other grounds."""
+    """Of an outcome: ``kept``, ``ci``, ``view`` …; of a reading the model's name; empty for other
+    grounds."""
     check: str = ""
     """The command that checked the work; empty where the ground is no check."""
     evidence: tuple[Evidence, ...] = ()
@@ -93,6 +96,7 @@ def ground_shown(row: SessionVerdict) -> str:
     failed = row.verdict in SHORT_OF_DONE
     sentence = {
         "outcome": _OUTCOMES.get(row.source, f"Its outcome says so ({row.source})."),
+        "model": f"{row.source} read the session and says so.",
         "check": f"The last check {'failed' if failed else 'passed'}: {row.check}.",
         "check_not_covering": "No check after the last edit looks at what was changed.",
         "no_check": "No check ran after the last edit.",
@@ -108,6 +112,7 @@ def ground_shown(row: SessionVerdict) -> str:
 
 GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "outcome": "what became of the work",
+    "model": "a model read it",
     "check": "the last check",
     "check_not_covering": "no check looks at what was changed",
     "no_check": "no check ran",

@@ -23,9 +23,10 @@ from debrief.markdown import shorten
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 SnapshotOrigin = Literal["recorded", "reconstructed", "unknown"]
-CommitOrigin = Literal["", "recorder", "capture", "transcript", "history"]
-"""Who says from which commit the work started. ``history``: it is the branch's last one before the
-session began. Empty when nobody does."""
+CommitOrigin = Literal["", "recorder", "capture", "transcript", "branch", "head", "history"]
+"""Who says from which commit the work started. ``branch``: it is the last one of the session's
+branch before the session began; ``head``: that of the clone's own branch, as the session's is gone;
+``history``, in rows of an earlier version: one of these two. Empty when nobody does."""
 UNKNOWN = "unknown"
 
 
@@ -70,6 +71,10 @@ class PromptSnapshotRow(Struct, frozen=True, kw_only=True):
     """The whole SHA-256 whose first 8 digits are the fingerprint; empty when unknown."""
     note: str = ""
     """Where the prompts came from, or why there are none."""
+    commit: str = ""
+    """Of reconstructed prompts: the commit that they were read from."""
+    commit_origin: CommitOrigin = ""
+    """How that commit is known."""
 
 
 class SessionMetadataRow(Struct, frozen=True, kw_only=True):
@@ -89,8 +94,7 @@ class SessionMetadataRow(Struct, frozen=True, kw_only=True):
     """The repository's commit that the work started from; empty when not known."""
     base_commit_origin: CommitOrigin = ""
     licence: str = ""
-    """The repository's at that commit, as an SPDX identifier where it is one; empty when not
-    known."""
+    """The repository's at that commit, as an SPDX expression; empty when its files state none."""
     status: Literal["", "draft", "ready"] = ""
     """What the recorder holds of the session; empty when it does not tell, or for another tool."""
     withheld: str = ""

@@ -2,22 +2,18 @@
 
 What git holds is what was committed before the session began: close to what was in force, and not
 the same, since uncommitted edits and the user's own settings are not in it. Prompts from there are
-therefore always marked ``reconstructed``. A licence is what the repository's own files state; it is
-a hint for a person who publishes, not legal advice.
+therefore always marked ``reconstructed``, with the commit and how it is known.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
-import orjson
 from msgspec import UNSET
 
 from debrief.errors import InputError
@@ -27,11 +23,14 @@ from debrief.snapshots.capture import (
     AGENTS_FOLDER,
     CLAUDE_CODE,
     DROID,
+    find_repository,
     prompt_files,
     subagent_names,
 )
 from debrief.snapshots.captures import Captures, repository_of
+from debrief.snapshots.clones import NO_CLONES, Clones
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
+from debrief.snapshots.licences import licence_at
 from debrief.snapshots.model import (
     UNKNOWN,
     CommitOrigin,
@@ -43,50 +42,74 @@ from debrief.snapshots.model import (
     SubagentPrompt,
 )
 
-ROWS = "5"
+ROWS = "6"
 """Raised when the same session gives other rows."""
 
-_NO_COMMIT: tuple[CommitOrigin, str] = ("", "")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}\Z")
 
 
-def snapshot_row(session: SessionHead, captures: Captures) -> PromptSnapshotRow:
+class CommitAt(NamedTuple):
+    """A commit, and how it is known."""
+
+    commit: str
+    origin: CommitOrigin
+
+
+class _Found(NamedTuple):
+    """A session's prompts and where they are from."""
+
+    origin: SnapshotOrigin
+    snapshot: PromptSnapshot | None
+    note: str
+    at: CommitAt = CommitAt("", "")
+    """Of what was reconstructed."""
+
+
+def snapshot_row(
+    session: SessionHead, captures: Captures, clones: Clones = NO_CLONES
+) -> PromptSnapshotRow:
     """Return the prompts a session ran with: captured, else as its transcript holds them, else
     reconstructed, else unknown.
 
     They are the exact texts, secrets included, to be redacted before they are stored.
+
+    Args:
+        session: whose prompts.
+        captures: those at hand.
+        clones: of repositories, for sessions whose own folder is not here.
     """
-    origin, snapshot, note = _prompts_of(session, captures)
-    if snapshot is None:
-        return PromptSnapshotRow(session_id=session.id, origin=origin, note=note)
-    digest = prompt_digest(snapshot)
+    found = _prompts_of(session, captures, clones)
+    if found.snapshot is None:
+        return PromptSnapshotRow(session_id=session.id, origin=found.origin, note=found.note)
+    digest = prompt_digest(found.snapshot)
     return PromptSnapshotRow(
         session_id=session.id,
-        origin=origin,
-        main=snapshot.main,
+        origin=found.origin,
+        main=found.snapshot.main,
         subagents=tuple(
-            SubagentPrompt(name, text) for name, text in sorted(snapshot.subagents.items())
+            SubagentPrompt(name, text) for name, text in sorted(found.snapshot.subagents.items())
         ),
         prompt_fingerprint=digest[:FINGERPRINT_LENGTH],
         prompt_digest=digest,
-        note=note,
+        note=found.note,
+        commit=found.at.commit,
+        commit_origin=found.at.origin,
     )
 
 
-def _prompts_of(
-    session: SessionHead, captures: Captures
-) -> tuple[SnapshotOrigin, PromptSnapshot | None, str]:
-    """Return where a session's prompts are from, the prompts, and a note."""
+def _prompts_of(session: SessionHead, captures: Captures, clones: Clones) -> _Found:
+    """Return a session's prompts and where they are from."""
     capture = captures.of(session)
     if capture is not None and capture.snapshot is not None:
         note = capture.folder
         stated = capture.metadata.prompt_fingerprint if capture.metadata else None
         if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
             note += f" (its metadata.json says {stated}, its prompts say otherwise)"
-        return "recorded", capture.snapshot, note
+        return _Found("recorded", capture.snapshot, note)
     if session.recorded and session.recorded.system:
-        return "recorded", PromptSnapshot(main=session.recorded.system), "the session's record"
-    folder = _repository_of(session)
+        snapshot = PromptSnapshot(main=session.recorded.system)
+        return _Found("recorded", snapshot, "the session's record")
+    folder = _repository_of(session, clones)
     found = folder and reconstruct(
         folder, session.tool, session.branch, session.started, session.base_commit or ""
     )
@@ -94,18 +117,20 @@ def _prompts_of(
         main = _given_main(session)
         subagents = found[0].subagents if found else {}
         note = "the transcript" if main else "the transcript, which shows that there was none"
-        return "recorded", PromptSnapshot(main=main, subagents=subagents), note
+        return _Found("recorded", PromptSnapshot(main=main, subagents=subagents), note)
     names = ", ".join(prompt_files(session.tool).names)
-    if found:
+    if folder and found:
         held = f", which holds none of {names}" * (not found[0].main)
-        return "reconstructed", found[0], f"commit {found[1]}{held}"
+        of = f" of the clone {folder.name}" if folder != _own_repository(session) else ""
+        note = f"commit {found[1].commit}{of}{held}"
+        return _Found("reconstructed", found[0], note, found[1])
     if not names:
         reason = f"which prompt files {session.tool} reads is not known"
     elif folder is None:
         reason = "none in its transcript, and its repository is not at hand"
     else:
         reason = "none in its transcript, and its folder has no history of that time"
-    return "unknown", None, f"no capture; {reason}"
+    return _Found("unknown", None, f"no capture; {reason}")
 
 
 def _given_main(session: SessionHead) -> str:
@@ -129,25 +154,42 @@ def _is_own(path: str, cwd: str) -> bool:
 
 
 def metadata_row(
-    session: SessionHead, snapshot: PromptSnapshotRow, captures: Captures
+    session: SessionHead,
+    snapshot: PromptSnapshotRow,
+    captures: Captures,
+    clones: Clones = NO_CLONES,
+    before: SessionMetadataRow | None = None,
 ) -> SessionMetadataRow:
     """Return a session's circumstances.
 
     The model is the one that answered most, in the provider's own words; a capture, which has its
     short name (``sonnet``), counts only where the transcript names none.
+
+    Args:
+        session: whose circumstances.
+        snapshot: its prompts.
+        captures: those at hand.
+        clones: of repositories, for sessions whose own folder is not here.
+        before: the stored row, of which the licence stays where no repository is at hand any more.
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
-    folder = _repository_of(session)
+    folder = _repository_of(session, clones)
     recorded = session.recorded
     known: dict[CommitOrigin, str] = {
         "recorder": recorded.base_commit if recorded else "",
         "capture": _stated_commit(stated),
         "transcript": session.base_commit or "",
     }
+    if snapshot.commit and not any(known.values()):
+        known[snapshot.commit_origin] = snapshot.commit
     if folder is not None and not any(known.values()):
-        known["history"] = commit_at(folder, session.branch, session.started)
-    origin, commit = next((pair for pair in known.items() if pair[1]), _NO_COMMIT)
+        found = commit_at(folder, session.branch, session.started)
+        known[found.origin] = found.commit
+    origin, commit = next((pair for pair in known.items() if pair[1]), ("", ""))
+    licence = licence_at(folder, commit) if folder is not None and commit else ""
+    if folder is None and before is not None and snapshot.commit == before.base_commit == commit:
+        licence = before.licence
     return SessionMetadataRow(
         session_id=session.id,
         tool=session.tool,
@@ -160,10 +202,18 @@ def metadata_row(
         eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
         base_commit=commit,
         base_commit_origin=origin,
-        licence=licence_at(folder, commit) if folder is not None and commit else "",
+        licence=licence,
         status=session.status or "",
         withheld=recorded.withheld if recorded else "",
     )
+
+
+def lasting_snapshot(row: PromptSnapshotRow, before: PromptSnapshotRow | None) -> PromptSnapshotRow:
+    """Return a session's prompts as they were reconstructed before, where they cannot be any more:
+    a run without the clone of another does not take back what that one showed."""
+    if row.origin == "unknown" and before is not None and before.origin == "reconstructed":
+        return before
+    return row
 
 
 def _stated_commit(metadata: SessionMetadata | None) -> str:
@@ -173,43 +223,28 @@ def _stated_commit(metadata: SessionMetadata | None) -> str:
     return named if isinstance(named, str) and _COMMIT.match(named) else ""
 
 
-def _repository_of(session: SessionHead) -> Path | None:
+def _repository_of(session: SessionHead, clones: Clones) -> Path | None:
+    """Return the session's own repository where it is here, else a clone of it."""
+    return _own_repository(session) or clones.of(session)
+
+
+def _own_repository(session: SessionHead) -> Path | None:
     """Return the session's folder, or its repository when the worktree has been removed."""
     folder = Path(session.cwd)
     if not folder.is_absolute():
         return None
-    return folder if folder.is_dir() else repository_of(session.cwd)
+    own = folder if folder.is_dir() else repository_of(session.cwd)
+    return own if own is not None and find_repository(own) is not None else None
 
 
 _PROMPT_FOLDERS = (".claude", ".github")
 _SUBAGENT_FOLDERS = {CLAUDE_CODE: AGENTS_FOLDER, DROID: ".factory/droids"}
-_FILES = re.compile(r"(licen[cs]e|copying|unlicense)([.-].*)?\Z", re.IGNORECASE)
-_MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml")
-_LONGEST = 4_000
-_SPDX = re.compile(r"SPDX-License-Identifier:\s*([A-Za-z0-9.+() -]+)")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+() -]{0,80}\Z")
-_BEGINNINGS: tuple[tuple[str, str], ...] = (
-    ("gnu affero general public license version 3", "AGPL-3.0"),
-    ("gnu lesser general public license version 3", "LGPL-3.0"),
-    ("gnu lesser general public license version 2.1", "LGPL-2.1"),
-    ("gnu general public license version 3", "GPL-3.0"),
-    ("gnu general public license version 2", "GPL-2.0"),
-    ("apache license version 2.0", "Apache-2.0"),
-    ("mozilla public license version 2.0", "MPL-2.0"),
-    ("this is free and unencumbered software", "Unlicense"),
-    ("boost software license", "BSL-1.0"),
-    ("cc0 1.0 universal", "CC0-1.0"),
-    ("permission to use, copy, modify, and/or distribute this software for any purpose", "ISC"),
-    ("permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"),
-    ("redistribution and use in source and binary forms", "BSD-2-Clause"),
-)
-_BSD_THIRD = "endorse or promote products"
 
 
 def reconstruct(
     repository: Path, tool: str, branch: str, moment: datetime, base_commit: str = ""
-) -> tuple[PromptSnapshot, str] | None:
-    """Return the prompts at the session's commit, and the commit; None without a commit.
+) -> tuple[PromptSnapshot, CommitAt] | None:
+    """Return the prompts at the session's commit, and that; None without a commit.
 
     A commit without prompt files has the empty prompt: nothing was put before the first one.
 
@@ -221,29 +256,38 @@ def reconstruct(
         base_commit: where the session says it began; without one that the repository has, the
             last commit before ``moment`` counts.
     """
-    commit = base_commit if base_commit and _find_commit(repository, base_commit) else ""
-    commit = commit or commit_at(repository, branch, moment)
-    snapshot = _snapshot_at(repository, tool, commit) if commit else None
-    return (snapshot, commit) if snapshot is not None else None
+    if base_commit and _find_commit(repository, base_commit):
+        at = CommitAt(base_commit, "transcript")
+    else:
+        at = commit_at(repository, branch, moment)
+    snapshot = _snapshot_at(repository, tool, at.commit) if at.commit else None
+    return (snapshot, at) if snapshot is not None else None
 
 
 @lru_cache(maxsize=1024)
-def commit_at(repository: Path, branch: str, moment: datetime) -> str:
-    """Return the last commit of a branch before a moment; empty when git has none.
+def commit_at(repository: Path, branch: str, moment: datetime) -> CommitAt:
+    """Return the last commit of a branch before a moment; an empty one when git has none.
+
+    What was merged later does not count, whenever it was committed.
 
     Args:
-        repository: a folder inside the repository's work tree.
-        branch: HEAD is taken when it is gone.
+        repository: a folder inside the repository's work tree, or a bare one.
+        branch: as it is here, else as it was fetched last; HEAD is taken when it is gone.
         moment: with a time zone.
     """
     before = f"--before={int(moment.timestamp())}"
-    for revision in dict.fromkeys((branch, "HEAD")):
-        if revision and not revision.startswith("-"):
-            with suppress(InputError):
-                commit = git(repository, "rev-list", "-1", before, revision, "--").strip()
-                if commit:
-                    return commit.decode("ascii")
-    return ""
+    revisions: list[tuple[str, CommitOrigin]] = [("HEAD", "head")]
+    if branch and not branch.startswith("-"):
+        names = (branch, f"refs/remotes/origin/{branch}")
+        revisions = [*((name, "branch") for name in names), *revisions]
+    for revision, origin in revisions:
+        with suppress(InputError):
+            found = git(
+                repository, "rev-list", "-1", "--first-parent", before, revision, "--"
+            ).strip()
+            if found:
+                return CommitAt(found.decode("ascii"), origin)
+    return CommitAt("", "")
 
 
 _find_commit = lru_cache(maxsize=1024)(find_commit)
@@ -279,56 +323,6 @@ def _snapshot_at(repository: Path, tool: str, commit: str) -> PromptSnapshot | N
         main=main or "",
         subagents={names[path]: _blob(repository, blob) for path, blob in files.items()},
     )
-
-
-@lru_cache(maxsize=256)
-def licence_at(repository: Path, commit: str) -> str:
-    """Return the licence of a repository at a commit; empty when its files state none.
-
-    That is an SPDX identifier in a manifest, or of a licence file that begins as a well-known one.
-
-    Args:
-        repository: a folder inside the repository's work tree.
-        commit: as git names it.
-    """
-    with suppress(InputError):
-        return next(filter(None, _licences_at(repository, commit)), "")
-    return ""
-
-
-def _licences_at(repository: Path, commit: str) -> Iterator[str]:
-    listing = git(repository, "ls-tree", "-z", "--full-tree", "--name-only", commit)
-    names = [name.decode("utf-8", "replace") for name in listing.split(b"\0") if name]
-    for name in sorted(filter(_FILES.match, names)):
-        yield licence_of_text(_blob(repository, f"{commit}:{name}")[:_LONGEST])
-    for name in _MANIFESTS:
-        if name in names:
-            yield _stated_in(name, _blob(repository, f"{commit}:{name}"))
-
-
-def licence_of_text(text: str) -> str:
-    """Return the licence that a licence file holds; empty when it is not a well-known one."""
-    tag = _SPDX.search(text)
-    if tag:
-        return tag[1].strip()
-    plain = re.sub(r"[^a-z0-9.,/-]+", " ", text.lower()).replace(
-        "license, version", "license version"
-    )
-    found = next((name for words, name in _BEGINNINGS if words in plain), "")
-    return "BSD-3-Clause" if found == "BSD-2-Clause" and _BSD_THIRD in plain else found
-
-
-def _stated_in(name: str, text: str) -> str:
-    try:
-        manifest: Any = orjson.loads(text) if name.endswith(".json") else tomllib.loads(text)
-        if name != "package.json":
-            manifest = manifest.get("project" if name == "pyproject.toml" else "package", {})
-        stated = manifest.get("license")
-    except (ValueError, AttributeError):
-        return ""
-    if isinstance(stated, dict):
-        stated = stated.get("type") or stated.get("text")
-    return stated if isinstance(stated, str) and _IDENTIFIER.match(stated) else ""
 
 
 def _blob(repository: Path, name: str) -> str:

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from debrief.offline.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.readers.values import without_reminders
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (
     ChatCall,
@@ -45,15 +46,14 @@ _PICTURE = "[Image #"
 _LONGEST_NAME = 64
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
-_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
-_REMINDER_S_END = 32
-"""Characters in which a reminder ends, with some white space."""
 
 
 class ConversationBuilder:
     """A conversation as it grows, turn by turn, in the order that every chat template takes."""
 
-    def __init__(self, system: str = "", reminder: str = "") -> None:
+    def __init__(
+        self, system: str = "", reminder: str = "", parts: Sequence[tuple[int, int]] = ()
+    ) -> None:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
         self.stand_ins = 0
@@ -63,6 +63,8 @@ class ConversationBuilder:
         """Whether the last request is."""
         self._has_arguments = True
         """Whether those of all calls on the last request are known."""
+        self._parts = parts
+        """First and last turn of each part that is trained on; all where there is none."""
         self._reminder = reminder
         """What the first prompt begins with."""
         self._messages: list[ChatMessage] = []
@@ -162,6 +164,8 @@ class ConversationBuilder:
             yield "no_result"
         if not self._has_arguments:
             yield "unknown_arguments"
+        if self._parts and not any(first <= self._turn <= last for first, last in self._parts):
+            yield "other_part"
 
     def _call(self, call: ToolCall) -> ChatCall:
         arguments, text = call_arguments(call.input)
@@ -192,26 +196,19 @@ def _pictures(request: Request) -> str:
     return f"({request.images} image{'s'[: request.images > 1]})"
 
 
-def without_reminders(result: str) -> str:
-    """Return a call's result without what the agent's program put behind it for its model.
-
-    A result that is nothing else stays: it is what came back.
-
-    >>> without_reminders("text\\n\\n<system-reminder>\\nTake care.\\n</system-reminder>\\n")
-    'text'
-    """
-    while result[-_REMINDER_S_END:].rstrip().endswith(_REMINDED):
-        kept, _, reminder = result.rpartition(_REMINDER)
-        if reminder.count(_REMINDED) != 1 or not kept.endswith("\n") or not kept.strip():
-            break
-        result = kept.rstrip("\n")
-    return result
-
-
-def conversation_of(session: Session, system: str = "", reminder: str = "") -> ConversationBuilder:
+def conversation_of(
+    session: Session, system: str = "", reminder: str = "", parts: Sequence[tuple[int, int]] = ()
+) -> ConversationBuilder:
     """Return a session's conversation, without the turns that the person went back behind: what
-    the model said later, it said without having seen them."""
-    conversation = ConversationBuilder(system, reminder)
+    the model said later, it said without having seen them.
+
+    Args:
+        session: of which.
+        system: the system prompt.
+        reminder: what the first prompt begins with.
+        parts: first and last turn of each part that a model may learn from; all when empty.
+    """
+    conversation = ConversationBuilder(system, reminder, parts)
     for turn in session.turns:
         if not turn.rewound:
             conversation.add_turn(turn, session.notices or ())

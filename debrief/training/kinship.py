@@ -4,12 +4,13 @@ Being related is passed on from earlier to later: a fork of a fork goes back to 
 goes back to. What a session goes back to depends on earlier ones alone, so that one which starts
 later changes nothing about it, not even as a relative of two that are no relatives themselves.
 
-Related sessions have two things in common: a share of their five-word runs,
-estimated from MinHash signatures (the error is about 3 points); and messages of the model,
-since a fork or a resumed session copies its history. Candidates are found by bands
-of their signatures (locality-sensitive hashing), so that ten thousand sessions take seconds, and
-checked by their whole signatures. What all this needs of a session, and what else it is chosen by,
-are its traits, read off once and kept by its digest: no conversation is decoded again for it.
+Related sessions have one of three things in common: a share of their five-word runs, estimated from
+MinHash signatures (the error is about 3 points); such a share of the runs of their first requests,
+whatever was done on them; and messages of the model, since a fork or a resumed session copies its
+history. Candidates are found by bands of their signatures (locality-sensitive hashing), so that ten
+thousand sessions take seconds, and checked by their whole signatures. What all this needs of a
+session, and what else it is chosen by, are its traits, read off once and kept by its digest: no
+conversation is decoded again for it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Kinship:
     def __init__(self, traits: Iterable[SessionTraits]) -> None:
         ordered = sorted(traits, key=lambda row: (row.started, row.session_id))
         self.traits = {
-            row.session_id: replace(row, signature=b"", message_marks=b"") for row in ordered
+            row.session_id: replace(row, signature=b"", request_signature=b"", message_marks=b"")
+            for row in ordered
         }
         """By session id; signatures and hashes of messages left out."""
         known = [row for row in ordered if row.answered]
@@ -83,10 +85,13 @@ class Kinship:
         copies: dict[int, set[int]] = defaultdict(set)
         for earlier, later in _sharing_messages(known):
             families[later].add(earlier)
-        for earlier, later, likeness in _alike(known):
+        for earlier, later, likeness in _alike([row.signature for row in known]):
             families[later].add(earlier)
             if likeness >= DUPLICATE:
                 copies[later].add(earlier)
+        asked = [number for number, row in enumerate(known) if row.request_signature]
+        for earlier, later, _ in _alike([known[number].request_signature for number in asked]):
+            families[asked[later]].add(asked[earlier])
         heads, groups = _origins(len(known), families), _origins(len(known), copies)
         origins = [
             OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
@@ -126,17 +131,17 @@ def _sharing_messages(rows: Sequence[SessionTraits]) -> set[tuple[int, int]]:
     return {pair for members in _equal(marks) for pair in pairwise(members)}
 
 
-def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
+def _alike(signatures: Sequence[bytes]) -> list[tuple[int, int, float]]:
     """Return the pairs (earlier, later) with at least ``ALIKE`` in common, and how much."""
     import numpy as np
 
-    if len(rows) < 2:
+    if len(signatures) < 2:
         return []
-    matrix = np.frombuffer(b"".join(row.signature for row in rows), np.uint32)
-    matrix = matrix.reshape(len(rows), SIGNATURE_BYTES // 4)
+    matrix = np.frombuffer(b"".join(signatures), np.uint32)
+    matrix = matrix.reshape(len(signatures), SIGNATURE_BYTES // 4)
     candidates: set[tuple[int, int]] = set()
     for band in (slice(start, start + _BAND) for start in range(0, SIGNATURE_BYTES, _BAND)):
-        for members in _equal((row.signature[band], number) for number, row in enumerate(rows)):
+        for members in _equal((each[band], number) for number, each in enumerate(signatures)):
             first = members[:_ALL_PAIRS]
             candidates.update((a, b) for n, a in enumerate(first) for b in first[n + 1 :])
             # Of many that are alike the others need only be seen beside two of them.
@@ -187,7 +192,7 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "6"
+TRAITS = "7"
 """Raised when the same session gives other traits: all are read off again."""
 _PERMUTATIONS = 256
 SIGNATURE_BYTES = 4 * _PERMUTATIONS
@@ -195,6 +200,7 @@ SIGNATURE_BYTES = 4 * _PERMUTATIONS
 _SEED = 20
 _RUN = 5
 _MOST_WORDS = 50_000
+_FEWEST_WORDS = 8
 _MIX = 0x9E3779B97F4A7C15
 _OPENING_MESSAGES = 32
 _SAMPLED_MESSAGES = 32
@@ -246,6 +252,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     languages: tuple[LanguageLines, ...] = ()
     signature: bytes = b""
     """MinHash of its words."""
+    request_signature: bytes = b""
+    """MinHash of the words of its first request; empty where that is too short to be known by."""
     message_marks: bytes = b""
     """Hashes of its messages."""
     version: str = ""
@@ -273,6 +281,7 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
         ),
         signature=signature_of(session) if answered and compared else b"",
+        request_signature=request_signature_of(session) if answered and compared else b"",
         message_marks=message_marks(session) if answered and compared else b"",
     )
 
@@ -311,9 +320,21 @@ def signature_of(session: Session) -> bytes:
     Prompts, the model's texts and its calls count; results do not, as the same file is read in
     many sessions.
     """
+    return _signature(list(islice(_words(session), _MOST_WORDS)))
+
+
+def request_signature_of(session: Session) -> bytes:
+    """Return the MinHash signature of the first request that was not taken back; empty for one of
+    fewer than eight words, as "run the tests" is asked for in any work."""
+    prompts = (turn.prompt for turn in session.turns if turn.prompt and not turn.rewound)
+    words = next(prompts, "").lower().split()
+    return _signature(words[:_MOST_WORDS]) if len(words) >= _FEWEST_WORDS else b""
+
+
+def _signature(words: list[str]) -> bytes:
     from rensa import RMinHash
 
-    hashes = _run_hashes(list(islice(_words(session), _MOST_WORDS)))
+    hashes = _run_hashes(words)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
         hashes, [0, len(hashes)], _PERMUTATIONS, _SEED
     )

@@ -27,6 +27,7 @@ from debrief.lake import Lake
 from debrief.markdown import interval, plain, shorten, table
 from debrief.outcomes.store import LabelledSession, own_task, success_labels
 from debrief.scoring.model import SessionScores
+from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.stats import (
     NO_ESTIMATE,
@@ -190,8 +191,8 @@ def leaderboard(
 ) -> list[LeaderboardRow]:
     """Return the rows, the largest group first and the best of each group first.
 
-    A session that nothing was scored of, or without metadata, is not counted; one that two sets
-    of judges judged counts in both groups.
+    A session that nothing was scored of, or without metadata, is not counted. Of several scorers
+    the one that speaks for it counts; one that two sets of judges judged counts in both groups.
 
     Args:
         scores: of all sessions.
@@ -204,7 +205,7 @@ def leaderboard(
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
     groups: dict[tuple[str, ...], dict[_Who, list[_Entry]]]
     groups = defaultdict(lambda: defaultdict(list))
-    for row, known in _known(scores, metadata):
+    for row, known in _known(speaking_rows(scores), metadata):
         who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
         strata = _strata(row, known, work.get(row.session_id))
         for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():

@@ -46,7 +46,7 @@ from debrief.training.model import (
     TrainingSetRow,
     training_path,
 )
-from debrief.training.selection import side_of
+from debrief.training.splits import BY_WEEK
 
 FEEDBACK = "human_feedback.md"
 _Part = TypeVar("_Part")
@@ -108,7 +108,7 @@ def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]
         prompt, judges = sample.prompt_fingerprint, sample.eval_fingerprint
         named = chosen.fingerprint in ("", prompt, f"{prompt}-{judges}")
         if named and sample.plan_content and sample.used_prompts and chosen.takes(sample):
-            yield sample.model_copy(update={"split": side_of(place.name, _ANY_DAY)})
+            yield sample.model_copy(update={"split": BY_WEEK.side_of(place.name, _ANY_DAY)})
 
 
 def findings_of(sample: TrainingSample) -> str:

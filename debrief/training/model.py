@@ -8,6 +8,7 @@ metadata has at least one entry, and every number that can be a fraction is writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
@@ -50,6 +51,7 @@ NotTrainedReason = Literal[
     "unknown_arguments",
     "interrupted",
     "corrected",
+    "other_part",
     "stand_in",
 ]
 _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
@@ -60,6 +62,7 @@ _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
     "unknown_arguments": "the arguments of a call are not known",
     "interrupted": "the person interrupted it",
     "corrected": "the person corrected it",
+    "other_part": "whoever read the session would train on other turns of it",
     "stand_in": "it stands for what was not recorded",
 }
 
@@ -168,12 +171,13 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     repository: str
     branch: str
     licence: str
-    """The repository's, as an SPDX identifier where it is one; empty when not known."""
+    """The repository's, as an SPDX expression; empty when its files state none."""
     base_commit: str
     """The repository's commit that the work started from; empty when not known."""
     base_commit_origin: str
-    """``recorder``, ``capture`` or ``transcript``, which name it, or ``history``: the branch's last
-    commit before the session began. Empty when not known."""
+    """``recorder``, ``capture`` or ``transcript``, which name it; ``branch``: the last commit of
+    the session's branch before it began; ``head``: that of the clone's own branch. Empty when not
+    known."""
     check_command: str
     """The last shell command that tests, lints, checks types or builds, and, where there is such a
     one, does nothing with git beside; empty for none."""
@@ -208,6 +212,8 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     """Which part of the session the line is, from 1."""
     windows: int
     """How many parts there are: more than 1 when the session was over the budget of tokens."""
+    kind: str
+    """Of work: ``coding``, ``service`` or ``unknown``, as whoever scored it took it."""
     turns: int
     """Of the whole session, like what follows."""
     calls: int
@@ -262,6 +268,7 @@ ExclusionKind = Literal[
     "no_validation",
     "unsure",
     "verdict",
+    "reading",
     "held",
     "removed",
     "across",
@@ -289,6 +296,7 @@ _EXCLUDED: Mapping[ExclusionKind, str] = {
     "no_validation": "no validation command ran",
     "unsure": "holds redactions that a person should look at first",
     "verdict": "its verdict: {}",
+    "reading": "whoever read it would train on nothing of it",
     "held": "holds what may be a secret that no rule names: a person should look at it",
     "removed": "holds what a person said is a secret",
     "across": "related to a session on the other side of the split",
@@ -425,6 +433,15 @@ class LineRow(Struct, frozen=True, kw_only=True):
     """As in the line's metadata."""
     undecided: int = 0
     """Redactions of its session that nobody has decided on."""
+    tool: str = ""
+    """As in the line's metadata, like what follows."""
+    tool_version: str = ""
+    model: str = ""
+    repository: str = ""
+    licence: str = ""
+    kind: str = "unknown"
+    started: datetime = datetime.min.replace(tzinfo=UTC)
+    ended: datetime = datetime.min.replace(tzinfo=UTC)
     digest: str
     """SHA-256 of its bytes, in hex."""
 

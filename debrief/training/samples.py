@@ -57,6 +57,7 @@ def sample_of(
     *,
     metadata: SessionMetadataRow,
     scores: SessionScores,
+    raw_quality: float | None = None,
     judgements: Iterable[JudgeEvaluation] = (),
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     snapshot: PromptSnapshotRow | None = None,
@@ -76,6 +77,7 @@ def sample_of(
         session: normalised and redacted.
         metadata: its circumstances and fingerprints.
         scores: its verdict and dimensions; the session must have been scored.
+        raw_quality: the overall quality as it was given, where that of ``scores`` is calibrated.
         judgements: its rows by judge; failed ones are passed over.
         rubric_evaluations: its rows by rubric; failed ones are passed over.
         snapshot: the person's own prompts.
@@ -95,7 +97,9 @@ def sample_of(
         raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
-    conversation = conversation_of(session, given.system, given.reminder)
+    train = scores.reading.train if scores.reading is not None else None
+    parts = train.turns if train is not None else ()
+    conversation = conversation_of(session, given.system, given.reminder, parts)
     messages = conversation.close()
     if not is_answered(messages):
         raise InputError(f"session {session.id}", "no answer of the model")
@@ -147,11 +151,14 @@ def sample_of(
             verdict=verdict.verdict if verdict else "cannot_tell",
             verdict_ground=verdict.ground if verdict else "",
             sample_weight=sample_weight,
-            scores=tuple(score_entries(scores, judgements, on_rubrics, outcome, place)),
+            scores=tuple(
+                score_entries(scores, judgements, on_rubrics, outcome, place, raw_quality)
+            ),
             status=status,
             split=split,
             window=1,
             windows=1,
+            kind=scores.kind,
             turns=session.prompt_count,
             calls=len(conversation.calls),
             subagents=len(session.subagents),
@@ -219,6 +226,7 @@ def score_entries(
     rubric_evaluations: Iterable[RubricEvaluation],
     outcome: Success | None = None,
     place: OrderPlace | None = None,
+    raw_quality: float | None = None,
 ) -> Iterator[ScoreEntry]:
     """Yield the verdict, the outcome, overall quality, the order, dimensions, efficiencies, judges
     and rubrics, in this order.
@@ -242,6 +250,10 @@ def score_entries(
     if scores.overall_quality is not None:
         quality = float(scores.overall_quality)
         yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
+    if raw_quality is not None:
+        yield ScoreEntry(
+            kind="overall", name="raw_overall_quality", value=raw_quality, model=scores.model
+        )
     if place is not None:
         yield ScoreEntry(kind="order", name="place", value=place.place)
     if place is not None and place.probability is not None:
@@ -292,9 +304,10 @@ def score_entries(
 def judges_mean(judgements: Sequence[JudgeEvaluation]) -> float | None:
     """Return the weighted mean of the judges' scores; None when one failed or there is none.
 
-    A mean over fewer judges is another measure, so it is not given.
+    A mean over fewer judges is another measure, so it is not given; a judge who says that it cannot
+    be seen is not waited for.
     """
-    failed = any(row.status != "ok" for row in judgements)
+    failed = any(row.status == "failed" for row in judgements)
     return None if failed else weighted_average(judgements)
 
 

@@ -6,17 +6,15 @@ that applies in the order of this module.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
@@ -27,7 +25,8 @@ from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import Exclusion, SkippedSessions, Split, Status
-from debrief.training.options import EVAL_SHARE, TrainingOptions
+from debrief.training.options import TrainingOptions
+from debrief.training.splits import BY_WEEK, is_across
 
 NO_METADATA = Exclusion("no_metadata")
 NOT_SCORED = Exclusion("not_scored")
@@ -37,6 +36,7 @@ SUSPECTED = Exclusion("suspected")
 NO_CHANGE = Exclusion("no_change")
 NO_VALIDATION = Exclusion("no_validation")
 UNSURE = Exclusion("unsure")
+READ_AS_UNFIT = Exclusion("reading")
 DRAFT = Exclusion("draft")
 NOT_SUCCEEDED = Exclusion("not_succeeded")
 OTHER_TOOL = Exclusion("other_tool")
@@ -103,6 +103,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """In the order of the person's own sessions; None where it cannot be compared."""
     outcome: Success | None = None
     """As a label says it; None when none does."""
+    read_as_unfit: bool = False
+    """The model that read it would train on nothing of it."""
     suspected: bool
     """Whoever scored it found words in it that look made for a judge."""
     held_as: Literal["", "draft", "ready"] = ""
@@ -156,10 +158,16 @@ def candidate_of(
         verdict=verdict.verdict if verdict else "cannot_tell",
         place=place,
         outcome=outcome,
+        read_as_unfit=_trains_nothing(scores),
         suspected=any(row.injection_suspected for row in said),
         held_as=metadata.status if metadata else "",
         withheld=metadata.withheld if metadata else "",
     )
+
+
+def _trains_nothing(scores: SessionScores | None) -> bool:
+    reading = scores.reading if scores is not None else None
+    return reading is not None and reading.train is not None and reading.train.what == "none"
 
 
 def verdict_by(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
@@ -232,6 +240,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
         (not asked, Exclusion("verdict", SHOWN[verdict])),
+        (candidate.read_as_unfit and not released, READ_AS_UNFIT),
     )
     return next((reason for applies, reason in reasons if applies), None)
 
@@ -267,14 +276,10 @@ def _kept_apart(
     copied: set[str] = set()
     for candidate in candidates:
         traits = candidate.traits
-        side = side_of(traits.repository, traits.started, options.eval_share)
+        side = BY_WEEK.side_of(traits.repository, traits.started, options.eval_share)
         kin = kinship.of(candidate.session_id)
         if kin is not None:
-            if any(
-                head.session_id != candidate.session_id
-                and side_of(head.repository, head.started, options.eval_share) != side
-                for head in kin.heads
-            ):
+            if is_across(kin, candidate.session_id, side, BY_WEEK, options.eval_share):
                 left_out[candidate.session_id] = ACROSS
                 continue
             if options.near_duplicates == "drop" and not copied.isdisjoint(kin.copy_groups):
@@ -305,24 +310,3 @@ _BEST_FIRST: tuple[VerdictName, ...] = (
 
 def _preferred(candidate: Candidate) -> tuple[int, float]:
     return _BEST_FIRST.index(candidate.verdict), -(candidate.quality or 0.0)
-
-
-def side_of(repository: str, started: datetime, eval_share: float = EVAL_SHARE) -> Split:
-    """Return which side of the train/eval split a session is on.
-
-    That is a hash of its repository and its week, and of nothing else: so what was worked on
-    together stays together, and no session that comes later moves one that was there. Forks,
-    continuations and near-duplicates mostly fall into one week. One that does not is left out
-    rather than moved: of two relatives the one that started later. The week is part of the hash
-    whatever the tables are partitioned by: another width would move the sides of all earlier
-    sessions.
-
-    Args:
-        repository: its name; sessions without one share the empty name.
-        started: time of its first record.
-        eval_share: the share of all (repository, week) pairs that is held out, 0 to 1. A greater
-            one moves pairs from ``train`` to ``eval`` and none the other way.
-    """
-    bucket = f"{week_of(started)} {repository}".encode("utf-8", "surrogatepass")
-    draw = int.from_bytes(hashlib.sha256(bucket).digest()[:8])
-    return "eval" if draw < eval_share * 2**64 else "train"

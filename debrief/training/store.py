@@ -25,8 +25,10 @@ from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
 from debrief.rubrics.agreement_report import agreement_text
+from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.sessions.model import Session
 from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
@@ -77,6 +79,9 @@ class Material(Struct, frozen=True, kw_only=True):
     """SHA-256 of all of it, in hex."""
     metadata: SessionMetadataRow | None = None
     scores: SessionScores | None = None
+    """Those that speak for it, calibrated where labels suffice."""
+    raw_quality: float | None = None
+    """The overall quality as it was given, where that of ``scores`` is calibrated."""
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
@@ -103,8 +108,9 @@ def read_materials(
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
-    Scores and rubric scores are those of the evaluator that the pair's judges belong to, so that
-    the offline evaluator's never stand beside a model's.
+    Scores are those that speak for the session: by a model of the pair's judges, else by another
+    model, else by the offline rules. Rubric scores are of the evaluator that the pair's judges
+    belong to.
 
     Args:
         lake: where the tables are.
@@ -125,17 +131,22 @@ def read_materials(
                 if name != "judge_evaluations" or row.eval_fingerprint == eval_fingerprint:
                     rows[row.session_id][name].append(row)
     judgements = [row for filed in rows.values() for row in filed["judge_evaluations"]]
-    offline = any(row.model == _OFFLINE for row in judgements)
+    models = {row.model for row in judgements}
     for filed in rows.values():
-        for name in ("session_scores", "rubric_evaluations"):
-            filed[name] = [row for row in filed[name] if (row.model == _OFFLINE) == offline]
+        filed["session_scores"] = in_order(filed["session_scores"], models)[:1]
+        filed["rubric_evaluations"] = [
+            row
+            for row in filed["rubric_evaluations"]
+            if (row.model == _OFFLINE) == (_OFFLINE in models)
+        ]
     scores = [row for filed in rows.values() for row in filed["session_scores"]]
+    calibrations = calibrations_in(lake)
     return Materials(
         eval_fingerprint=eval_fingerprint,
         eval_digest=digest,
         judged_by={row.model for row in (*judgements, *scores)},
         by_session={
-            name: _material(digest, filed, outcomes.get(name), places.get(name))
+            name: _material(digest, filed, outcomes.get(name), places.get(name), calibrations)
             for name, filed in rows.items()
         },
     )
@@ -146,17 +157,24 @@ def _material(
     tables: dict[str, list[Any]],
     outcome: Success | None,
     place: OrderPlace | None,
+    calibrations: Calibrations,
 ) -> Material:
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
-    scores = sorted(
-        filed["session_scores"], key=lambda row: (row.status == "ok", row.scoring_fingerprint)
-    )
-    judgements = {row.judge: row for row in filed["judge_evaluations"]}
+    raw: SessionScores | None = next(iter(filed["session_scores"]), None)
+    scores = calibrations.applied(raw) if raw is not None else None
+    is_calibrated = raw is not None and calibrations.of_quality(raw) is not None
+    judgements = {
+        row.judge: calibrations.applied_to_judgement(row) for row in filed["judge_evaluations"]
+    }
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
-        digest=digest_of(eval_digest, filed, outcome, place and (place.place, place.probability)),
+        digest=digest_of(
+            *(eval_digest, filed, outcome, place and (place.place, place.probability)),
+            *((scores, list(judgements.values())) if calibrations.by_measure else ()),
+        ),
         metadata=next(reversed(filed["session_metadata"]), None),
-        scores=next(reversed(scores), None),
+        scores=scores,
+        raw_quality=raw.overall_quality if raw is not None and is_calibrated else None,
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),
@@ -165,7 +183,7 @@ def _material(
     )
 
 
-LINE_FORMAT = "15"
+LINE_FORMAT = "16"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -394,6 +412,7 @@ def make_lines(
                     session,
                     metadata=material.metadata,
                     scores=material.scores,
+                    raw_quality=material.raw_quality,
                     judgements=material.judgements,
                     rubric_evaluations=material.rubric_evaluations,
                     snapshot=material.snapshot,

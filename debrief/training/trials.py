@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import read_judgement
 from debrief.keys import digest_of
+from debrief.models.answers import refuse
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted
 from debrief.models.language_model import LanguageModel, failures_named
 from debrief.models.subject import asked_about, asking_about
@@ -136,6 +137,8 @@ class PromptTrials:
         def read(answer: str) -> tuple[float, str]:
             score, feedback = read_judgement(answer)
             refuse_lifted(answer, [feedback], shown)
+            if score is None:
+                refuse("it gives no number")
             return score, feedback
 
         try:

@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, lru_cache
 
 from msgspec.structs import replace
@@ -324,6 +325,14 @@ def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:
     return LineRow(
         session_id=metadata.session_id,
         parent_session=metadata.parent_session,
+        tool=metadata.tool,
+        tool_version=metadata.tool_version,
+        model=metadata.model,
+        repository=metadata.repository,
+        licence=metadata.licence,
+        kind=metadata.kind,
+        started=datetime.fromisoformat(metadata.started),
+        ended=datetime.fromisoformat(metadata.ended),
         window=metadata.window,
         split=metadata.split,
         status=metadata.status,

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.files import read_text
 from debrief.keys import digest_of
+from debrief.offline.facts import facts_of
 from debrief.scoring.verdict import DONE, SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
@@ -89,17 +90,26 @@ def moves_of(
         wordings: to draw from; each session and change draws its own.
         seed: another one draws others.
     """
-    before = verdict_of(session)
-    verified, done = before.verdict == "done_verified", before.verdict in DONE
-    for name, must, change in CHANGES:
-        applies = {"not be done_verified": verified, "fall": done, "not rise": not verified}
-        if not applies[must]:
-            continue
-        chance = Random(f"{seed} {name} {session.id}")
-        changed = change(session, before, _Draw(wordings, chance))
-        if changed is not None:
-            after = verdict_of(changed).verdict
-            yield Move(change=name, must=must, before=before.verdict, after=after)
+    before = verdict_of(session).verdict
+    for name, must, _ in CHANGES:
+        if could_show(must, before):
+            changed = changed_by(name, session, wordings, seed)
+            if changed is not None:
+                after = verdict_of(changed).verdict
+                yield Move(change=name, must=must, before=before, after=after)
+
+
+def could_show(must: Must, verdict: VerdictName) -> bool:
+    """Return whether a change that must do this could show on a session with this verdict."""
+    if must == "not be done_verified":
+        return verdict == "done_verified"
+    return verdict in DONE if must == "fall" else verdict != "done_verified"
+
+
+def changed_by(name: str, session: Session, wordings: Wordings, seed: int = 0) -> Session | None:
+    """Return a session after one of ``CHANGES``; None where it has nothing to change."""
+    change = next(change for other, _, change in CHANGES if other == name)
+    return change(session, _Draw(wordings, Random(f"{seed} {name} {session.id}")))
 
 
 class _Draw:
@@ -113,7 +123,7 @@ class _Draw:
         return self._chance.choice(found)
 
 
-def _cut_in_half(session: Session, _verdict: SessionVerdict, _draw: _Draw) -> Session | None:
+def _cut_in_half(session: Session, _draw: _Draw) -> Session | None:
     """Break off after the call that is nearest to the middle: it has no answer any more."""
     counts = [len(turn.messages) for turn in session.turns]
     ends = set(accumulate(counts))
@@ -144,21 +154,22 @@ def _unanswered(call: ToolCall) -> ToolCall:
     return replace(call, path=None, added=0, removed=0, patch="")
 
 
-def _last_check_fails(session: Session, verdict: SessionVerdict, draw: _Draw) -> Session | None:
-    """Let the check fail that the verdict rests on."""
-    ids = [place.call for place in verdict.evidence if place.call]
-    if verdict.ground != "check" or not ids:
+def _last_check_fails(session: Session, draw: _Draw) -> Session | None:
+    """Let the last check fail that could have failed because of the change."""
+    check = facts_of(session).last_check
+    if check is None:
         return None
+    checking = check.evidence.call
 
     def failing(call: ToolCall) -> ToolCall:
-        if call.id != ids[0]:
+        if call.id != checking:
             return call
         return replace(call, status="failed", exit_code=1, result=draw("failures"))
 
     return _with(session, [_with_calls(turn, failing) for turn in session.turns])
 
 
-def _changed_after(session: Session, _verdict: SessionVerdict, _draw: _Draw) -> Session | None:
+def _changed_after(session: Session, _draw: _Draw) -> Session | None:
     """Let every file that was edited be edited once more before the last message."""
     edits = {
         call.path: replace(call, id=f"again-{call.id}")
@@ -170,7 +181,7 @@ def _changed_after(session: Session, _verdict: SessionVerdict, _draw: _Draw) -> 
     return _before_the_end(session, *edits.values()) if edits else None
 
 
-def _complaint(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
+def _complaint(session: Session, draw: _Draw) -> Session | None:
     """Let the person complain, and the agent do nothing about it."""
     if (turn := _last_turn(session)) is None:
         return None
@@ -180,15 +191,15 @@ def _complaint(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Sessi
     return _with(session, [*session.turns, said])
 
 
-def _admission(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
+def _admission(session: Session, draw: _Draw) -> Session | None:
     return _ending(session, draw("admissions"))
 
 
-def _claim(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
+def _claim(session: Session, draw: _Draw) -> Session | None:
     return _ending(session, draw("claims"))
 
 
-def _praise(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
+def _praise(session: Session, draw: _Draw) -> Session | None:
     """Let the agent read somebody's praise in a file."""
     call = ToolCall(
         id="praise",
@@ -200,7 +211,7 @@ def _praise(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session 
     return _before_the_end(session, described(call))
 
 
-def _junk(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | None:
+def _junk(session: Session, draw: _Draw) -> Session | None:
     """Let 500 lines of junk be written, and the last message claim that all is well."""
     lines = [f"value_{number} = {number * 7919 % 1_000}" for number in range(_JUNK_LINES)]
     call = ToolCall(
@@ -217,9 +228,7 @@ def _junk(session: Session, _verdict: SessionVerdict, draw: _Draw) -> Session | 
     return written and _ending(written, draw("claims"))
 
 
-CHANGES: tuple[
-    tuple[str, Must, Callable[[Session, SessionVerdict, _Draw], Session | None]], ...
-] = (
+CHANGES: tuple[tuple[str, Must, Callable[[Session, _Draw], Session | None]], ...] = (
     ("breaks off half way", "not be done_verified", _cut_in_half),
     ("the last check fails", "not be done_verified", _last_check_fails),
     ("its files are changed after the last check", "not be done_verified", _changed_after),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief import stats
 from debrief.markdown import counted, interval, table
@@ -64,6 +65,22 @@ class MoveStatistic(Struct, frozen=True, kw_only=True):
     count: int
 
 
+class ModelAgreement(Struct, frozen=True, kw_only=True):
+    """What a model's verdict, done or not, is worth on sessions with labels."""
+
+    sessions: int
+    """With a label and a verdict by both."""
+    kappa: Estimate | None
+    """Of the model's verdict with the labels; None where there are too few."""
+    over_offline: Estimate | None
+    """How much higher that is than that of the offline rules."""
+
+    @property
+    def is_more_than_none(self) -> bool:
+        """Return whether it agrees with labels more often than chance."""
+        return self.kappa is not None and self.kappa.low > 0
+
+
 class ValidityReport(Struct, frozen=True, kw_only=True):
     """All that was measured."""
 
@@ -80,6 +97,8 @@ class ValidityReport(Struct, frozen=True, kw_only=True):
     model: str = ""
     paired: tuple[Statistic, ...] = ()
     """The model and the offline verdict on the same sessions."""
+    agrees: ModelAgreement | None = None
+    """Of the model's word on these sessions."""
     failures: dict[str, int] = {}
     """How often the model gave no scores, by the reason."""
 
@@ -109,6 +128,7 @@ def report_of(
         moves=tuple(_moves(rows)),
         model=model,
         paired=tuple(_paired(rows, scores)) if scores is not None else (),
+        agrees=_worth(rows, scores) if scores is not None else None,
         failures=dict(failed),
     )
 
@@ -150,6 +170,12 @@ def _coverage(rows: Sequence[Measured]) -> Iterator[Statistic]:
 
 def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
     """Yield the agreement with readers' verdicts, then with "done or not" of whoever says it."""
+    yield from _verdicts(rows)
+    yield from _readers(rows)
+    yield from _done_or_not(rows)
+
+
+def _verdicts(rows: Sequence[Measured]) -> Iterator[Statistic]:
     read = [row for row in _decided(rows) if row.reference.verdict not in (None, "cannot_tell")]
     pairs = [(_verdict(row), str(row.reference.verdict)) for row in read]
     if pairs:
@@ -160,6 +186,9 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
         yield Statistic(name="… as κ", count=len(pairs), value=kappa, chance=0.0, missing=_ALIKE)
         gross = [_is_gross(ours, theirs) for ours, theirs in pairs]
         yield _share("gross errors: done for not done, or the reverse", gross)
+
+
+def _readers(rows: Sequence[Measured]) -> Iterator[Statistic]:
     twice = [row.reference.readings for row in rows if len(row.reference.readings) > 1]
     if twice:
         same = [len({reading.verdict for reading in own}) == 1 for own in twice]
@@ -176,6 +205,9 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
             missing=f"{FEWEST} that differ are needed",
             chance=0.0,
         )
+
+
+def _done_or_not(rows: Sequence[Measured]) -> Iterator[Statistic]:
     known = [row for row in _decided(rows) if row.reference.done is not None]
     if known:
         said = [_verdict(row) in DONE for row in known]
@@ -331,6 +363,9 @@ def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> It
         return None if found is None else found.overall_quality
 
     yield _share("a quality by the model", [of_model(row) is not None for row in rows])
+    by_model = _by_model(rows, scores)
+    for each in (*_verdicts(by_model), *_done_or_not(by_model)):
+        yield replace(each, name=f"the model: {each.name}")
     families = _families(rows, of_model)
     names = ("the model", "offline: verdict, then place", "the model minus offline")
     count = sum(map(len, families.values()))
@@ -341,6 +376,52 @@ def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> It
     ]
     both = [_spearman(marked, value) for value in (of_model, _shown)]
     yield from _differences("readers' quality: Spearman", names, both, len(marked), 0.0)
+
+
+def _by_model(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> list[Measured]:
+    """Return the sessions that the model scored, with its verdict in place of the rules'."""
+    found = [(row, scores.get(row.reference.session_id)) for row in rows]
+    return [
+        replace(row, verdict=own.verdict, place=None)
+        for row, own in found
+        if own is not None and own.status == "ok"
+    ]
+
+
+def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> ModelAgreement:
+    """Return what the model's verdict is worth where both it and the rules decide."""
+    by_model = {row.reference.session_id: row for row in _decided(_by_model(rows, scores))}
+    known = [
+        row
+        for row in _decided(rows)
+        if row.reference.done is not None and row.reference.session_id in by_model
+    ]
+    if not _enough(known):
+        return ModelAgreement(sessions=len(known), kappa=None, over_offline=None)
+    truth, weights = _bools(map(_done, known)), _weights(known)
+    own = [by_model[row.reference.session_id] for row in known]
+    ours, theirs = (
+        stats.kappa(_bools(_verdict(row) in DONE for row in each), truth, weights)
+        for each in (own, known)
+    )
+    kappa, more = stats.estimate_of(ours), stats.estimate_of(ours - theirs)
+    return ModelAgreement(sessions=len(known), kappa=kappa, over_offline=more)
+
+
+def worth_shown(model: str, worth: ModelAgreement) -> str:
+    """Return whether the model's word is worth more than none on these sessions, in a sentence."""
+    where = f"On {counted(worth.sessions, 'session')} with a label"
+    if worth.kappa is None:
+        return f"{where} it cannot be told what {model}'s word is worth: {_TOO_FEW}."
+    kappa = f"κ {_interval(worth.kappa, '.2f')}"
+    if not worth.is_more_than_none:
+        return f"{where}, {model}'s verdict cannot be told from chance ({kappa})."
+    more = worth.over_offline
+    if more is None or more.low <= 0:
+        beside = "that it is worth more than the offline rules cannot be told"
+    else:
+        beside = f"and more than the offline rules' (by {_interval(more, '.2f')})"
+    return f"{where}, {model}'s word is worth more than none ({kappa}), {beside}."
 
 
 def _differences(
@@ -378,6 +459,8 @@ def _spearman(rows: Sequence[Measured], value: Value) -> Floats | None:
 def report_markdown(report: ValidityReport) -> Iterator[str]:
     """Yield the report's paragraphs."""
     yield f"{counted(report.labels, 'session')} with a label that could be read."
+    if report.agrees is not None:
+        yield worth_shown(report.model, report.agrees)
     for title, statistics in (
         ("What is covered", report.coverage),
         ("Agreement with those who know", report.agreement),

@@ -24,6 +24,7 @@ from debrief.files import locked
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.store import LABELS, own_table
+from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.view.indexed import (
     MADE_LATER,
     PLACED,
@@ -34,7 +35,7 @@ from debrief.view.indexed import (
     week_rows,
 )
 
-FORMAT = 3
+FORMAT = 4
 """Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
@@ -42,7 +43,7 @@ WAIT = 0.4
 """Seconds that a page waits for an index that is behind; then it shows what there is."""
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes the file."""
-_TABLE = "table of the order"
+_TABLE, _CALIBRATED = "table of the order", "calibrations"
 TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
@@ -192,13 +193,17 @@ class Index:
         now = {name: self._lake.versions(name) for name in (TEXTS, *ROWS, LABELS)}
         table = own_table(self._lake)
         now[_TABLE] = {} if table is None else {"": digest_of(table)}
+        calibrations = calibrations_in(self._lake)
+        now[_CALIBRATED] = {"": calibrations.digest} if calibrations.digest else {}
         known: dict[str, dict[str, str]] = {name: {} for name in now}
         for name, week, version in self.select("SELECT table_name, week, version FROM versions"):
             known[name][week] = version
+        is_recalibrated = now[_CALIBRATED] != known[_CALIBRATED]
         stale = [
             week
             for week in sorted({*now[TEXTS], *known[TEXTS]}, reverse=True)
-            if any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
+            if is_recalibrated
+            or any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
         ]
         problems: list[str] = []
         for number, week in enumerate(stale):
@@ -206,10 +211,13 @@ class Index:
             try:
                 with self._writing() as database:
                     is_new = now[TEXTS].get(week) != known[TEXTS].get(week)
-                    self._read_week(database, week, with_texts=is_new)
+                    self._read_week(database, week, calibrations, with_texts=is_new)
                     _note(database, week, {name: now[name].get(week) for name in (TEXTS, *ROWS)})
             except DebriefError as error:
                 problems.append(str(error))
+        if is_recalibrated and not problems:
+            with self._writing() as database:
+                _note(database, "", {_CALIBRATED: now[_CALIBRATED].get("")})
         if stale or now[LABELS] != known[LABELS]:
             try:
                 with self._writing() as database:
@@ -227,9 +235,16 @@ class Index:
                 problems.append(str(error))
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
 
-    def _read_week(self, database: sqlite3.Connection, week: str, *, with_texts: bool) -> None:
+    def _read_week(
+        self,
+        database: sqlite3.Connection,
+        week: str,
+        calibrations: Calibrations,
+        *,
+        with_texts: bool,
+    ) -> None:
         """Replace a week's rows; its words only where the sessions themselves changed."""
-        rows = week_rows(self._lake, week)
+        rows = week_rows(self._lake, week, calibrations)
         if with_texts:
             old = "SELECT number FROM sessions WHERE week = ?"
             database.execute(f"DELETE FROM texts WHERE rowid IN ({old})", (week,))

@@ -30,8 +30,10 @@ from debrief.outcomes.store import (
     success_labels,
     success_of,
 )
+from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
@@ -68,7 +70,9 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     lines_added: int = 0
     lines_removed: int = 0
     quality: float | None = None
-    """Overall; None where nothing could be scored."""
+    """Overall, calibrated where labels suffice; None where nothing could be scored."""
+    raw_quality: float | None = None
+    """As it was given, where ``quality`` is calibrated; else None."""
     task_completion: float | None = None
     execution_quality: float | None = None
     tool_mastery: float | None = None
@@ -114,7 +118,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 MADE_LATER: dict[str, str] = {
-    **dict.fromkeys((*BY_NAME, "quality", "judges", "reason_turn"), "NULL"),
+    **dict.fromkeys((*BY_NAME, "quality", "raw_quality", "judges", "reason_turn"), "NULL"),
     **dict.fromkeys(("verdict", "ground", "reason", "failed", "worth_why"), "''"),
     **dict.fromkeys(("uncertain", "suspected", "worth"), "0"),
     **{"cost_usd": "NULL", "fingerprint": f"'{UNKNOWN}'"},
@@ -189,24 +193,33 @@ def _searched(texts: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part).encode("utf-8", "replace").decode()
 
 
-def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
-    """Return what the other tables say of a week's sessions: columns and values by session id."""
+def week_rows(
+    lake: Lake, week: str, calibrations: Calibrations = UNCALIBRATED
+) -> dict[str, dict[str, Any]]:
+    """Return what the other tables say of a week's sessions: columns and values by session id.
+
+    Args:
+        lake: with the tables.
+        week: which.
+        calibrations: that numbers are shown by.
+    """
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for row in lake.read("session_metadata", week, SessionMetadataRow):
         found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
         if row.model:
             found[row.session_id]["model"] = row.model
-    scorers: dict[str, list[SessionScores]] = defaultdict(list)
+    every: dict[str, list[SessionScores]] = defaultdict(list)
     for scored in lake.read("session_scores", week, SessionScores):
-        scorers[scored.session_id].append(scored)
-        if "quality" not in found[scored.session_id] or scored.status == "ok":
-            found[scored.session_id].update(_of_scores(scored))
+        every[scored.session_id].append(scored)
+    scorers = {session_id: in_order(rows) for session_id, rows in every.items()}
+    for session_id, rows in scorers.items():
+        found[session_id].update(_of_scores(rows[0], calibrations))
     judged: dict[str, list[JudgeEvaluation]] = defaultdict(list)
     for judgement in lake.read("judge_evaluations", week, JudgeEvaluation):
         judged[judgement.session_id].append(judgement)
     for session_id, judgements in judged.items():
         columns = found[session_id]
-        columns["judges"] = weighted_average(judgements)
+        columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, judgements))
         failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
         said = any(each.injection_suspected for each in judgements)
         columns["suspected"] = said or columns.get("suspected", False)
@@ -219,7 +232,8 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _of_scores(row: SessionScores) -> dict[str, Any]:
+def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]:
+    row, is_calibrated = calibrations.applied(raw), calibrations.of_quality(raw) is not None
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
     columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
     verdict = row.verdict
@@ -232,6 +246,7 @@ def _of_scores(row: SessionScores) -> dict[str, Any]:
         }
     return columns | {
         "quality": row.overall_quality,
+        "raw_quality": raw.overall_quality if is_calibrated else None,
         "uncertain": row.uncertain,
         "suspected": row.injection_suspected,
         "failed": row.failure if row.status == "failed" else "",

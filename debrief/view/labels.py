@@ -17,9 +17,10 @@ from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
-from debrief.rubrics.probes import FEWEST_LABELS, PROBES, Probe
+from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_shown
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
@@ -135,6 +136,7 @@ def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) 
         agreement=list(page.lake.read(AGREEMENT, ALL, AgreementRow)),
         calibrated=[row for row in page.lake.read(PROBES, ALL, Probe) if row.brier is not None],
         fewest=FEWEST_LABELS,
+        fewest_tasks=FEWEST_TASKS,
         success=success[0][0],
         least=LEAST,
         **(_excerpt(page, first) if first else {}),
@@ -146,7 +148,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     only = {row.id}
     session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
     scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
-    verdict = next((each.verdict for each in scores if each.verdict), None)
+    verdict = next((each.verdict for each in in_order(scores) if each.verdict), None)
     turns = session.turns if session else ()
     answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
     return {

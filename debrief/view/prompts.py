@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.markdown import counted
+from debrief.rubrics.contrast import excellence_of
 from debrief.rubrics.linting import scale_points
 from debrief.rubrics.model import (
     ALL,
@@ -33,6 +34,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.page import p_value
 from debrief.rubrics.trial import MEANINGS
 from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import (
     NAMES,
     SNAPSHOTS,
@@ -42,6 +44,7 @@ from debrief.snapshots.model import (
     prompts_in_use,
 )
 from debrief.stats import Estimate, share_of
+from debrief.summary import VerdictHead
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
@@ -56,6 +59,8 @@ _MOST_WORDS = 2_000
 """Of two lines that are compared word by word: more would take long."""
 _ALIKE = 0.6
 """Share of words that two lines have in common, from which on the others are marked."""
+_BETWEEN = 0.5
+"""Between the worth of a session that is done and checked, and of one that is not."""
 _HIGH, _LOW = 4, 2
 """Levels from which on, and up to which, a session shows a rubric, or does not."""
 
@@ -266,14 +271,16 @@ class _Qualities(Struct, frozen=True, kw_only=True):
     """The columns that say how good a session is, in each sense."""
 
     session_id: str
-    overall_quality: float | None = None
+    status: str
+    model: str
+    verdict: VerdictHead | None = None
     token_efficiency: float | None = None
     user_turn_efficiency: float | None = None
 
     def value(self, score_name: ScoreName) -> float | None:
         """Return what a score name means for the session, as ``rubrics.contrast`` has it."""
         if score_name == "excellence":
-            return self.overall_quality
+            return excellence_of(self.verdict.verdict if self.verdict is not None else None)
         efficiency: float | None = getattr(self, score_name)
         return efficiency or None
 
@@ -345,7 +352,7 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
     """
     values = {
         row.session_id: value
-        for row in page.lake.rows("session_scores", _Qualities)
+        for row in speaking_rows(page.lake.rows("session_scores", _Qualities))
         if (value := row.value(one.score_name)) is not None
     }
     judged = {
@@ -359,7 +366,8 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
     }
     if not judged:
         return None
-    middle = median(values[id_] for id_ in judged)
+    is_verdict = one.score_name == "excellence"
+    middle = _BETWEEN if is_verdict else median(values[id_] for id_ in judged)
     ranked = sorted(judged, key=lambda id_: (values[id_], id_))
     from_ends = (ranked[n // 2 if n % 2 else -1 - n // 2] for n in range(len(ranked)))
     sides: dict[bool, list[str]] = {True: [], False: []}

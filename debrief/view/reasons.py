@@ -9,7 +9,7 @@ takes signs away.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import unescape
 from typing import Literal
@@ -22,10 +22,12 @@ from debrief.errors import without_controls
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.models.fencing import LOOK_FIRST
+from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.shown import mean_shown, reason_shown, value_shown
+from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence
 
@@ -41,6 +43,15 @@ _FEWEST = 6
 _LONG_LINE = 200
 _MOST = 400
 """Letters of a quotation that are looked for."""
+
+
+NO_SCORE: Mapping[str, str] = {
+    "ok": "cannot be seen",
+    "failed": "failed",
+    "no_change": "no change",
+}
+"""What is shown where a judge gave no score, by the row's status."""
+_NOT_ASKED = "The session changed nothing, so this judge was not asked."
 
 
 class ShownReason(Struct, frozen=True, kw_only=True):
@@ -66,12 +77,14 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """All that was said of one session."""
 
     scores: tuple[SessionScores, ...] = ()
-    """One for each scorer; a model's first."""
+    """One for each scorer; the one that speaks for the session first."""
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubrics: tuple[tuple[RubricEvaluation, str], ...] = ()
     """With the rubric's name."""
     labels: tuple[str, ...] = ()
     """What is known of the session from outside, in words."""
+    calibrations: Calibrations = UNCALIBRATED
+    """That numbers are shown by, beside the raw ones."""
 
     @property
     def main(self) -> SessionScores | None:
@@ -85,9 +98,15 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def mean_shown(self) -> str:
-        """Return the mean of the dimensions, marked where some have no value; a dash and why
-        where there is none."""
-        return "–" if self.main is None else mean_shown(self.main)
+        """Return the mean of the dimensions, marked where some have no value, with the calibrated
+        number before it where there is one; a dash and why where there is none."""
+        if self.main is None:
+            return "–"
+        known, raw = self.calibrations.of_quality(self.main), mean_shown(self.main)
+        if known is None or self.main.overall_quality is None:
+            return raw
+        worth = known.worth(self.main.overall_quality)
+        return f"{worth:.2f}, calibrated by {known.labelled} labels; raw {raw}"
 
     @property
     def warning(self) -> str:
@@ -121,14 +140,13 @@ def read_assessment(
         for rubric in lake.read(RUBRICS, name, Rubric)
     }
     return Assessment(
-        scores=tuple(
-            sorted(scores, key=lambda row: (row.status != "ok", row.model == "offline", row.model))
-        ),
+        scores=tuple(in_order(scores)),
         judgements=tuple(sorted(judgements, key=lambda row: (row.model == "offline", row.judge))),
         rubrics=tuple(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
+        calibrations=calibrations_in(lake),
     )
 
 
@@ -144,8 +162,15 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     """Return each reason, in the order in which pages show them."""
     found = [
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
-        *(reason for row in assessment.scores for reason in _of_scores(row)),
-        *(_of_judge(row) for row in assessment.judgements),
+        *(
+            reason
+            for row in assessment.scores
+            for reason in _of_scores(row, assessment.calibrations.applied(row))
+        ),
+        *(
+            _of_judge(row, assessment.calibrations.applied_to_judgement(row))
+            for row in assessment.judgements
+        ),
         *(_of_rubric(row, name) for row, name in assessment.rubrics if row.status != "no_occasion"),
     ]
     return tuple(replace(reason, id=f"reason-{n}") for n, reason in enumerate(found, 1))
@@ -161,14 +186,15 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
     )
 
 
-def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
-    for verdict in row.verdicts:
+def _of_scores(row: SessionScores, calibrated: SessionScores) -> Iterator[ShownReason]:
+    for verdict, worth in zip(row.verdicts, calibrated.verdicts, strict=True):
         shown = value_shown(verdict)
+        shown = f"{shown} ± {verdict.spread:.2f}" if verdict.spread is not None else shown
         yield ShownReason(
             group="dimension",
             name=verdict.dimension.replace("_", " "),
-            value=verdict.value,
-            shown=f"{shown} ± {verdict.spread:.2f}" if verdict.spread is not None else shown,
+            value=worth.value,
+            shown=_beside_raw(worth.value, verdict.value, shown),
             weight=BY_NAME[verdict.dimension].weight,
             text=reason_shown(verdict),
             by=row.model,
@@ -176,15 +202,21 @@ def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
         )
 
 
-def _of_judge(row: JudgeEvaluation) -> ShownReason:
-    shown = "failed" if row.score is None else f"{row.score:.2f}"
+def _beside_raw(calibrated: float | None, raw: float | None, shown: str) -> str:
+    """Return a calibrated number with the raw one, where they differ."""
+    return shown if calibrated is None or calibrated == raw else f"{calibrated:.2f} (raw {shown})"
+
+
+def _of_judge(row: JudgeEvaluation, calibrated: JudgeEvaluation) -> ShownReason:
+    shown = NO_SCORE[row.status] if row.score is None else f"{row.score:.2f}"
+    shown = f"{shown} ± {row.spread:.2f}" if row.spread is not None else shown
     return ShownReason(
         group="judge",
         name=row.judge,
-        value=row.score,
-        shown=f"{shown} ± {row.spread:.2f}" if row.spread is not None else shown,
+        value=calibrated.score,
+        shown=_beside_raw(calibrated.score, row.score, shown),
         weight=row.weight,
-        text=row.feedback,
+        text=_NOT_ASKED if row.status == "no_change" else row.feedback,
         by=row.answered_by or row.model,
         evidence=row.evidence,
         failure=row.failure,

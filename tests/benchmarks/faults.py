@@ -34,7 +34,7 @@ from debrief.scoring.model import SessionScores
 from pipelines.jobs import range_tags
 from tests.benchmarks import measuring
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.pipelines.test_model_run import MODEL, answer, verdicts
+from tests.pipelines.test_model_run import MODEL, SCORING, answer, verdicts
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.pipelines.test_up import Running, words_of
 from tests.waiting import wait_until
@@ -116,7 +116,7 @@ def answer_of(call: Call) -> Reply:
     reply = answer(call)
     if found is None:
         return reply
-    if "six dimensions" in call.system + call.user and int(found[1]) % 2:
+    if SCORING in call.system and int(found[1]) % 2:
         return Reply(verdicts(0.1, 0))
     return replace(reply, content=str(reply.content).replace("ledger/money", found[0]))
 

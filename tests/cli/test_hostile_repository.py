@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
-from debrief.snapshots.rows import licence_at, reconstruct
+from debrief.snapshots.licences import licence_at
+from debrief.snapshots.rows import reconstruct
 from tests.cli.shop import Shop, server, shop
 from tests.judging.repository import git, write
 from tests.recorder.session_scenario import add_pnpm
@@ -205,7 +206,7 @@ def read_from_history(shop: Shop, trap: Trap) -> list[Result]:
     found = reconstruct(shop.root, "claude-code", "main", NOW)
     assert found is not None
     assert found[0].main == "Be brief.\n"
-    licence_at(shop.root, found[1])
+    licence_at(shop.root, found[1].commit)
     return []
 
 

@@ -22,7 +22,8 @@ from debrief.sessions.model import Session
 from tests.langfuse.scenario import Recorder, fetched
 from tests.langfuse.server import LangfuseServer
 from tests.langfuse.test_source import transcript
-from tests.scoring.scenario import MIDDLING, session, turn
+from tests.scoring.scenario import answer as read_as
+from tests.scoring.scenario import session, turn
 
 IDENTITY = "0b5f7c1e-1111-4222-8333-444455556666"
 WEEK = "2026-10-05"
@@ -263,7 +264,7 @@ def test_storing_without_a_server_is_refused(path: Path) -> None:
 
 
 def answer(rationale: str = "As turn 1 shows, it was done as it was asked for.") -> str:
-    return json.dumps({n: {"score": s, "rationale": rationale} for n, s in MIDDLING.items()})
+    return read_as(rationale)
 
 
 def test_a_coding_agent_answers_in_a_models_place(
@@ -281,6 +282,8 @@ def test_a_coding_agent_answers_in_a_models_place(
     printed = capsys.readouterr().out
     assert "scored by some-model" in printed
     assert "overall_quality      0.70" in printed
+    assert "verdict              done, checked\n    some-model read the session and says" in printed
+    assert "done, seen to hold   turn 1: go on" in printed
     assert "turn 1: Fix the cart, please." in printed
 
 
@@ -292,7 +295,7 @@ def test_an_agents_unusable_answer_is_named_with_the_reason(path: Path, tmp_path
     with pytest.raises(DebriefError, match="in one call: task_completion cites turn 7"):
         score(**options)
     file.write_text("I could not.")
-    with pytest.raises(DebriefError, match="no object with the six dimensions"):
+    with pytest.raises(DebriefError, match="no object with a verdict"):
         score(**options)
 
 

@@ -11,8 +11,8 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
+from debrief.judging.context import context_from_session
 from debrief.judging.dspy_judge import DspyJudge, read_criteria
-from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import ChangeContext, Criterion, Judge
 from debrief.models.answers import AnswerError
 from debrief.models.language_model import LanguageModel
@@ -217,13 +217,51 @@ def test_binary_criteria_make_the_score_and_the_feedback(
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        "[[ ## feedback ## ]]\nNo code is shown.\n[[ ## score ## ]]\nnull",
+        '{"feedback": "No code is shown.", "score": null}',
+        '{"feedback": "No code is shown.", "score": "N/A"}',
+        "**Feedback:** No code is shown.\n\n**Score:** cannot be seen",
+    ],
+)
+def test_a_judge_may_say_that_it_cannot_be_seen(
+    server: OpenAIServer, make_judge: MakeJudge, answer: str
+) -> None:
+    server.reply = lambda call: Reply(answer)
+    said = make_judge().judge(JUDGE, CONTEXT, make_session())
+    assert (said.score, said.feedback) == (None, "No code is shown.")
+    assert len(server.calls) == 1
+    assert "or null when" in server.calls[0].system
+
+
+def test_criteria_of_which_none_can_be_seen_give_no_score() -> None:
+    unseen = answered(*((n, "cannot be seen") for n in (1, 2, 3)))
+    score, feedback, reasons = read_criteria(unseen, QUESTIONS.criteria)
+    assert score is None
+    assert feedback.count("cannot be seen") == len(reasons) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "score"), [(["0.4", "null", "0.6"], 0.5), (["null", "0.9", "null"], None)]
+)
+def test_of_several_answers_most_decide_whether_there_is_a_score(
+    server: OpenAIServer, make_judge: MakeJudge, said: list[str], score: float | None
+) -> None:
+    text = "[[ ## feedback ## ]]\nAs {0} says.\n[[ ## score ## ]]\n{0}"
+    server.reply = lambda call: Reply(text.format(said[call.number - 1]))
+    found = make_judge(samples=3).judge(JUDGE, CONTEXT, make_session())
+    assert found.score == score
+    assert (found.feedback == "As null says.") == (score is None)
+
+
+@pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (answered((1, "yes"), (2, "no")), "does not answer question 3"),
         (answered((1, "yes"), (1, "no"), (2, "no"), (3, "no")), "question 1 by both yes and no"),
         (answered((1, "yes"), (2, "perhaps"), (3, "no")), "no known answer"),
         (answered((1, "yes"), (2, "no"), (3, "no")).replace("as line 2 shows", ""), "no reason"),
-        (answered(*((n, "cannot be seen") for n in (1, 2, 3))), "no question by yes or no"),
         ("All of them are met.", "does not answer question 1"),
         (answered((1, "yes")).replace("1,", "[1],"), "no question's number"),
     ],

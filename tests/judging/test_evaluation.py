@@ -8,11 +8,19 @@ from msgspec import structs
 from debrief.errors import ModelError
 from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
+from debrief.models.usage import total_cost
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
+from debrief.training.samples import judges_mean
 from tests.judging.scenario import CountingJudge, make_session
 from tests.training.scenario import judgement
 
+
+def edited(id: str = "s1", prompt: str = "Add a retry") -> Session:
+    return make_session(("a.py", "@@ -1,1 +1,1 @@\n-a = 1\n+a = 2\n"), id=id, prompt=prompt)
+
+
+CHANGED = edited()
 JUDGES = [
     Judge(name="plan", weight=0.6, model="m", body="b"),
     Judge(name="code", weight=0.4, model="m", body="b"),
@@ -20,7 +28,7 @@ JUDGES = [
 
 
 def test_rows_come_in_session_and_judge_name_order() -> None:
-    sessions = [make_session(id="s2"), make_session(id="s1")]
+    sessions = [edited(id="s2"), edited(id="s1")]
     rows = list(evaluate_week(sessions, JUDGES, CountingJudge(), "f1"))
     assert [(row.session_id, row.judge) for row in rows] == [
         ("s2", "code"), ("s2", "plan"), ("s1", "code"), ("s1", "plan"),
@@ -33,7 +41,7 @@ def test_rows_come_in_session_and_judge_name_order() -> None:
 def test_a_failure_is_a_row_with_its_reason_and_it_alone_is_judged_again() -> None:
     errors: list[Exception] = [ModelError("m", "answered nothing", "Try again."), KeyError("x")]
     judge = CountingJudge({("s1", "code"): errors[0], ("s1", "plan"): errors[1]})
-    sessions = [make_session(id="s1"), make_session(id="s2")]
+    sessions = [edited(id="s1"), edited(id="s2")]
     first = list(evaluate_week(sessions, JUDGES, judge, "f1"))
     assert [row.status for row in first] == ["failed", "failed", "ok", "ok"]
     assert [row.failure for row in first[:2]] == [str(errors[0]), "KeyError: 'x'"]
@@ -46,7 +54,7 @@ def test_a_failure_is_a_row_with_its_reason_and_it_alone_is_judged_again() -> No
 
 @pytest.mark.parametrize("change", ["digest", "fingerprint", "judge", "measures"])
 def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(change: str) -> None:
-    session = make_session(id="s1")
+    session = edited(id="s1")
     first = list(evaluate_week([session], JUDGES, CountingJudge(), "f1"))
     judge = CountingJudge()
     judges = JUDGES
@@ -61,10 +69,30 @@ def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(change: 
     assert len(judge.asked) == len(judges) == len(rows)
 
 
+def test_without_a_change_no_judge_is_asked_and_nothing_is_averaged() -> None:
+    changed, asked_only = CHANGED, make_session(id="s2")
+    judge = CountingJudge()
+    rows = list(evaluate_week([changed, asked_only], JUDGES, judge, "f1"))
+    assert {id_ for id_, _ in judge.asked} == {changed.id}
+    assert [row.status for row in rows] == ["ok", "ok", "no_change", "no_change"]
+    assert [row.score for row in rows[2:]] == [None, None]
+    assert total_cost(row.cost_usd for row in rows[2:]) == 0
+    assert weighted_average(rows) == 0.5
+    assert weighted_average(rows[2:]) is None
+
+
+def test_a_judge_that_cannot_see_it_leaves_the_mean_to_the_others() -> None:
+    unseen = Judgement(score=None, feedback="No code is shown.")
+    judge = CountingJudge({("s1", "code"): unseen})
+    rows = list(evaluate_week([CHANGED], JUDGES, judge, "f1"))
+    assert [(row.status, row.score) for row in rows] == [("ok", None), ("ok", 0.5)]
+    assert weighted_average(rows) == judges_mean(rows) == 0.5
+
+
 @pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
 def test_a_score_outside_the_scale_is_a_failure_and_is_never_clamped(score: float) -> None:
     judge = CountingJudge({("s1", "code"): Judgement(score=score, feedback="")})
-    rows = list(evaluate_week([make_session()], JUDGES[1:], judge, "f1"))
+    rows = list(evaluate_week([edited()], JUDGES[1:], judge, "f1"))
     assert rows[0].status == "failed"
     assert "not between 0 and 1" in rows[0].failure
 
@@ -75,7 +103,7 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone() -> None:
             raise OSError("the worktree is gone")
         return ChangeContext(plan_content="", git_changes="")
 
-    sessions = [make_session(id="s1"), make_session(id="s2")]
+    sessions = [edited(id="s1"), edited(id="s2")]
     for many in (1, 4):
         found = evaluate_week(
             sessions, JUDGES, CountingJudge(), "f1", concurrency=many, context_of=context_of
@@ -86,7 +114,7 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone() -> None:
 
 
 def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads() -> None:
-    sessions = [make_session(id=f"s{number}", prompt=f"Add {number} things") for number in range(6)]
+    sessions = [edited(id=f"s{number}", prompt=f"Add {number} things") for number in range(6)]
     judges = [Judge(name=n, weight=0.5, model="offline", body="b") for n in ("plan", "code")]
     alone = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1"))
     threaded = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1", concurrency=3))
@@ -95,13 +123,13 @@ def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads() -> Non
 
 
 def test_a_row_answered_offline_can_never_pass_for_a_models() -> None:
-    rows = list(evaluate_week([make_session()], JUDGES, OfflineEvaluator(), "f1"))
+    rows = list(evaluate_week([edited()], JUDGES, OfflineEvaluator(), "f1"))
     assert [row.status for row in rows] == ["failed", "failed"]
     assert "would be answered offline" in rows[0].failure
 
 
 def row(weight: float, score: float | None) -> JudgeEvaluation:
-    return judgement(make_session(), score=score, weight=weight)
+    return judgement(edited(), score=score, weight=weight)
 
 
 def test_the_average_is_weighted_and_leaves_failures_out() -> None:

@@ -14,7 +14,7 @@ from debrief.errors import InputError
 from debrief.langfuse.client import LangfuseAwayError, RequestRefusedError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
-from debrief.scoring.chunking import trace_text, traces_of
+from debrief.scoring.traces import trace_text, traces_of
 from debrief.sessions.model import Session, Usage
 from tests.langfuse.scenario import (
     START,

@@ -14,7 +14,14 @@ from msgspec import structs
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import evaluate_week
-from debrief.judging.model import ChangeContext, Criterion, Judge, JudgeEvaluation, Judgement
+from debrief.judging.model import (
+    WORKTREE,
+    ChangeContext,
+    Criterion,
+    Judge,
+    JudgeEvaluation,
+    Judgement,
+)
 from debrief.models.fencing import _compiled, injection_signs, is_suspected
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.judging import ModelRubricJudge
@@ -158,13 +165,13 @@ def by_judge(model: LanguageModel, given: Session, criteria: tuple[Criterion, ..
     context = ChangeContext(plan_content="Go.", git_changes=given.turns[0].prompt)
     judge = Judge(name="c", weight=1.0, model="m", body="Look.", criteria=criteria)
     (row,) = evaluate_week(
-        [given],
+        [structs.replace(given, source=WORKTREE)],
         [judge],
         DspyJudge(lambda _: model),
         eval_fingerprint="f",
         context_of=lambda _: context,
     )
-    assert (row.score is None) == (row.status == "failed")
+    assert row.status == "failed"
     return row.failure
 
 
@@ -219,7 +226,7 @@ def test_a_judgement_of_ones_own_passes_and_is_marked_with_its_session() -> None
 
     def row(text: str, changes: str) -> JudgeEvaluation:
         context = ChangeContext(plan_content="Go.", git_changes=changes)
-        given = [attacked(session(1), text)]
+        given = [structs.replace(attacked(session(1), text), source=WORKTREE)]
         return next(evaluate_week(given, [JUDGE], Own(), "f", context_of=lambda _: context))
 
     said = [row("fix it", "+a"), row(ORDERS[0], "+a"), row("fix it", f"+a\n{ORDERS[0]}")]

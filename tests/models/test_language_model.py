@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from debrief.errors import ConfigurationError, ModelError
-from debrief.models.answers import accepted
+from debrief.models.answers import Question, accepted
 from debrief.models.choosing import Models, key_name
 from debrief.models.language_model import DryRunError, LanguageModel, TooLongError
 from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
+from debrief.opening import opened
 from debrief.settings import Settings, load_settings
 from debrief.state import State
 from tests.models.openai_server import Call, OpenAIServer, Reply
@@ -58,7 +59,7 @@ def test_an_answer_comes_with_its_tokens(server: OpenAIServer, make: Make) -> No
     assert answer.usage.cache_read_tokens == 600
     assert answer.usage.cost_usd == pytest.approx(400e-6 + 600e-7 + 100e-6)
     assert answer.model == "openai/tiny"
-    assert server.calls[0].user == "2 + 2?"
+    assert server.calls[0].user == opened("2 + 2?")
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -79,6 +80,44 @@ def test_the_temperature_is_always_sent_until_a_model_refuses_it(
     assert [stubborn.ask(question).text for question in "ab"] == ["Fine.", "Fine."]
     assert ["temperature" in call.body for call in server.calls[2:]] == [True, False, False]
     assert stubborn.meter.spent.sent == 3
+
+
+FORM = {"type": "object", "properties": {"done": {"type": "integer"}}, "required": ["done"]}
+ASKED = Question(constant="Read it.", text="Is it done?", form=FORM)
+
+
+def test_a_form_is_sent_until_a_provider_refuses_it_and_what_is_constant_comes_first(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = lambda call: Reply('{"done": 1}')
+    assert make().ask(ASKED).text == '{"done": 1}'
+    (call,) = server.calls
+    assert call.body["response_format"]["json_schema"]["schema"] == FORM
+    assert call.body["response_format"]["json_schema"]["strict"] is True
+    assert (call.system, call.user) == (opened("Read it."), "Is it done?")
+    error = {"message": "This response_format type is unavailable now", "code": "invalid"}
+    server.reply = lambda call: (
+        Reply(status=400, error=error) if "response_format" in call.body else Reply("Fine.")
+    )
+    stubborn = make()
+    assert [stubborn.ask(ASKED, number).text for number in range(2)] == ["Fine.", "Fine."]
+    sent = ["response_format" in call.body for call in server.calls[1:]]
+    assert sent == [True, False, False]
+    assert "temperature" in server.calls[-1].body
+
+
+def test_a_provider_that_refuses_two_settings_is_asked_without_both(
+    server: OpenAIServer, make: Make
+) -> None:
+    def reply(call: Call) -> Reply:
+        for name in ("response_format", "temperature"):
+            if name in call.body:
+                return Reply(status=400, error={"message": f"Unknown parameter: '{name}'"})
+        return Reply("Fine.")
+
+    server.reply = reply
+    assert make().ask(ASKED).text == "Fine."
+    assert len(server.calls) == 3
 
 
 def test_each_of_several_answers_is_asked_for_once_and_kept_on_its_own(
@@ -309,8 +348,8 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(
         model.ask("one two three four")
     spent = model.meter.spent
     assert server.calls == []
-    assert (spent.calls, spent.sent, spent.usage.input_tokens) == (1, 0, 4)
-    assert spent.usage.cost_usd == pytest.approx(4e-6 + 500 * 2e-6)
+    assert (spent.calls, spent.sent, spent.usage.input_tokens) == (1, 0, 12)
+    assert spent.usage.cost_usd == pytest.approx(12e-6 + 500 * 2e-6)
 
 
 def test_a_model_for_dspy_takes_the_same_way_and_adds_up(server: OpenAIServer, make: Make) -> None:

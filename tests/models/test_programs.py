@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from debrief.errors import ConfigurationError, ModelError
 from debrief.evaluation import evaluate
 from debrief.evaluators import make_evaluators
 from debrief.judging.model import litellm_name
+from debrief.models.answers import Question
 from debrief.models.choosing import Models
 from debrief.models.language_model import LanguageModel, TooLongError
 from debrief.models.plan_limits import is_limit, seconds_until_reset
@@ -58,6 +60,25 @@ def test_a_program_answers_without_a_key_and_says_what_it_took(claude: StandIn) 
     assert (answer.usage.cache_read_tokens, answer.usage.cache_write_tokens) == (901, 401)
     assert answer.usage.cost_usd == 0.0162092
     assert asked.meter.spent.usage == answer.usage
+
+
+FORM = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
+
+
+def test_a_form_goes_to_the_program_that_takes_one_and_the_question_to_both(here: Path) -> None:
+    question = Question(constant="Answer in the form.", text="Is it done?", form=FORM)
+    codex, claude = StandIn(here, "codex"), StandIn(here, "claude")
+    codex.does(f"cat answer-*.json > {codex.folder}/form", printed(stand_ins.codex()))
+    claude.says(stand_ins.claude())
+    for name in ("codex", "codex", "claude-code"):
+        assert model(name).ask(question).text == "Fine."
+    option, file = codex.read("arguments").splitlines()[-2:]
+    assert (option, json.loads(codex.read("form"))) == ("--output-schema", FORM)
+    assert file in codex.read("files")
+    assert "schema" not in claude.read("arguments")
+    whole = f"{OPENING}\n\nAnswer in the form.\n\nIs it done?"
+    assert codex.asked == [whole, whole]
+    assert claude.asked == [whole]
 
 
 def test_it_is_asked_in_an_empty_folder_by_standard_input_and_not_as_if_nested(

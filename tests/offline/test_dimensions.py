@@ -6,7 +6,7 @@ from typing import get_args
 
 from hypothesis import given, settings
 
-from debrief.judging.evaluation import context_from_session
+from debrief.judging.context import context_from_session
 from debrief.judging.model import Judge, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.scoring.model import DimensionName, SessionScores, Verdict
@@ -117,7 +117,7 @@ def judged(name: str, session: Session) -> Judgement:
 
 def test_a_plan_is_complied_with_by_what_came_to_its_end() -> None:
     good, failed = judged("plan-compliance", work().session()), judged("plan-compliance", bad())
-    assert good.score > 0.4 > failed.score
+    assert (good.score or 0) > 0.4 > (failed.score or 1)
     assert "Partly done" in failed.feedback
     assert failed.evidence
 
@@ -125,11 +125,11 @@ def test_a_plan_is_complied_with_by_what_came_to_its_end() -> None:
 def test_editing_what_is_there_is_reuse() -> None:
     edited = Story().turn("Add it").read("a.py").edit("a.py", "x = 1", "x = 2").say("Done.")
     written = Story().turn("Add it").write("b.py", "x = 1\ny = 2").say("Done.")
-    assert judged("code-reuse", edited.session()).score > 0.7
+    assert (judged("code-reuse", edited.session()).score or 0) > 0.7
     blind = judged("code-reuse", written.session())
-    assert blind.score < 0.3
+    assert (blind.score or 1) < 0.3
     assert "1 of 1 changed file is new (turn 1: “b.py”)" in blind.feedback
-    assert judged("code-reuse", Story().turn("Hello").say("Hi.").session()).score == 0.5
+    assert judged("code-reuse", Story().turn("Hello").say("Hi.").session()).score is None
 
 
 def test_any_other_judge_gets_the_general_measure_and_says_so() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.shell import arguments, check_of, simple_commands
+from debrief.offline.shell import arguments, check_of, folder_of, simple_commands, writes_of
 from debrief.sessions.model import ToolCall
 
 
@@ -94,3 +94,20 @@ CHECKS = {
 def test_checks_are_recognised_and_mentions_are_not(command: str, kind: str | None) -> None:
     kinds = [found[0] for words in simple_commands(command) if (found := check_of(words))]
     assert kinds == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "written", "folder"),
+    [
+        ("cd /tmp/try && echo 1 > a.py", ["/tmp/try/a.py"], "/tmp/try"),
+        ("cd app && cd ../web && sed -i s/1/2/ src/a.ts", ["web/src/a.ts"], "web"),
+        ("cd /srv && tee /etc/hosts && touch ~/x", ["/etc/hosts", "~/x"], "/srv"),
+        ("echo 1 > a.py; cd /tmp; git am x.patch", ["a.py", "git am"], "/tmp"),
+        ("echo 1 > a.py", ["a.py"], ""),
+    ],
+)
+def test_files_are_written_in_the_folder_that_a_command_changed_to(
+    command: str, written: list[str], folder: str
+) -> None:
+    assert [write.path for write in writes_of(command)] == written
+    assert folder_of(command) == folder

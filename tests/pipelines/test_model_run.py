@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from debrief.judging.model import JudgeEvaluation
@@ -18,9 +19,11 @@ from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
 
 MODEL = "openai/gpt-4o-mini"
+SCORING = "You read how a coding agent served"
+"""How the question for a session's reading begins."""
 
 
-def verdicts(score: float = 0.8, anchor: int = -1) -> str:
+def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | None = None) -> str:
     said = {
         dimension.name: {
             "score": dimension.anchors[anchor].label if dimension.kind == "categorical" else score,
@@ -28,7 +31,20 @@ def verdicts(score: float = 0.8, anchor: int = -1) -> str:
         }
         for dimension in DIMENSIONS
     }
-    return json.dumps(said)
+    good = anchor == -1
+    state, verdict = ("done_seen", "done_verified") if good else ("not", "not_done")
+    return json.dumps(
+        {
+            "requests": [{"turn": 1, "asked": "round to cents", "state": state, "proof": None}],
+            "verdict": verdict,
+            "quality": score,
+            "dimensions": said,
+            "judges": {
+                name: {"feedback": "It reuses `retry` from utils.", "score": value}
+                for name, value in (judged or {}).items()
+            },
+        }
+    )
 
 
 def mined() -> str:
@@ -56,12 +72,17 @@ def consolidated() -> str:
     return json.dumps({"rubrics": rows, "consolidation_notes": "Nothing overlapped."})
 
 
+def riding(call: Call) -> list[str]:
+    """The judges whose questions a call carries."""
+    return re.findall(r'<judge name="([^"]+)">', call.system)
+
+
 def answer(call: Call) -> Reply:
     text = call.system + call.user
     if "[[ ## score ## ]]" in call.system:
         return Reply(judged(0.9))
-    if "six dimensions" in text:
-        return Reply(verdicts())
+    if SCORING in text:
+        return Reply(verdicts(judged=dict.fromkeys(riding(call), 0.9)))
     if "Extract a list of evaluation rubrics" in text:
         return Reply(mined())
     if "synthesizing evaluation criteria" in text:
@@ -115,15 +136,15 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         evaluations = [
             call.user
             for call in server.calls[asked:]
-            if "[[ ## score ## ]]" in call.system or "six dimensions" in call.system + call.user
+            if "[[ ## score ## ]]" in call.system or SCORING in call.system
         ]
-        assert len(evaluations) == 3
+        assert len(evaluations) == 1
         assert all("whole euros" in question for question in evaluations)
         scored = list(lake.read("session_scores", WEEK, SessionScores))
         assert [row.score for row in judgements()] == [0.9] * 6
         assert {row.model for row in judgements()} == {row.model for row in scored} == {MODEL}
         assert all(row.overall_quality for row in scored)
-        assert all(row.input_tokens > 0 for row in judgements())
+        assert {row.input_tokens for row in judgements()} == {0}
         assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
         by_model = {row.fingerprint for row in stored_sets(lake).sets}
@@ -148,10 +169,10 @@ def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_the
     lake = Lake(str(home.path / "lake"))
 
     def reply(call: Call) -> Reply:
-        if "[[ ## score ## ]]" not in call.system:
+        if SCORING not in call.system:
             return answer(call)
-        kind = 0.3 * (call.body["model"] == "gpt-4o")
-        return Reply(judged(0.5 + kind + 0.1 * (call.number % 2)))
+        score = 0.5 + 0.3 * (call.body["model"] == "gpt-4o") + 0.1 * (call.number % 2)
+        return Reply(verdicts(judged=dict.fromkeys(riding(call), score)))
 
     with OpenAIServer(reply) as server:
         more = ("--model", MODEL, "--second-model", "openai/gpt-4o", "--samples", "3")
@@ -189,7 +210,7 @@ def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Hom
         assert list(state.unattributed()) == []
         every = state.size().answers
         own = {name: state.about({name}) for name in ("one", "two", "three")}
-        assert all(len(keys) >= 3 for keys in own.values())
+        assert all(own.values())
         assert not own["one"] & own["two"] & own["three"]
         said = home.typed("forget", "two", "--yes", "--lake", str(home.path / "lake"))
         assert said.code == 0, said.all

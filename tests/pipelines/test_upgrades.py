@@ -68,7 +68,7 @@ def test_each_session_is_exported_once_and_counted_once_everywhere(upgraded: Hom
     assert "earlier version" not in exported.all
     left_out = Counter(one for row in sets for each in row.left_out for one in each.sessions)
     for of_lines in (
-        counted(upgraded.path / "sets", "*/*/*.jsonl"),
+        counted(upgraded.path / "sets", "*.jsonl"),
         counted(upgraded.path / "lake/training", "*/*.jsonl"),
     ):
         assert len(of_lines) == lines > 1
@@ -97,6 +97,6 @@ def test_under_other_judges_the_sets_of_the_former_ones_are_put_away(upgraded: H
     run(upgraded, DEBRIEF_JUDGES=str(judges))
     assert counted(upgraded.path / "lake/training", "*/*.jsonl") == transcripts(upgraded)
     assert export(upgraded).code == 0
-    assert counted(upgraded.path / "sets", "*/*/*.jsonl") == transcripts(upgraded)
+    assert counted(upgraded.path / "sets", "*.jsonl") == transcripts(upgraded)
     former = [f"training/{name.split('/', 3)[3]}" for name in lake.names(FORMER, ".jsonl")]
     assert former == before

@@ -35,7 +35,8 @@ from debrief.training.model import SampleLine
 from debrief.training.options import TrainingOptions
 from debrief.training.publishing.forms import RECORD_FORMS
 from debrief.training.samples import SECRET_FOUND
-from debrief.training.selection import NEAR_DUPLICATE, side_of
+from debrief.training.selection import NEAR_DUPLICATE
+from debrief.training.splits import BY_WEEK
 from tests.machine import files_below
 from tests.recorder.records import as_json, build, without_contents
 from tests.training.publishing.readers import problems
@@ -91,7 +92,7 @@ def test_metadata_tells_where_a_line_is_from_and_that_nobody_scored_it() -> None
         ("verdict", 0.0, "cannot_tell"),
         ("user_turn_efficiency", 9.0, ""),
     ]
-    assert metadata.split == side_of("shop", build().meta.started_at)
+    assert metadata.split == BY_WEEK.side_of("shop", build().meta.started_at)
     assert msgspec.json.decode(line(build()), type=SampleLine).metadata.status == "ready"
 
 
@@ -218,7 +219,7 @@ def test_a_repositorys_sessions_of_one_week_are_on_one_side(tmp_path: Path) -> N
         meta = record.meta
         side = found[str(meta.session_id)]
         places[meta.repo_name, (meta.started_at - MONDAY).days // 7].add(side)
-        assert side == side_of(meta.repo_name, meta.started_at, 0.4)
+        assert side == BY_WEEK.side_of(meta.repo_name, meta.started_at, 0.4)
     assert all(len(on) == 1 for on in places.values())
 
 

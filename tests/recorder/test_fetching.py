@@ -153,13 +153,13 @@ def test_the_command_gives_the_same_from_the_api_and_from_the_database(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--from-recorder", "--split", "half"], "both, train, eval"),
+        (["--from-recorder", "--side", "half"], "both, train, eval"),
         (["--from-recorder", "--status", "done"], "any, ready, draft"),
         (["--from-recorder", "--since", "soon"], "is neither a day"),
         (["--from-recorder", "--eval-share", "2"], "eval_share"),
         (["--from-recorder", "--lake", "x"], "--lake"),
         (["--from-recorder", "--parquet"], "--parquet"),
-        (["--since", "2026-01-01"], "Add --from-recorder"),
+        (["--side", "eval"], "Add --from-recorder"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
-from debrief.judging.evaluation import context_from_session
+from debrief.judging.context import context_from_session
 from debrief.lake import Lake
 from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record

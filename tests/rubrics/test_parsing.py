@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import AnswerError
 from debrief.rubrics.parsing import parse_judgement, parse_rubric_set, parse_rubrics
-from debrief.scoring.model_scorer import parse_verdicts
+from debrief.scoring.answer_reading import read_answer
 from tests.waiting import is_done_within
 
 WHY = "REASONING: The user named the module and the wanted result in turn 1."
@@ -209,7 +209,7 @@ def test_a_scale_given_as_an_object_becomes_five_lines() -> None:
 READERS: dict[str, Callable[[str | None], Any]] = {
     "judge_int_1_5": lambda text: parse_judgement(text).score,
     "judge_float_0_1": parse_fraction,
-    "dimensions6": lambda text: parse_verdicts(text) and "valid",
+    "dimensions6": lambda text: read_answer(text) and "valid",
     "rubric_array": lambda text: len(parse_rubrics(text)),
     "rubric_object": lambda text: len(parse_rubric_set(text)[0]),
 }

@@ -143,13 +143,14 @@ def test_two_models_are_held_against_each_other_and_the_offline_evaluator_is_lef
 
 def by_order(call: Call) -> Reply:
     """A judge that likes what it reads last, and is not sure of anything."""
-    changes_last = call.user.index("The plan.") < call.user.index("changed no file")
+    changes_last = call.user.index("The plan.") < call.user.index("1 file changed")
     return Reply(judged(0.6 + 0.01 * (call.number % 3) + 0.2 * changes_last, "Fine work."))
 
 
 def test_a_judge_that_goes_by_the_order_moves_more_than_one_that_is_asked_again() -> None:
     care = Judge(name="care", weight=1.0, model="openai/tiny", body="Look for care.")
-    sessions = [make_session(id=f"s{n}", prompt="The plan.") for n in range(4)]
+    edit = ("a.py", "@@ -1,1 +1,1 @@\n-a = 1\n+a = 2\n")
+    sessions = [make_session(edit, id=f"s{n}", prompt="The plan.") for n in range(4)]
     with OpenAIServer(by_order) as server:
         model = LanguageModel("openai/tiny", api_key="k", base_url=server.url)
         (row,) = order_probes(sessions, [care], DspyJudge(lambda _: model))

@@ -14,7 +14,7 @@ from debrief.samples import folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
 from debrief.training.optimisation import LEAST_HELD_OUT
-from debrief.training.selection import side_of
+from debrief.training.splits import BY_WEEK
 from tests.machine import files_below
 from tools.samples.build import build_files, load_prompts, load_stories
 from tools.samples.material import SECRETS
@@ -92,7 +92,7 @@ def test_one_training_set_has_enough_held_out_samples_to_improve_its_prompts(
     stories: list[Story],
 ) -> None:
     sides = Counter(
-        side_of(story.repository, story.started)
+        BY_WEEK.side_of(story.repository, story.started)
         for story in stories
         if (story.plan, story.prompts) == ("late-readings", "v2") and "duplicates" not in story.name
     )

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from debrief.errors import ModelError
 from debrief.scoring.dimensions import BY_NAME, verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, Usage
+from debrief.sessions.readers.patches import replaced
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
 
@@ -36,10 +39,26 @@ def verdicts(**changed: str | float | None) -> tuple[Verdict, ...]:
     )
 
 
+READING: Mapping[str, object] = {
+    "requests": [{"turn": 1, "asked": "go on", "state": "done_seen", "proof": None}],
+    "claims": [],
+    "verdict": "done_verified",
+    "confidence": "high",
+    "quality": 0.8,
+    "effort": 0.7,
+    "incidents": [],
+    "person": [{"turn": 1, "quote": "please go on", "says": "approval"}],
+    "troubles": [],
+    "train": {"what": "all", "turns": []},
+}
+
+
 def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
-    """What a model answers: the six scores, middling but for what is changed."""
-    scores = {**MIDDLING, **changed}
-    return json.dumps({n: {"score": s, "rationale": rationale} for n, s in scores.items()})
+    """What a model answers: done and seen, middling scores, but for what is changed."""
+    scores = {**MIDDLING, **{n: s for n, s in changed.items() if n not in READING}}
+    six = {n: {"rationale": rationale, "score": s} for n, s in scores.items()}
+    read = {**READING, **{n: s for n, s in changed.items() if n in READING}}
+    return json.dumps({**read, "dimensions": six})
 
 
 def call(identity: str, command: str, result: str | None = "done") -> ToolCall:
@@ -86,6 +105,20 @@ def session(
         lines_removed=10,
         digest=digest,
     )
+
+
+def changing() -> Session:
+    """A session that changes a file, so that there is something to judge."""
+
+    edit = replaced("cart.py", "a\n", "b\n")
+    worked = turn(1)
+    (message,) = worked.messages
+    (call,) = message.calls
+    made = replace(
+        call, id="edit", name="Edit", action="edit", path="cart.py", patch=edit.patch, added=1,
+        removed=1,
+    )  # fmt: skip
+    return session(turns=(replace(worked, messages=(replace(message, calls=(made, call)),)),))
 
 
 class ScriptedScorer:

@@ -20,6 +20,7 @@ from debrief.scoring.dimensions import (
     VerdictError,
     aggregate,
     combine,
+    overall_of_reading,
     problem_of,
     verdict_on,
 )
@@ -153,7 +154,8 @@ def test_a_row_by_several_answers_tells_how_certain_its_overall_quality_is() -> 
     assert len(row.chunks) > 1
     assert all(len(part.answers) == 3 for part in row.chunks)
     overall = [
-        calculate_overall_quality(verdicts(tool_mastery=v, task_completion=c)) or 0 for v, c in said
+        overall_of_reading(verdicts(tool_mastery=v, task_completion=c), "done_verified") or 0
+        for v, c in said
     ]
     assert row.overall_spread == pytest.approx(statistics.stdev(overall))
     assert (row.overall_low or 1) < min(overall) < max(overall) < (row.overall_high or 0)

@@ -8,10 +8,11 @@ import pytest
 
 from debrief.errors import ModelError
 from debrief.models.answers import Answer
-from debrief.scoring.chunking import TARGET, chunk_by_tokens, traces_of
+from debrief.scoring.chunking import TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.scorer import score_session
+from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Session
 from debrief.tokens import count_tokens
 from tests import hostile

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from debrief.judging.dspy_judge import parse_fraction
-from debrief.models.answers import Answer, AnswerError
+from debrief.judging.model import Judge
+from debrief.models.answers import Answer, AnswerError, Question
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
-from debrief.scoring.chunking import chunk_by_tokens, traces_of
+from debrief.scoring.answer_form import answer_example
+from debrief.scoring.answer_reading import read_answer
+from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model_scorer import (
-    ModelChunkScorer,
-    parse_verdicts,
-    scoring_prompt,
-)
-from debrief.sessions.model import Evidence
-from tests.scoring.scenario import answer, session, turn, verdicts
+from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt, scoring_question
+from debrief.scoring.traces import traces_of
+from tests.scoring.scenario import answer, changing, session, turn, verdicts
 
 
 def reply(text: str, cost_usd: float | None = 0.5) -> Answer:
@@ -34,25 +32,26 @@ class Scripted:
         self.prompts: list[str] = []
         self._replies: Iterator[Answer] = iter(replies)
 
-    def __call__(self, prompt: str) -> Answer:
-        self.prompts.append(prompt)
+    def __call__(self, question: Question) -> Answer:
+        self.prompts.append(question.whole)
         return next(self._replies)
 
 
 def test_the_prompt_carries_task_facts_part_traces_and_every_anchor() -> None:
     given = session(turns=tuple(turn(n, prompt=f"prompt number {n}") for n in range(1, 13)))
-    chunks = chunk_by_tokens(traces_of(given), target=200)
+    chunks = chunk_by_tokens(traces_of(given), target=300)
     prompt = scoring_prompt(given, chunks[2])
     assert f"Part 3 of {len(chunks)} of the session." in prompt
     assert "prompt number 1\n" in prompt
     assert "Human turns: 12" in prompt
-    assert "- Last check after the last edit: turn 12: test (make test) passed" in prompt
+    assert "- Last test (make test), turn 12: `make test`: passed; exit code 0" in prompt
     assert all(part.text.strip() in prompt for t in chunks[2].traces for part in t.observations)
     assert all(anchor.text in prompt for d in DIMENSIONS for anchor in d.anchors)
     headings = ["What the task is", "Facts", "Repeated for context", "To be scored"]
     places = [prompt.index(f"### {name}\n") for name in headings]
     assert places == sorted(places)
-    assert places[-1] < prompt.index("<<<end of data") < prompt.index("## How to score")
+    assert prompt.index("## What counts") < prompt.index("<<<data") < places[0]
+    assert prompt.endswith("and nothing else.\n")
 
 
 def test_the_first_part_says_that_more_follows_and_the_only_one_that_it_is_whole() -> None:
@@ -74,91 +73,6 @@ def test_braces_and_variables_in_a_session_stay_what_they_are() -> None:
     assert prompt.count("use {criteria} and {0} and {{form}}") == 2
 
 
-def test_a_plain_answer_gives_six_verdicts_in_the_tables_order() -> None:
-    found = parse_verdicts(answer())
-    assert [v.dimension for v in found] == [d.name for d in DIMENSIONS]
-    assert [v.value for v in found] == [v.value for v in verdicts()]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"Here is my verdict:\n```json\n{answer()}\n```\nI hope it helps.",
-        f"<think>Hm, {{maybe}} failed.</think>\n{answer()}",
-        answer().replace("}}", "},}"),
-        answer(task_completion=" Complete "),
-        answer(charisma=1.0),
-        f'{{"scores": {answer()}}}',
-        f"{answer()}\n{answer()}",
-        answer(security_compliance="good"),
-    ],
-    ids=["fence", "thinking", "comma", "case", "extra", "wrapped", "doubled", "same height"],
-)
-def test_what_models_really_send_is_understood(text: str) -> None:
-    assert [v.value for v in parse_verdicts(text)] == [v.value for v in verdicts()]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "empty"),
-        (None, "empty"),
-        ("All was fine.", "no object"),
-        (answer()[:-30], "cut short"),
-        (f"{answer()}\n{answer(tool_mastery=0.1)}", "differ"),
-        (answer(task_completion="amazing"), "no category"),
-        (answer(task_completion=0.9), "needs a category"),
-        (answer(tool_mastery="0.9"), "needs a number"),
-        (answer(tool_mastery=True), "needs a number"),
-        (answer(tool_mastery=7), "not from 0 to 1"),
-        (answer(tool_mastery=float("nan")), "not from 0 to 1"),
-        (answer(rationale=" "), "no rationale"),
-        (answer().replace('"tool_mastery"', '"tool"'), "leaves out tool_mastery"),
-        (answer().replace('"tool_mastery"', '"execution_quality"'), "twice"),
-        ('{"task_completion": "complete"}', "no object"),
-        ("[" * 100_000, "nested"),
-        ("{" * 300_000, "longer"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_an_answer_that_is_not_certain_is_refused_with_the_reason(
-    text: str | None, reason: str
-) -> None:
-    with pytest.raises(AnswerError, match=reason):
-        parse_verdicts(text)
-
-
-def test_reason_may_stand_before_or_after_the_number_and_null_is_no_evidence() -> None:
-    before = {n: dict(reversed(said.items())) for n, said in json.loads(answer()).items()}
-    assert [*before["tool_mastery"]] == ["rationale", "score"]
-    assert parse_verdicts(json.dumps(before)) == parse_verdicts(answer())
-    mastery = parse_verdicts(answer(tool_mastery=None))[2]
-    assert (mastery.value, mastery.rationale) == (None, "seen in turn 1")
-    given = session()
-    form = scoring_prompt(given, chunk_by_tokens(traces_of(given))[0]).partition("## Answer")[2]
-    assert form.index('"rationale"') < form.index('"evidence"') < form.index('"score"')
-
-
-def quoting(*quotes: tuple[object, object]) -> str:
-    said = json.loads(answer())
-    said["tool_mastery"]["evidence"] = [{"turn": t, "quote": q} for t, q in quotes]
-    return json.dumps(said)
-
-
-def test_evidence_names_turn_call_and_words_and_what_does_not_stand_there_is_dropped() -> None:
-    given = session()
-    (chunk,) = chunk_by_tokens(traces_of(given))
-    ask = Scripted(
-        reply(quoting((2, "the tests were never run"))),
-        reply(quoting((2, "MAKE  test"), (3, "I did."), (1, "it exploded"), ("x", 1), (1, None))),
-    )
-    verdict = ModelChunkScorer("m", ask).score_chunk(given, chunk).verdicts[2]
-    assert "tool_mastery quotes words that do not stand in the recording" in ask.prompts[1]
-    assert verdict.evidence == (Evidence(2, "call-2-0", "MAKE  test"), Evidence(3, "", "I did."))
-    plain = ModelChunkScorer("m", Scripted(reply(answer()))).score_chunk(given, chunk)
-    assert plain.verdicts[2].evidence == (Evidence(1),)
-
-
 def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     prompts = ("add a tax", "no, that is wrong", "thanks")
     given = session(turns=tuple(turn(n, prompt=said) for n, said in enumerate(prompts, 1)))
@@ -167,7 +81,9 @@ def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     for part in parts:
         shown = scoring_prompt(given, part).partition("### What the person said")[2]
         said = shown.partition("### Facts")[0]
-        assert all(f"[USER] prompt\n{text}\n" in said for text in prompts)
+        assert all(
+            f"[USER] prompt of turn {n}\n{text}\n" in said for n, text in enumerate(prompts, 1)
+        )
     (whole,) = chunk_by_tokens(traces_of(given))
     assert "### What the person said" not in scoring_prompt(given, whole)
 
@@ -226,9 +142,35 @@ def test_a_refused_answer_is_asked_for_again_with_the_reason() -> None:
     assert ask.prompts[1].startswith(ask.prompts[0])
 
 
-def test_a_citation_of_a_turn_that_the_part_does_not_show_is_refused() -> None:
+def test_a_citation_of_a_turn_that_the_session_does_not_have_is_refused() -> None:
     given = session(turns=12)
     chunk = chunk_by_tokens(traces_of(given), target=80)[-1]
-    ask = Scripted(reply(answer("see turn 5")), reply(answer("see turns 1 and 12")))
+    ask = Scripted(reply(answer("see turn 13")), reply(answer("see turns 1 and 12")))
     ModelChunkScorer("some-model", ask).score_chunk(given, chunk)
-    assert "cites turn 5, which is not there" in ask.prompts[1]
+    assert "cites turn 13, which is not there" in ask.prompts[1]
+
+
+def test_what_is_the_same_for_all_sessions_comes_first_and_the_example_is_an_answer() -> None:
+    one, other = session("one", turns=2), session("two", turns=5)
+    questions = [
+        scoring_question(each, chunk_by_tokens(traces_of(each))[0]) for each in (one, other)
+    ]
+    assert questions[0].constant == questions[1].constant
+    assert questions[0].text != questions[1].text
+    example = questions[0].constant.rpartition("values made up:")[2]
+    assert read_answer(example) == read_answer(answer_example())
+
+
+def test_judges_ride_with_a_whole_session_that_changed_something_and_not_with_a_part() -> None:
+    judges = [Judge(name="short", weight=1.0, model="m", body="# Short\n\nIs it short?")]
+    given = changing()
+    (whole,) = chunk_by_tokens(traces_of(given))
+    question = scoring_question(given, whole, judges=judges)
+    assert '<judge name="short">\n# Short' in question.constant
+    assert "short" in (question.form or {})["$defs"]["Judges"]["properties"]
+    part = chunk_by_tokens(traces_of(given), target=80)[0]
+    assert part.count > 1
+    assert "<judge" not in scoring_question(given, part, judges=judges).whole
+    unchanged = session()
+    (chunk,) = chunk_by_tokens(traces_of(unchanged))
+    assert "<judge" not in scoring_question(unchanged, chunk, judges=judges).whole

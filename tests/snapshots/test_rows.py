@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.sessions.model import Instructions
 from debrief.snapshots.capture import prompts_in
 from debrief.snapshots.captures import find_captures
+from debrief.snapshots.clones import find_clones
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
 from debrief.snapshots.rows import (
-    licence_at,
-    licence_of_text,
+    CommitAt,
+    lasting_snapshot,
     metadata_row,
     reconstruct,
     snapshot_row,
@@ -35,7 +34,10 @@ def test_the_prompts_are_those_that_were_committed_last_before_the_session(tmp_p
     write(shop, {"CLAUDE.md": "Never committed."})
     found = reconstruct(shop, "claude-code", "main", MONDAY + HOUR)
     subagents = {"reviewer": "Review it.\n", "tester": "Prüfe es.\n"}
-    assert found == (PromptSnapshot(main="Test first.\n", subagents=subagents), first)
+    assert found == (
+        PromptSnapshot(main="Test first.\n", subagents=subagents),
+        CommitAt(first, "branch"),
+    )
     later = reconstruct(shop, "claude-code", "main", MONDAY + 3 * HOUR)
     assert later is not None
     assert later[0].main == "Later words."
@@ -109,7 +111,7 @@ def test_a_commit_that_the_session_names_comes_before_its_time(tmp_path: Path) -
     for named, told, origin in (
         (second, second, "transcript"),
         ("f" * 40, "f" * 40, "transcript"),
-        (UNSET, first, "history"),
+        (UNSET, first, "branch"),
     ):
         named_session = replace(session, base_commit=named)
         row = snapshot_row(named_session, NOTHING)
@@ -142,6 +144,76 @@ def test_prompts_in_a_transcript_have_the_fingerprint_of_their_files(tmp_path: P
     assert told.prompt_fingerprint == snapshot_row(session, NOTHING).prompt_fingerprint
     gone = snapshot_row(replace(session, cwd=f"{shop}/gone", instructions=given), NOTHING)
     assert (gone.origin, gone.main) == ("recorded", "Test first.\n")
+
+
+def test_a_session_of_another_machine_is_given_the_prompts_of_a_clone_of_its_repository(
+    tmp_path: Path,
+) -> None:
+    shop = repository(tmp_path / "shop")
+    git(tmp_path, "clone", "--quiet", "--bare", str(shop), "host/ann/storefront.git")
+    commit(shop, {"CLAUDE.md": "Later words."}, MONDAY + 2 * HOUR)
+    away = head(cwd="/home/bob/shop", repository="shop", branch="main", started=MONDAY + HOUR)
+    row = snapshot_row(away, NOTHING, find_clones([tmp_path / "host"]))
+    assert (row.origin, row.main, row.commit_origin) == ("reconstructed", "Test first.\n", "branch")
+    assert row.note == f"commit {row.commit} of the clone storefront.git"
+    made = metadata_row(away, row, NOTHING, find_clones([tmp_path / "host"]))
+    assert (made.base_commit, made.base_commit_origin) == (row.commit, "branch")
+    gone = snapshot_row(replace(away, branch="gone"), NOTHING, find_clones([shop]))
+    assert (gone.main, gone.commit_origin) == ("Test first.\n", "head")
+
+
+def test_what_a_clone_showed_once_stays_known_without_it(tmp_path: Path) -> None:
+    (tmp_path / "licensed").mkdir()
+    clones = find_clones(
+        [repository(tmp_path / "licensed" / "shop", PROMPTS | {"LICENSE": MIT_TAG})]
+    )
+    away = head(cwd="/home/bob/shop", repository="shop", branch="main", started=MONDAY + HOUR)
+    row = snapshot_row(away, NOTHING, clones)
+    facts = metadata_row(away, row, NOTHING, clones)
+    assert facts.licence == "MIT"
+    later = lasting_snapshot(snapshot_row(away, NOTHING), row)
+    assert later == row
+    assert metadata_row(away, later, NOTHING, before=facts) == facts
+    told = snapshot_row(replace(away, instructions=()), NOTHING)
+    assert lasting_snapshot(told, row) == told, "the transcript says more"
+    (tmp_path / "bare").mkdir()
+    bare = find_clones([repository(tmp_path / "bare" / "shop")])
+    assert metadata_row(away, row, NOTHING, bare, facts).licence == "", "it states none now"
+
+
+def test_of_two_clones_of_a_name_that_with_the_sessions_commit_is_taken_and_else_none(
+    tmp_path: Path,
+) -> None:
+    ours = repository(tmp_path / "ann/shop")
+    theirs = repository(tmp_path / "bob/shop", {"CLAUDE.md": "Of another shop."})
+    commit(theirs, {"CLAUDE.md": "Bob's."})
+    clones = find_clones([tmp_path])
+    away = head(cwd="/home/carl/shop", repository="Shop", started=MONDAY + HOUR)
+    assert snapshot_row(away, NOTHING, clones).origin == "unknown"
+    for folder, main in ((ours, "Test first.\n"), (theirs, "Bob's.")):
+        named = replace(away, base_commit=git(folder, "rev-parse", "HEAD"))
+        row = snapshot_row(named, NOTHING, clones)
+        assert (row.main, row.commit_origin) == (main, "transcript")
+    assert snapshot_row(replace(away, repository="other"), NOTHING, clones).origin == "unknown"
+
+
+def test_what_was_merged_after_the_session_began_was_not_in_force(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    git(shop, "checkout", "--quiet", "-b", "side")
+    commit(shop, {"CLAUDE.md": "On the side."}, MONDAY + HOUR)
+    git(shop, "checkout", "--quiet", "main")
+    git(shop, "merge", "--quiet", "--no-ff", "-m", "merge", "side", date=MONDAY + 3 * HOUR)
+    found = reconstruct(shop, "claude-code", "main", MONDAY + 2 * HOUR)
+    assert found is not None
+    assert found[0].main == "Test first.\n"
+
+
+def test_another_commit_in_a_clone_is_another_digest_and_no_clone_has_none(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    before = find_clones([tmp_path]).digest
+    commit(shop, {"CLAUDE.md": "Later words."})
+    assert len({find_clones([]).digest, before, find_clones([tmp_path]).digest}) == 3
+    assert find_clones([]).digest == ""
 
 
 def test_a_row_without_prompts_says_why(tmp_path: Path) -> None:
@@ -194,66 +266,14 @@ def test_a_capture_comes_before_the_history_and_a_wrong_fingerprint_is_told(tmp_
     assert circumstances.recorded_at == MONDAY - timedelta(minutes=1)
 
 
-MIT = (
-    "Copyright (c) 2026 Ann\n\nPermission is hereby granted, free of charge, to any person\n"
-    "obtaining a copy of this software"
-)
-BSD = "Redistribution and use in source and binary forms, with or without modification,"
-
-
-@pytest.mark.parametrize(
-    ("text", "licence"),
-    [
-        pytest.param(MIT, "MIT", id="MIT without its name"),
-        pytest.param("Apache License\n    Version 2.0, January 2004", "Apache-2.0", id="Apache"),
-        pytest.param("GNU GENERAL PUBLIC LICENSE\n  Version 3, 29 June", "GPL-3.0", id="GPL"),
-        pytest.param(
-            "GNU LESSER GENERAL PUBLIC LICENSE\nVersion 3\n version 3 of the GNU General Public "
-            "License",
-            "LGPL-3.0",
-            id="LGPL, which names the GPL as well",
-        ),
-        pytest.param(BSD, "BSD-2-Clause", id="two clauses"),
-        pytest.param(f"{BSD} to endorse or promote products", "BSD-3-Clause", id="three clauses"),
-        pytest.param("SPDX-License-Identifier: EUPL-1.2\n", "EUPL-1.2", id="a tag"),
-        pytest.param("All rights reserved.", "", id="no licence"),
-        pytest.param("", "", id="empty"),
-    ],
-)
-def test_a_licence_file_is_known_by_how_it_begins(text: str, licence: str) -> None:
-    assert licence_of_text(text) == licence
-
-
-@pytest.mark.parametrize(
-    ("files", "licence"),
-    [
-        pytest.param({"LICENSE": MIT}, "MIT", id="a file"),
-        pytest.param({"LICENSE-MIT": MIT, "package.json": "{"}, "MIT", id="beside a broken one"),
-        pytest.param({"pyproject.toml": '[project]\nlicense = "MIT"\n'}, "MIT", id="pyproject"),
-        pytest.param(
-            {"Cargo.toml": '[package]\nlicense = "MIT OR Apache-2.0"\n'},
-            "MIT OR Apache-2.0",
-            id="cargo",
-        ),
-        pytest.param({"package.json": json.dumps({"license": "ISC"})}, "ISC", id="package"),
-        pytest.param({"package.json": json.dumps({"license": ["a"]})}, "", id="a list"),
-        pytest.param({"LICENSE": "Ours."}, "", id="nothing known"),
-        pytest.param({"README.md": MIT}, "", id="no licence file"),
-    ],
-)
-def test_a_repository_s_licence_is_what_its_files_say(
-    tmp_path: Path, files: dict[str, str], licence: str
-) -> None:
-    place = repository(tmp_path / "shop", files)
-    assert licence_at(place, git(place, "rev-parse", "HEAD")) == licence
+MIT_TAG = "SPDX-License-Identifier: MIT\n"
 
 
 def test_a_row_names_the_commit_and_licence_and_neither_where_the_folder_is_gone(
     tmp_path: Path,
 ) -> None:
-    place = repository(tmp_path / "shop", {"LICENSE": MIT})
+    place = repository(tmp_path / "shop", {"LICENSE": MIT_TAG})
     captures = find_captures([])
-    assert licence_at(tmp_path, "HEAD") == ""
     expected = {place: (git(place, "rev-parse", "HEAD"), "MIT"), tmp_path / "gone": ("", "")}
     for folder, facts in expected.items():
         session = head(cwd=str(folder), branch="main")

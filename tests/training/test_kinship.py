@@ -19,7 +19,8 @@ from debrief.training.kinship import (
     signature_of,
     traits_of,
 )
-from debrief.training.selection import ACROSS, side_of
+from debrief.training.selection import ACROSS
+from debrief.training.splits import BY_WEEK
 from tests.training.scenario import MONDAY, call, says, session, text, turn
 from tests.training.test_selection import Given, candidate, chosen
 
@@ -226,13 +227,38 @@ def test_whatever_is_there_besides_a_session_s_side_is_the_same(
         assert everywhere.get(one.session_id, one.split) == one.split
 
 
+def test_a_request_that_was_made_before_makes_relatives_of_other_work_on_it() -> None:
+    asked = "Add a folder named app, and in it a script that prints the sum of two numbers."
+    other = "Take the folder named app away again, since nobody starts that script any more."
+    crowd = [
+        session("first", turn(asked, says(A))),
+        session("again", turn(f"{asked} Thanks.", says(B)), started=MONDAY + timedelta(days=1)),
+        session("other", turn(other, says(C)), started=MONDAY + timedelta(days=2)),
+        session("taken back", turn(asked, says(D), rewound=True), turn(other[:30], says(E))),
+        session("short", turn("Run all the tests.", says(text(200)))),
+        session("as short", turn("Run all the tests.", says(text(200)))),
+    ]
+    kinship = Kinship(map(traits_of, crowd))
+    heads = {one.id: kin_names(kinship, one.id) for one in crowd}
+    assert heads == {one.id: [one.id] for one in crowd} | {"again": ["first"]}
+    again = kinship.of("again")
+    assert again is not None
+    assert again.copy_groups == ("again",), "other work is no copy"
+
+
+def kin_names(kinship: Kinship, session_id: str) -> list[str]:
+    kin = kinship.of(session_id)
+    assert kin is not None
+    return [head.session_id for head in kin.heads]
+
+
 def marks(known: SessionTraits) -> set[bytes]:
     data = known.message_marks
     return {data[place : place + 8] for place in range(0, len(data), 8)}
 
 
 def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
-    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    sides = [BY_WEEK.side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
     here, there = sorted((sides.index("train"), sides.index("eval")))
     one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
     team = [

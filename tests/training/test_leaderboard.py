@@ -244,7 +244,7 @@ def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() ->
     assert "| Shop · aaaa | claude-code |" in page
 
 
-def test_offline_judges_stand_beside_offline_scores_only() -> None:
+def test_a_models_scores_speak_where_a_session_has_them_with_its_judges_beside() -> None:
     offline = world(("aaaa", "v"))
     model = {"model": "m"}
     asked = world(
@@ -252,11 +252,11 @@ def test_offline_judges_stand_beside_offline_scores_only() -> None:
         scores={**model, "scoring_fingerprint": "0"},
         judgement={**model, "eval_fingerprint": "00000000", "score": 0.8},
     )
-    found = leaderboard(*together(offline, asked))
-    assert {(row.group, row.judges.mean) for row in found} == {
-        (("a3f8b2c1", "5c0e1d2a"), 0.5),
-        (("00000000", "0"), 0.8),
-    }
+    for rows in (together(offline, asked), together(asked, offline)):
+        (found,) = leaderboard(*rows)
+        assert (found.group, found.judges.mean) == (("00000000", "0"), 0.8)
+    (alone,) = leaderboard(*offline)
+    assert (alone.group, alone.judges.mean) == (("a3f8b2c1", "5c0e1d2a"), 0.5)
 
 
 def test_the_interval_is_student_s_and_one_session_has_none() -> None:

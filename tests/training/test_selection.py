@@ -35,8 +35,8 @@ from debrief.training.selection import (
     candidate_of,
     counted,
     select,
-    side_of,
 )
+from debrief.training.splits import BY_WEEK
 from tests.training.scenario import MONDAY, call, metadata, said, says, scores, session, turn
 
 Given = tuple[Candidate, SessionTraits]
@@ -293,13 +293,15 @@ MOMENTS = st.integers(0, 10**8).map(lambda seconds: MONDAY + timedelta(seconds=s
 
 
 def test_a_repository_s_week_is_on_one_side_and_about_the_share_asked_for_on_the_other() -> None:
-    assert len({side_of("shop", MONDAY + timedelta(hours=hours)) for hours in range(150)}) == 1
-    sides = [side_of(f"repo{number}", MONDAY, 0.2) for number in range(5_000)]
+    assert (
+        len({BY_WEEK.side_of("shop", MONDAY + timedelta(hours=hours)) for hours in range(150)}) == 1
+    )
+    sides = [BY_WEEK.side_of(f"repo{number}", MONDAY, 0.2) for number in range(5_000)]
     assert 0.18 < sides.count("eval") / len(sides) < 0.22
 
 
 @given(st.text(), MOMENTS)
 def test_a_greater_share_takes_from_training_alone(repository: str, moment: datetime) -> None:
-    sides = [side_of(repository, moment, share) for share in (0.0, 0.1, 0.5, 0.9)]
+    sides = [BY_WEEK.side_of(repository, moment, share) for share in (0.0, 0.1, 0.5, 0.9)]
     assert sides == sorted(sides, reverse=True)
     assert sides[0] == "train"

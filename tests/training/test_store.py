@@ -31,8 +31,8 @@ from debrief.training.selection import (
     SUSPECTED,
     UNSURE,
     observed_pairs,
-    side_of,
 )
+from debrief.training.splits import BY_WEEK
 from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
@@ -133,7 +133,7 @@ def test_a_file_that_somebody_damaged_is_made_again(
 def test_near_duplicates_and_forks_in_another_training_set_are_not_on_the_other_side(
     tmp_path: Path,
 ) -> None:
-    sides = [side_of("repo0", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    sides = [BY_WEEK.side_of("repo0", MONDAY + timedelta(weeks=week)) for week in range(60)]
     there = next(week for week, side in enumerate(sides) if side != sides[0])
     story = text(200)
     origin = work("origin", 0, story, repository="repo0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 from debrief.cli.app import app
 from debrief.scoring.dimensions import DIMENSIONS
 from tests.models.openai_server import Call, OpenAIServer, Reply
+from tests.scoring.scenario import answer
 from tests.validity.scenario import benchmark_folder, identity, read_folder, worked
 
 COUNT = 24
@@ -64,17 +66,15 @@ def test_a_benchmark_is_held_to_pairs_of_one_task(tmp_path: Path) -> None:
     assert "Changes after which" not in done.stdout
 
 
-def answer(call: Call) -> Reply:
+def reading(call: Call) -> Reply:
     """Good scores where the test passed."""
-    level = -1 if "3 passed" in call.system + call.user else 0
-    said = {
-        each.name: {
-            "score": each.anchors[level].label or each.anchors[level].value,
-            "rationale": "Seen in turn 1.",
-        }
-        for each in DIMENSIONS
+    good = "3 passed" in call.system + call.user
+    level = -1 if good else 0
+    scores: dict[str, Any] = {
+        each.name: each.anchors[level].label or each.anchors[level].value for each in DIMENSIONS
     }
-    return Reply(json.dumps(said))
+    said = json.loads(answer(**scores))
+    return Reply(json.dumps({**said, "verdict": "done_verified" if good else "not_done"}))
 
 
 def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
@@ -83,7 +83,7 @@ def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
     prices, target = tmp_path / "prices.json", tmp_path / "figures.json"
     prices.write_text('{"openai/tiny": {"input": 1, "output": 1}}')
     model = ("--model", "openai/tiny", "--changed", "0", "--json", target)
-    with OpenAIServer(answer) as server:
+    with OpenAIServer(reading) as server:
         env = {"DEBRIEF_MODEL_BASE_URL": server.url, "DEBRIEF_PRICES": str(prices)}
         refused = validity(labels, *model, **env)
         assert refused.exit_code == 1
@@ -98,7 +98,8 @@ def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
         assert done.exit_code == 0, done.output
         shown = [call.system + call.user for call in server.calls]
     assert len(shown) == COUNT
-    assert not any("done_verified" in text or "read.jsonl" in text for text in shown)
+    assert not any("read.jsonl" in text for text in shown)
+    assert "On 24 sessions with a label, openai/tiny's word is worth more than none" in done.stdout
     paired = {each["name"]: each for each in json.loads(target.read_text())["paired"]}
     assert paired["done or not: AUROC, the model"]["value"]["value"] == 1.0
     assert paired["done or not: AUROC, the model minus offline"]["value"]["value"] == 0.0

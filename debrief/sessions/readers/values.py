@@ -27,6 +27,9 @@ from debrief.sessions.readers.documents import compact_json
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+_REMINDER_S_END = 32
+"""Characters in which a reminder ends, with some white space."""
 
 
 def string(value: Any) -> str:
@@ -140,6 +143,22 @@ def moment_of_change(mtime_ns: int) -> datetime:
     except (ValueError, OverflowError, OSError):
         return _EARLIEST
     return min(max(at, _EARLIEST), _LATEST)
+
+
+def without_reminders(result: str) -> str:
+    """Return a call's result without what the agent's program put behind it for its model.
+
+    A result that is nothing else stays: it is what came back.
+
+    >>> without_reminders("text\\n\\n<system-reminder>\\nTake care.\\n</system-reminder>\\n")
+    'text'
+    """
+    while result[-_REMINDER_S_END:].rstrip().endswith(_REMINDED):
+        kept, _, reminder = result.rpartition(_REMINDER)
+        if reminder.count(_REMINDED) != 1 or not kept.endswith("\n") or not kept.strip():
+            break
+        result = kept.rstrip("\n")
+    return result
 
 
 def text_of(content: Any) -> str:

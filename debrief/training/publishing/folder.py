@@ -157,6 +157,10 @@ class Published(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     changed: bool
     """False when the folder held the same before."""
+    unlicensed: int = 0
+    """Stored lines among those that were taken whose repositories' licence is not known."""
+    decontaminated: str = ""
+    """What a search for benchmarks' problems came to; empty without one."""
 
 
 class _Manifest(Struct, kw_only=True):

@@ -6,11 +6,14 @@ import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime
+from fnmatch import fnmatchcase
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, product
 from operator import attrgetter
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -26,8 +29,10 @@ from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
+from debrief.training.contamination import read_problems
 from debrief.training.given import without_reminder
 from debrief.training.held import decisions
+from debrief.training.kinship import read_kinship
 from debrief.training.manifest import current_pairs, stored_sets
 from debrief.training.model import (
     LINES,
@@ -38,7 +43,7 @@ from debrief.training.model import (
     TrainingSetRow,
     training_path,
 )
-from debrief.training.options import TrainingOptions
+from debrief.training.options import EVAL_SHARE, TrainingOptions
 from debrief.training.publishing.folder import (
     ALL,
     SIDES,
@@ -59,6 +64,13 @@ from debrief.training.publishing.form import (
 )
 from debrief.training.publishing.forms import form_named
 from debrief.training.publishing.labels import LabelCounts, standings
+from debrief.training.publishing.narrowing import (
+    composition,
+    decontaminate,
+    order_note,
+    resplit,
+    session_of,
+)
 from debrief.training.publishing.preferences import PairCounts, pairs_of
 from debrief.training.publishing.rewards import RewardCounts
 from debrief.training.publishing.rewound import rewound_pairs
@@ -66,6 +78,7 @@ from debrief.training.publishing.rows import Messages, RowCounts
 from debrief.training.samples import encode_line
 from debrief.training.selection import Members, Pair
 from debrief.training.short import short_lines
+from debrief.training.splits import BY_WEEK, parse_split
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
@@ -78,9 +91,23 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
 
     form: str = "messages"
     task: str = ""
-    """Empty: every task."""
+    """Lines of these tasks: names or patterns with ``*`` and ``?``, commas between; empty: every
+    one. So are the four after it."""
     fingerprint: str = ""
-    """Empty: every fingerprint."""
+    """Of a pair, or of the person's prompts alone."""
+    tool: str = ""
+    """``claude-code``, or with a version ``claude-code/2.1.*``."""
+    model: str = ""
+    kind: str = ""
+    """Of work: ``coding``, ``service``, ``unknown``."""
+    since: datetime | None = None
+    """Sessions that began then or later."""
+    split: str = "week"
+    """As ``parse_split`` takes it; ``week`` is as the lines are stored."""
+    eval_share: float = EVAL_SHARE
+    """Of repositories, where the split goes by them."""
+    decontaminate: str = ""
+    """A file with benchmarks' problems, whose sessions are left out; empty for none."""
     parquet: bool = False
     """Parquet files beside the JSONL."""
     one_file: bool = False
@@ -112,8 +139,10 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     @property
     def choices(self) -> Iterator[tuple[str, str]]:
         """What was chosen, in words."""
-        yield "task", self.task or "all"
-        yield "fingerprint", self.fingerprint or "all"
+        for name in ("task", "fingerprint", "tool", "model", "kind"):
+            yield name, getattr(self, name) or "all"
+        yield "began", f"{self.since:%Y-%m-%d %H:%M} UTC or later" if self.since else "any time"
+        yield "split", self.split
         yield "verdicts", "; ".join(SHOWN[name] for name in self.verdicts) or "any"
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
@@ -169,7 +198,9 @@ def publish(
             if form.of_records
             else short_lines(lake, stored, training or TrainingOptions(), joined)
         )
-        chosen = _chosen(lake, stored, options, short, joined)
+        asked = _chosen(lake, stored, options, short, joined)
+        narrowed = _narrowed(lake, asked, options, left_out)
+        chosen = narrowed.chosen
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
         kept = ContextTable(sum(each.trained for each in lengths))
         if options.max_tokens:
@@ -197,13 +228,14 @@ def publish(
                 licence=options.licence,
             )
         )
-        folder.notes = list(_notes(options, kept, left_out, earlier))
+        filters, *rest = _notes(options, kept, left_out, earlier)
+        folder.notes = [filters, *narrowed.notes, *rest]
         folder.notes += [_short_text(short)] if any(short.values()) else []
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends, counts)
             if observed:
                 members = observed.get((one.of.task, one.of.fingerprint), {})
-                lines = chain(lines, _rewound(lake, one.of, options, members))
+                lines = chain(lines, _rewound(lake, one, options, members))
             lines = said.counted(lines) if said else lines
             made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
@@ -218,7 +250,12 @@ def publish(
             *(said.warnings() if said else ()),
             *([_earlier_text(earlier)] if earlier else []),
         ]
-        return replace(published, warnings=(*published.warnings, *warnings))
+        return replace(
+            published,
+            warnings=(*published.warnings, *warnings),
+            unlicensed=sum(not row.licence for one in chosen for row in one.rows),
+            decontaminated=narrowed.decontaminated,
+        )
 
 
 def _counts_of(
@@ -327,7 +364,14 @@ def _chosen(
         own = list(lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow))
         if beside:
             own = list(_copied(lake, row, own, joined))
-        lines = [line for line in (*own, *beside) if _is_line_asked(options, line)]
+        every = (*own, *beside)
+        began = {line.session_id: line.started for line in every}
+        lines = [
+            line
+            for line in every
+            if _is_line_asked(options, line)
+            and (options.since is None or began[session_of(line)] >= options.since)
+        ]
         undecided = sum(line.undecided > 0 for line in lines)
         if undecided and options.refuse_undecided:
             reason = f"{undecided} lines are of sessions with redactions that nobody has decided on"
@@ -354,11 +398,80 @@ def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
         and line.verdict in (options.verdicts or SHOWN)
         and options.status in (None, line.status)
         and (options.subagents or not line.parent_session)
+        and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())
+        and _fits(options.model, line.model)
+        and _fits(options.kind, line.kind)
     )
 
 
 def _is_asked(options: ExportOptions, task: str, fingerprint: str) -> bool:
-    return options.task in ("", task) and options.fingerprint in ("", fingerprint)
+    prompts, _, _ = fingerprint.rpartition("-")
+    return _fits(options.task, task) and _fits(options.fingerprint, fingerprint, prompts)
+
+
+def _fits(patterns: str, *values: str) -> bool:
+    """Return whether one of some patterns fits one of the values; without any, all fit."""
+    asked = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+    return not asked or any(fnmatchcase(*pair) for pair in product(values, asked))
+
+
+class _Narrowed(Struct, frozen=True, kw_only=True):
+    """Lines without those that hold benchmarks' problems, on the sides that were asked for."""
+
+    chosen: list[_Chosen]
+    notes: tuple[str, ...]
+    """For the page."""
+    decontaminated: str
+
+
+def _narrowed(
+    lake: Lake, chosen: list[_Chosen], options: ExportOptions, left_out: dict[str, int]
+) -> _Narrowed:
+    rule, searched = parse_split(options.split), None
+    if options.decontaminate:
+        problems = read_problems(Path(options.decontaminate))
+        searched = decontaminate(_lines_of(lake, chosen), problems)
+        chosen = _without(chosen, searched.reasons, left_out)
+    if rule != BY_WEEK:
+        rows = [row for one in chosen for row in one.rows]
+        sides, reasons = resplit(rows, rule, options.eval_share, read_kinship(lake))
+        chosen = [
+            replace(one, rows=[replace(row, split=sides[session_of(row)]) for row in one.rows])
+            for one in _without(chosen, reasons, left_out)
+        ]
+    lines = [(one.of.task, one.of.fingerprint, row) for one in chosen for row in one.rows]
+    return _Narrowed(
+        chosen=[one for one in chosen if one.rows],
+        notes=(
+            composition(lines),
+            order_note((row for *_, row in lines), rule),
+            *([searched.note()] if searched else []),
+        ),
+        decontaminated=searched.summary() if searched else "",
+    )
+
+
+def _without(
+    chosen: Iterable[_Chosen], reasons: Mapping[str, str], left_out: dict[str, int]
+) -> list[_Chosen]:
+    """Return the lines but those of some sessions, which are counted."""
+    rest = []
+    for one in chosen:
+        kept = [row for row in one.rows if session_of(row) not in reasons]
+        for row in one.rows:
+            if reason := reasons.get(session_of(row)):
+                left_out[reason] = left_out.get(reason, 0) + 1
+        rest.append(replace(one, rows=kept))
+    return rest
+
+
+def _lines_of(lake: Lake, chosen: Iterable[_Chosen]) -> Iterator[tuple[LineRow, bytes]]:
+    for one in chosen:
+        path = training_path(one.of.task, one.of.fingerprint)
+        with ExitStack() as stack:
+            file = one.cut or stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
+            for row in one.rows:
+                yield row, _stored(lake, path, file, row)
 
 
 def _cut(
@@ -382,7 +495,9 @@ def _cut(
                 except InputError as refusal:
                     left_out[refusal.reason] = left_out.get(refusal.reason, 0) + 1
             for number, (row, sample) in enumerate(windows, 1):
-                numbered = replace(sample.metadata, window=number, windows=len(windows))
+                numbered = replace(
+                    sample.metadata, window=number, windows=len(windows), split=row.split
+                )
                 sample = replace(sample, metadata=numbered)
                 data = encode_line(sample)
                 made = line_row(sample, data, scratch.tell())
@@ -447,14 +562,16 @@ def _made_lines(
 
 
 def _rewound(
-    lake: Lake, of: TrainingSetRow, options: ExportOptions, members: Members
+    lake: Lake, chosen: _Chosen, options: ExportOptions, members: Members
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the pairs of turns that were left in a stored set's sessions, with their sides."""
-    path, decided = training_path(of.task, of.fingerprint), decisions(lake)
+    of, decided = chosen.of, decisions(lake)
+    path = training_path(of.task, of.fingerprint)
+    sides = {row.session_id: row.split for row in chosen.rows}
     rows = {
         row.session_id: row
         for row in lake.read(LINES, f"{of.task}/{of.fingerprint}", LineRow)
-        if row.window == 1 and _is_line_asked(options, row) and not row.parent_session
+        if row.window == 1 and row.session_id in sides and not row.parent_session
     }
     with ExitStack() as stack:
         file = stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
@@ -466,7 +583,7 @@ def _rewound(
                     sample = _SAMPLE.decode(_stored(lake, path, file, row))
                     shaped = partial(_shaped, options)
                     for pair in rewound_pairs(session, sample, decided, shaped):
-                        yield row.split, pair
+                        yield sides[session.id], pair
 
 
 def _shaped(options: ExportOptions, messages: Messages) -> Messages:
@@ -482,6 +599,9 @@ def _line(
     line = decoded(_stored(lake, path, file, row))
     line = line if options.reasoning else without_reasoning(line)
     line = replace(line, reward=options.reward)
+    if options.split != "week" and line.about.split != row.split:
+        about = replace(line.about, split=row.split)
+        line = replace(line, metadata=msgspec.Raw(msgspec.json.encode(about)))
     return with_single_calls(line) if options.single_calls else line
 
 
@@ -518,7 +638,7 @@ def publish_trajectories(lake: Lake, target: str, task: str = "") -> PublishedTr
     Args:
         lake: with the sessions.
         target: a folder or an fsspec URL.
-        task: of which sessions; of all by default.
+        task: of which sessions, as ``ExportOptions`` takes it; of all by default.
 
     Raises:
         InputError: there is no such session, or the folder holds something else.
@@ -526,7 +646,7 @@ def publish_trajectories(lake: Lake, target: str, task: str = "") -> PublishedTr
     folder, count = OwnFolder(target, ATIF), 0
     withheld: dict[str, str] = {}
     for session in sessions_of_lake(lake):
-        if task in ("", session.task):
+        if _fits(task, session.task):
             data = msgspec.json.format(msgspec.json.encode(as_trajectory(session)), indent=1)
             try:
                 folder.write(f"{slugify(session.id)}.json", data + b"\n")

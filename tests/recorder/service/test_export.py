@@ -13,7 +13,7 @@ from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
 from debrief.recorder.service.running import ServiceLimits
 from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.recorder.storage.store import RecordStore
-from debrief.training.selection import side_of
+from debrief.training.splits import BY_WEEK
 from tests.recorder.records import BEFORE, as_json, build, row
 from tests.recorder.service.helpers import (
     JSON,
@@ -114,7 +114,7 @@ def test_the_two_sides_of_the_split_are_everything_and_share_nothing(
     assert names["eval"]
     started = new_record().meta.started_at
     for side in sides:
-        assert {side_of(name, started) for name in names[side]} == {side}
+        assert {BY_WEEK.side_of(name, started) for name in names[side]} == {side}
 
 
 def test_an_export_that_breaks_on_the_way_cannot_be_taken_for_a_whole_one(

@@ -216,10 +216,15 @@ def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
     arguments = ["export", "--lake", lake.url, "--to", str(tmp_path / "out"), "--form", "trl"]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    for word in (TASK, FINGERPRINT, "load_dataset"):
+    for word in ("train.jsonl", "eval.jsonl", "load_dataset"):
         assert word in outcome.output
     again = CliRunner().invoke(app, arguments)
     assert "nothing had changed" in again.output.replace("\n", " ")
+    arguments[4] = str(tmp_path / "sets")
+    of_sets = CliRunner().invoke(app, [*arguments, "--per-set"])
+    for word in (TASK, FINGERPRINT):
+        assert word in of_sets.output
+    assert (tmp_path / "sets" / TASK / FINGERPRINT / "train.jsonl").is_file()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +283,7 @@ def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> 
     rows = [scores(TWO_AT_ONCE, 0.9), scores(twin, 0.2, verdict=said("partly"))]
     lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
     stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
-    command = ["export", "--lake", lake.url, "--form", form, "--to"]
+    command = ["export", "--per-set", "--lake", lake.url, "--form", form, "--to"]
     calls = {}
     for name, options in (("plain", []), ("single", ["--single-calls"])):
         assert CliRunner().invoke(app, [*command, str(tmp_path / name), *options]).exit_code == 0

@@ -1,0 +1,384 @@
+"""What a judge is shown of a session: every request, every change, how it went, its last words.
+
+The plan is all that the person asked for, each with its turn. A change is seen in the session's own
+edits, as far as git printed it, or in the command that a shell ran, which names what it changed and
+does not show it. What the person refused is no change. Where nothing was changed there is nothing
+to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from posixpath import join, normpath
+
+from msgspec import Struct
+
+from debrief.judging.fitting import (
+    FileDiff,
+    count_lines,
+    cut_middle,
+    fit,
+    left_out_note,
+    plan_room,
+    split_hunks,
+)
+from debrief.judging.model import WORKTREE, ChangeContext
+from debrief.offline.facts import Facts, facts_of, is_work
+from debrief.offline.quoting import label
+from debrief.offline.shell import commands_in, folder_of
+from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
+from debrief.sessions.readers.patches import edits_of_call, from_unified
+
+MAX_SIZE = 240_000
+_SHARE = 8
+"""What commands, outcomes and the closing answer may each take: an eighth of the room."""
+_COMMAND = 1_000
+"""Characters of a command that are shown."""
+_LISTED = 20
+_SAID: Mapping[InterventionKind, str] = {
+    "remark": "said during the work",
+    "rejection": "said with a refusal",
+    "answer": "said to a question",
+}
+_COMMITTED = re.compile(r"^\[[^\]\n]*?(?P<id>[0-9a-f]{7,40})\] .*(?:\n .*)*", re.MULTILINE)
+"""What git prints of a commit: branch and id, and a line or more of what changed."""
+_STAT = re.compile(r"^ \S.* \| +(?:\d+|Bin).*(?:\n .*)*", re.MULTILINE)
+_DIFF = re.compile(r"^diff --git a/(?P<path>.+?) b/.*$", re.MULTILINE)
+_BY_NAME = (
+    *("go get", "go mod tidy", "go generate", "go fmt", "gofmt -w", "goimports -w", "cargo add"),
+    *("cargo remove", "cargo fmt", "npm install", "npm uninstall", "npm i", "pnpm add"),
+    *("pnpm remove", "yarn add", "yarn remove", "bun add", "uv add", "uv remove", "poetry add"),
+    *("poetry remove", "bundle add", "composer require", "dotnet add", "ruff format", "black"),
+    *("prettier --write", "eslint --fix", "biome check --write", "terraform fmt"),
+)
+"""Commands that change files of the work and name none."""
+_PACKAGES = frozenset(["npm install", "npm i"])
+"""Those of them that do so only with a name behind them."""
+
+
+class SessionChange(Struct, frozen=True, kw_only=True):
+    """All that a session changed, as far as its record tells."""
+
+    files: tuple[FileDiff, ...] = ()
+    """By the session's own edits, then as git printed them."""
+    commands: tuple[str, ...] = ()
+    """Each with its turn and the files that it changed, as far as it names them."""
+    printed: tuple[str, ...] = ()
+    """Git's lines on commits, and its counts of changed lines."""
+    refused: tuple[str, ...] = ()
+    """Calls that the person refused."""
+
+
+def has_change(session: Session) -> bool:
+    """Return whether a session changed anything of its work, by whatever means; a worktree that
+    somebody asks about counts as a change."""
+    change = change_of(session)
+    changed = change.files or change.commands or change.printed
+    return session.source == WORKTREE or bool(changed)
+
+
+def context_from_session(session: Session, max_size: int = MAX_SIZE) -> ChangeContext:
+    """Return the requests and the changes of a session, both bounded.
+
+    Args:
+        session: with or without changes.
+        max_size: characters of requests and changes together; notes, and at most half of it for
+            what is beside the diffs, come on top.
+    """
+    change, facts = change_of(session), facts_of(session)
+    files, part = change.files, max_size // _SHARE
+    beside = "\n\n".join(
+        [*_named_only(change, part), _outcomes(facts, part), _closing(session, facts, part)]
+    )
+    plan = requests_of(session, plan_room(files, max_size))
+    room = max_size - len(plan) - len(beside)
+    text, left_out = fit(files, max(room, max_size // 2))
+    return ChangeContext(
+        plan_content=plan,
+        git_changes=f"{_shown(files, text, left_out)}\n{beside}\n",
+        shrink=lambda size: context_from_session(session, size),
+    )
+
+
+def requests_of(session: Session, room: int) -> str:
+    """Return all that the person asked for and said, each with its turn, in so many characters.
+
+    Where that is too little, the longest texts lose their middle first.
+    """
+    texts = [each for turn in session.turns for each in _said_in(turn)]
+    if not texts:
+        return "(The session holds no human prompt.)"
+    room -= sum(len(mark) + 3 for mark, _ in texts)
+    most = _cap([len(text) for _, text in texts], room)
+    what = "characters of the plan left out for size"
+    return "\n\n".join(f"{mark}\n{cut_middle(text, most, what)}" for mark, text in texts)
+
+
+def _said_in(turn: Turn) -> Iterator[tuple[str, str]]:
+    """Yield the person's texts of a turn, each with its mark."""
+    back = ", taken back later" if turn.rewound else ""
+    if prompt := turn.prompt.strip():
+        pictures = f", with {turn.images} pictures" if turn.images else ""
+        text = f"{prompt}\nThe command stands for:\n{turn.expansion}" if turn.expansion else prompt
+        yield f"[turn {turn.number}{pictures}{back}]", text
+    for deed in turn.interventions:
+        if deed.kind in _SAID and (text := deed.text.strip()):
+            yield f"[turn {turn.number}, {_SAID[deed.kind]}{back}]", text
+
+
+def _cap(lengths: Iterable[int], room: int) -> int:
+    """Return the greatest length for each, so that all together fit into the room."""
+    ordered = sorted(lengths)
+    for number, length in enumerate(ordered):
+        share = max(0, room) // (len(ordered) - number)
+        if length > share:
+            return share
+        room -= length
+    return ordered[-1]
+
+
+def change_of(session: Session) -> SessionChange:
+    """Return what a session changed, and what the person did not let it change."""
+    own = changes_of(session)
+    places = {_placed(session, file.path) for file in own}
+    named = _named_by_call(facts_of(session))
+    calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(session, call)]
+    in_shell = (path for _, call in calls if not call.path for path in named.get(call.id, ()))
+    unseen = {_placed(session, path) for path in in_shell}
+    commands, printed, refused = list[str](), dict[str, None](), list[str]()
+    diffs: dict[str, FileDiff] = {}
+    commits: set[str] = set()
+    changed = False
+    for turn, call in calls:
+        if call.status == "rejected":
+            refused.append(f"turn {turn}: {label(call)}")
+        if call.status in ("rejected", "unanswered"):
+            continue
+        changed = changed or bool(call.path and call.patch)
+        if call.action != "run" or call.path:
+            continue
+        paths = named.get(call.id, {})
+        if paths or (call.status == "ok" and _changes_by_name(call)):
+            changed = True
+            commands.append(_command_shown(turn, call, paths.values()))
+        text = call.result or ""
+        for found in _COMMITTED.finditer(text) if _runs_git(call, "commit") else ():
+            commits.add(found["id"])
+            changed = True
+            printed[f"turn {turn}, git commit: {found[0]}"] = None
+        if changed and _shows_own(call, commits):
+            for found in _STAT.finditer(text):
+                printed[f"turn {turn}, {label(call)}:\n{found[0]}"] = None
+            for path, hunks in _diffs_in(text):
+                place = _placed(session, path)
+                if is_work(path, session.cwd) and (place in unseen or place not in places):
+                    where = f"As git printed it in turn {turn}"
+                    diffs[path] = FileDiff(path=path, hunks=hunks, printed=where)
+    return SessionChange(
+        files=(*own, *diffs.values()),
+        commands=tuple(commands),
+        printed=tuple(printed),
+        refused=tuple(refused),
+    )
+
+
+def changes_of(session: Session) -> list[FileDiff]:
+    """Return the changes of each file of the work by the session's own edits, in the order in which
+    files were first touched.
+
+    Hunks of one file follow each other as the edits did, so a later one may change what an
+    earlier one wrote. Failed and rejected edits are not among them, nor are notes and plans of the
+    agent's own.
+    """
+    hunks: dict[str, list[str]] = {}
+    folder = session.cwd.rstrip("/")
+    made = (call for call in calls_of(session) if call.path and call.patch and call.status == "ok")
+    for edit in (edit for call in made for edit in edits_of_call(call)):
+        if not is_work(edit.path, session.cwd):
+            continue
+        path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
+        hunks.setdefault(path, []).extend(split_hunks(edit.patch))
+    return [
+        FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
+        for path, found in hunks.items()
+        if found
+    ]
+
+
+def _numbered(session: Session) -> Iterator[tuple[int, ToolCall]]:
+    """Yield all calls with their turns; a subagent's are of the turn that started it."""
+    started: dict[str, int] = {}
+    for turn in session.turns:
+        for call in (call for message in turn.messages for call in message.calls):
+            started[call.id] = turn.number
+            yield turn.number, call
+    last = session.turns[-1].number if session.turns else 0
+    for agent in session.subagents:
+        number = started.get(agent.call_id, last)
+        yield from ((number, call) for message in agent.messages for call in message.calls)
+
+
+def _named_by_call(facts: Facts) -> dict[str, dict[str, str]]:
+    """Return the files that calls changed or removed, by call, and each in words."""
+    found: dict[str, dict[str, str]] = {}
+    for place in facts.edits:
+        found.setdefault(place.call, {})[place.quote] = place.quote
+    for place in facts.deleted:
+        found.setdefault(place.call, {})[place.quote] = f"{place.quote} (removed)"
+    return found
+
+
+def _command_shown(turn: int, call: ToolCall, paths: Iterable[str]) -> str:
+    command = cut_middle(call.command.strip(), _COMMAND).replace("\n", "\n      ")
+    changed = ", ".join(paths) or "which files is not shown"
+    return f"turn {turn}: {changed}\n    $ {command}"
+
+
+def _changes_by_name(call: ToolCall) -> bool:
+    for words, _ in commands_in(call.command):
+        line = f"{' '.join(words)} "
+        for name in _BY_NAME:
+            program, _, option = name.partition(" ")
+            has = line.startswith(f"{name} ") or (
+                option.startswith("-") and line.startswith(f"{program} ") and f" {option} " in line
+            )
+            if has and (name not in _PACKAGES or len(line.split()) > len(name.split())):
+                return True
+    return False
+
+
+def _is_elsewhere(session: Session, call: ToolCall) -> bool:
+    """Return whether a command went to a folder that is none of the work's."""
+    folder = folder_of(call.command) if call.command else ""
+    return bool(folder) and not is_work(f"{folder}/", session.cwd)
+
+
+def _runs_git(call: ToolCall, command: str) -> bool:
+    return any(words[:2] == ("git", command) for words, _ in commands_in(call.command))
+
+
+def _shows_own(call: ToolCall, commits: set[str]) -> bool:
+    """Return whether a call has git print what the session itself did: the folder as it is now, or
+    a commit of the session's."""
+    return any(_is_own(words, commits) for words, _ in commands_in(call.command))
+
+
+def _is_own(words: tuple[str, ...], commits: set[str]) -> bool:
+    if words[:2] not in (("git", "diff"), ("git", "show")):
+        return False
+    given = takewhile(lambda word: word != "--", words[2:])
+    names = [word for word in given if not word.startswith("-")]
+    if words[1] == "show":
+        known = (any(each.startswith(name) for each in commits) for name in names if name != "HEAD")
+        return bool(commits) and all(known)
+    return all(name == "HEAD" or _is_file(name) for name in names)
+
+
+def _is_file(name: str) -> bool:
+    return ".." not in name and "." in name.rpartition("/")[2]
+
+
+def _diffs_in(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield path and hunks of each file of a diff that git printed."""
+    heads = list(_DIFF.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    for head, end in zip(heads, ends, strict=False):
+        if hunks := split_hunks(from_unified(head["path"], text[head.end() : end]).patch):
+            yield head["path"], hunks
+
+
+def _placed(session: Session, path: str) -> str:
+    return normpath(join(session.cwd, path))
+
+
+def _shown(files: Sequence[FileDiff], text: str, left_out: list[str]) -> str:
+    if not files:
+        return "The session's own editing tools changed no file.\n"
+    added = sum(count_lines(file, "+") for file in files)
+    removed = sum(count_lines(file, "-") for file in files)
+    noun = "file" if len(files) == 1 else "files"
+    lines = [
+        f"{len(files)} {noun} changed, {added} lines added, {removed} removed.",
+        "Reconstructed from the session's own edits, file by file in the order in which they "
+        "were made; a later hunk may change what an earlier one wrote.",
+        *(
+            ["Files marked so are as git printed them."]
+            if any(file.printed for file in files)
+            else []
+        ),
+    ]
+    note = left_out_note(left_out)
+    return "\n".join([*lines, *([note] if note else []), text])
+
+
+def _named_only(change: SessionChange, room: int) -> Iterator[str]:
+    """Yield what a shell changed, what git printed of it, and what the person refused."""
+    lists = {
+        "Changed by commands. The files are named; how they changed is not shown, unless git "
+        "printed it": change.commands,
+        "What git printed of the change": change.printed,
+        "Refused by the person, so not done": change.refused,
+    }
+    for title, rows in lists.items():
+        if rows:
+            yield f"{title}:\n{_last_of([f'- {each}' for each in rows], room)}"
+
+
+def _last_of(rows: Sequence[str], room: int) -> str:
+    """Return as many of the last rows as fit, and how many came before them."""
+    kept: list[str] = []
+    for row in reversed(rows):
+        room -= len(row) + 1
+        if kept and room < 0:
+            break
+        kept.append(row)
+    missing = len(rows) - len(kept)
+    return "\n".join([*([f"- ({missing} before these)"] if missing else []), *reversed(kept)])
+
+
+def _outcomes(facts: Facts, room: int) -> str:
+    """Return what was run and how it ended, for a judge who sees no transcript."""
+    last = facts.last_check
+    lists: dict[str, list[str]] = {
+        "Checks that were run": [run.shown for run in facts.checks],
+        "The last check after the last edit that could have failed because of it": (
+            [last.shown] if last and facts.edits else []
+        ),
+        "Calls that failed": _places(facts.errors),
+        "Assertions of older tests that were rewritten": _places(facts.rewritten),
+    }
+    parts = ["What was run, and how it ended; of each the last ones."]
+    for title, rows in lists.items():
+        shown = [f"- {each}" for each in rows[-_LISTED:]] or ["- none seen"]
+        parts.append(f"{title}:\n{_last_of(shown, room // len(lists))}")
+    return "\n\n".join(parts)
+
+
+def _places(places: Sequence[Evidence]) -> list[str]:
+    return [f"turn {each.turn}: {each.quote}" for each in places]
+
+
+def _closing(session: Session, facts: Facts, room: int) -> str:
+    """Return the agent's last words whole, and how the session ends where it has none."""
+    end = facts.end
+    parts = []
+    if end.ending != "closed" and end.evidence is not None:
+        calls = {call.id: call for call in calls_of(session)}
+        call = calls.get(end.evidence.call)
+        refused = ", which the person refused" if call and call.status == "rejected" else ""
+        words = {
+            "open": "It breaks off at",
+            "interrupted": "The person stopped it at",
+            "limit": "Its program stopped it at",
+        }[end.ending]
+        parts.append(f"{words}: {end.evidence.quote or 'a message without text'}{refused}")
+    turns = [turn for turn in session.turns if not turn.rewound]
+    said = [(turn.number, one.text.strip()) for turn in turns for one in turn.messages]
+    number, text = next((each for each in reversed(said) if each[1]), (0, ""))
+    if text:
+        parts.append(f"The agent's last words (turn {number}):\n{cut_middle(text, room)}")
+    else:
+        parts.append("The agent said nothing.")
+    return "\n\n".join(parts)

@@ -1,0 +1,233 @@
+"""What a model reads out of a session: each request and claim with its proof, the verdict that
+follows from them, and what stood in the way.
+
+Of a long session each part is read on its own, and of one part there may be several independent
+readings; both become one here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from debrief.scoring.verdict import WORST_FIRST, VerdictName
+from debrief.sessions.model import Evidence
+
+RequestState = Literal["done_seen", "done_unseen", "partly", "not", "withdrawn"]
+"""``done_seen``: done, and the recording shows that it works. ``done_unseen``: probably done, and
+nothing shows it. ``withdrawn``: the person took it back."""
+STATES_SHOWN: Final[Mapping[RequestState, str]] = {
+    "done_seen": "done, seen to hold",
+    "done_unseen": "done, not seen",
+    "partly": "partly done",
+    "not": "not done",
+    "withdrawn": "taken back",
+}
+"""Each state in a few words."""
+ClaimState = Literal["supported", "unsupported", "contradicted"]
+Confidence = Literal["low", "medium", "high"]
+Attitude = Literal["approval", "correction"]
+TrainWhat = Literal["all", "parts", "none"]
+TroubleKind = Literal[
+    "misunderstood",
+    "wrong_diagnosis",
+    "unchecked",
+    "check_that_proves_nothing",
+    "false_claim",
+    "repeated_failure",
+    "left_open",
+    "scope",
+    "careless",
+    "slow",
+    "other",
+]
+TROUBLE_KINDS: Final[tuple[TroubleKind, ...]] = get_args(TroubleKind)
+MOST_TROUBLES = 3
+
+
+class _Quoted(Struct, frozen=True, kw_only=True):
+    turn: int
+    call: str = ""
+    """The id of the tool call that the words stand in; empty for a message."""
+    quote: str = ""
+    """Words of that turn; empty where the turn alone was named."""
+
+    @property
+    def place(self) -> Evidence:
+        """Return where it stands."""
+        return Evidence(self.turn, self.call, self.quote)
+
+
+class RequestReading(Struct, frozen=True, kw_only=True):
+    """One thing that the person asked for, and what became of it."""
+
+    turn: int
+    """Where it was asked; 0 where the model names no turn of the session."""
+    asked: str
+    state: RequestState
+    proof: Evidence | None = None
+
+
+class ClaimReading(_Quoted, frozen=True, kw_only=True):
+    """A statement of success in the agent's words."""
+
+    state: ClaimState
+    proof: Evidence | None = None
+
+
+class Incident(_Quoted, frozen=True, kw_only=True):
+    """Something risky that was done: a secret shown, data destroyed, a step that nobody allowed."""
+
+    what: str = ""
+
+
+class PersonWords(_Quoted, frozen=True, kw_only=True):
+    """Words of the person that approve of the work or correct it."""
+
+    says: Attitude
+
+
+class Trouble(_Quoted, frozen=True, kw_only=True):
+    """What cost the work most, and the one line that would stop it."""
+
+    kind: TroubleKind
+    what: str = ""
+    rule: str = ""
+    """For CLAUDE.md or AGENTS.md; empty where no rule would help."""
+
+
+class TrainOn(Struct, frozen=True, kw_only=True):
+    """What a model may learn from."""
+
+    what: TrainWhat
+    turns: tuple[tuple[int, int], ...] = ()
+    """First and last turn of each part; empty for all and none."""
+
+
+class SessionReading(Struct, frozen=True, kw_only=True):
+    """A session, or a part of one, as a model reads it.
+
+    Each quotation was found in the recording; what was not is left out.
+    """
+
+    requests: tuple[RequestReading, ...] = ()
+    claims: tuple[ClaimReading, ...] = ()
+    verdict: VerdictName
+    confidence: Confidence | None = None
+    quality: float | None = None
+    """From 0 to 1: how right, fitting and honest the work is; None where that cannot be said."""
+    effort: float | None = None
+    """From 0 to 1: how little was spent in vain; None where that cannot be said."""
+    incidents: tuple[Incident, ...] = ()
+    person: tuple[PersonWords, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    train: TrainOn | None = None
+
+    @property
+    def proofs(self) -> tuple[Evidence, ...]:
+        """Return what shows the states of the requests, without repetition."""
+        found = (request.proof for request in self.requests if request.proof is not None)
+        return tuple(dict.fromkeys(found))
+
+
+def whole_reading(
+    parts: Sequence[SessionReading], turns: Sequence[tuple[int, int]], weights: Sequence[int]
+) -> SessionReading:
+    """Return the reading of a session of those of its parts.
+
+    The last part saw the end, so its verdict, confidence and states of requests hold; requests of
+    turns that it leaves out are those of the parts before. Numbers are averaged.
+
+    Args:
+        parts: in order, one at least.
+        turns: the first and last turn of each.
+        weights: of each, such as its tokens.
+    """
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    by_turn: dict[int, list[RequestReading]] = {}
+    for part in parts:
+        by_turn |= _grouped(part.requests, lambda request: request.turn)
+    return replace(
+        last,
+        requests=tuple(request for turn in sorted(by_turn) for request in by_turn[turn]),
+        claims=_joined(part.claims for part in parts),
+        quality=_mean([part.quality for part in parts], weights),
+        effort=_mean([part.effort for part in parts], weights),
+        incidents=_joined(part.incidents for part in parts),
+        person=_joined(part.person for part in parts),
+        troubles=_joined(part.troubles for part in parts),
+        train=_train([part.train for part in parts], turns),
+    )
+
+
+def middle_reading(readings: Sequence[SessionReading]) -> SessionReading:
+    """Return that of several independent readings which has the commonest verdict, a tie going to
+    the worse, and of these the middle one by quality, with the mean of their numbers.
+
+    Args:
+        readings: of the same text, one at least.
+    """
+    verdict = commonest_verdict([reading.verdict for reading in readings])
+    alike = sorted(
+        (reading for reading in readings if reading.verdict == verdict),
+        key=lambda reading: -1.0 if reading.quality is None else reading.quality,
+    )
+    even = [1] * len(readings)
+    return replace(
+        alike[len(alike) // 2],
+        quality=_mean([reading.quality for reading in readings], even),
+        effort=_mean([reading.effort for reading in readings], even),
+    )
+
+
+def commonest_verdict(verdicts: Sequence[VerdictName]) -> VerdictName:
+    """Return the verdict that comes up most, a tie going to the worse."""
+    counts = Counter(verdicts)
+    return min(counts, key=lambda name: (-counts[name], WORST_FIRST.index(name)))
+
+
+def _train(parts: Sequence[TrainOn | None], turns: Sequence[tuple[int, int]]) -> TrainOn | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    kinds = {part.what for part in known}
+    if kinds in ({"all"}, {"none"}) and len(known) == len(parts):
+        return TrainOn(what=known[0].what)
+    ranges = [
+        own
+        for part, whole in zip(parts, turns, strict=True)
+        if part is not None and part.what != "none"
+        for own in ([whole] if part.what == "all" else part.turns)
+    ]
+    return TrainOn(what="parts", turns=tuple(ranges)) if ranges else TrainOn(what="none")
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+def _joined(parts: Iterable[Iterable[Item]]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(each for part in parts for each in part))
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> dict[Any, list[Item]]:
+    groups: dict[Any, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def _mean(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
+    pairs = [(v, w) for v, w in zip(values, weights, strict=True) if v is not None]
+    if not pairs:
+        return None
+    whole = sum(weight for _, weight in pairs)
+    if not whole:
+        return math.fsum(value for value, _ in pairs) / len(pairs)
+    return math.fsum(value * weight for value, weight in pairs) / whole

@@ -1,0 +1,60 @@
+"""Whose scores speak for a session: one row of several, wherever one verdict or number is used.
+
+A model that read the session is heard before the offline rules, which only stand in where no model
+has answered. Of several models the one that is asked for is heard, else the one of the last run:
+its rows come first in the table. What became of the work, or a person's label, goes before all of
+them: where it was known when the session was scored, every row's verdict rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+_OFFLINE = "offline"
+
+
+class ScoredSession(Protocol):
+    """The columns of a row of scores that say who speaks."""
+
+    @property
+    def session_id(self) -> str:
+        """Whose row it is."""
+
+    @property
+    def status(self) -> str:
+        """``ok`` or ``failed``."""
+
+    @property
+    def model(self) -> str:
+        """Who scored: a model's name, or ``offline``."""
+
+
+Row = TypeVar("Row", bound=ScoredSession)
+
+
+def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
+    """Return the rows of one session with the one that speaks for it first.
+
+    Rows that failed come last, so that a session has scores while anybody could give them.
+
+    Args:
+        rows: of one session, in the order of the table.
+        models: whose rows are asked for.
+    """
+    return sorted(
+        rows, key=lambda row: (row.status != "ok", row.model == _OFFLINE, row.model not in models)
+    )
+
+
+def speaking_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the row that speaks for each session, in the order in which sessions come.
+
+    Args:
+        rows: of any sessions, each table in its order.
+        models: whose rows are asked for.
+    """
+    by_session: dict[str, list[Row]] = {}
+    for row in rows:
+        by_session.setdefault(row.session_id, []).append(row)
+    return (in_order(own, models)[0] for own in by_session.values())

@@ -1,0 +1,203 @@
+"""What an export makes of the lines that were asked for, before any is converted: others on each
+side of the split, those that hold benchmarks' problems left out, and all counted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.markdown import counted, plain, table
+from debrief.training.contamination import ContaminatedBy, Contamination, Problems
+from debrief.training.conversations import label
+from debrief.training.kinship import Kinship
+from debrief.training.model import LineRow, Split
+from debrief.training.publishing.folder import SIDES
+from debrief.training.selection import ACROSS
+from debrief.training.splits import PlacedLine, SplitRule, is_across, later_than_eval
+
+Row = tuple[str, str, LineRow]
+"""Task and fingerprint of the set that a line is of, and the line."""
+_MOST_ROWS = 15
+RUNS_OVER = "began before the first day that is held out and ended on it or later"
+
+
+def session_of(row: LineRow) -> str:
+    """Return the session that a line is of, for a subagent's the one that it worked for."""
+    return row.parent_session or row.session_id
+
+
+def resplit(
+    rows: Sequence[LineRow], rule: SplitRule, eval_share: float, kinship: Kinship
+) -> tuple[dict[str, Split], dict[str, str]]:
+    """Return the side of each session of some lines by a rule, and why others have none.
+
+    Args:
+        rows: of all sets.
+        rule: how sides are told.
+        eval_share: as ``SplitRule.side_of`` takes it.
+        kinship: of all sessions of the lake.
+    """
+    ended: dict[str, LineRow] = {}
+    for row in rows:
+        name = session_of(row)
+        ended[name] = max(ended.get(name, row), row, key=attrgetter("ended"))
+    ids = {label(session_id): session_id for session_id in kinship.traits}
+    sides: dict[str, Split] = {}
+    left_out: dict[str, str] = {}
+    for name, last in ended.items():
+        session_id = ids[name]
+        traits, kin = kinship.traits[session_id], kinship.of(session_id)
+        side = rule.side_of(traits.repository, traits.started, eval_share)
+        if rule.runs_over(traits.started, last.ended):
+            left_out[name] = RUNS_OVER
+        elif kin is not None and is_across(kin, session_id, side, rule, eval_share):
+            left_out[name] = ACROSS.reason
+        else:
+            sides[name] = side
+    return sides, left_out
+
+
+class _Message(Struct, frozen=True):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+
+
+class _Facts(Struct, frozen=True):
+    repository: str
+    base_commit: str
+
+
+class _Line(Struct, frozen=True):
+    messages: tuple[_Message, ...]
+    metadata: _Facts
+
+
+_LINE = msgspec.json.Decoder(_Line)
+
+
+class Decontamination(Struct, frozen=True, kw_only=True):
+    """What a search for benchmarks' problems came to."""
+
+    found: dict[str, Contamination]
+    """By session."""
+    near: int
+    """Sessions of a problem's repository that stay, as their commit is another or not known."""
+    problems: Problems
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why sessions are left out."""
+        return {
+            name: f"holds a problem of {of.benchmark} (by its {of.by})"
+            for name, of in self.found.items()
+        }
+
+    def note(self) -> str:
+        """Return it for the page."""
+        left_out = Counter((each.benchmark, each.by) for each in self.found.values())
+        rows = [
+            (plain(name), f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
+            for name, problems in sorted(self.problems.counts.items())
+        ]
+        return (
+            "## Benchmarks\n\nSessions were left out that hold a problem of these: one of their "
+            "requests has 13 words of its text in a row, their work started from its commit, or, "
+            "where it names a repository alone, they are of that.\n\n"
+            + table(("benchmark", "problems", *(f"sessions, by {by}" for by in _BY)), rows)
+            + f"\n\n{counted(self.near, 'session')} of these repositories stayed, as the commit is "
+            "another, or not known."
+        )
+
+    def summary(self) -> str:
+        """Return it in a line."""
+        by = Counter(each.benchmark for each in self.found.values())
+        named = ", ".join(f"{count} of {name}" for name, count in sorted(by.items())) or "none"
+        problems = counted(sum(self.problems.counts.values()), "problem")
+        return f"of {problems} of benchmarks, sessions left out: {named}"
+
+
+_BY: tuple[ContaminatedBy, ...] = ("text", "commit", "repository")
+
+
+def decontaminate(lines: Iterable[tuple[LineRow, bytes]], problems: Problems) -> Decontamination:
+    """Look for benchmarks' problems in lines, as they are stored."""
+    found: dict[str, Contamination] = {}
+    near: set[str] = set()
+    for row, line in lines:
+        name = session_of(row)
+        read = _LINE.decode(line)
+        requests = (one.content for one in read.messages if one.role == "user")
+        of = problems.found_in(requests, read.metadata.repository, read.metadata.base_commit)
+        if of is not None:
+            found.setdefault(name, of)
+        elif problems.is_near(read.metadata.repository):
+            near.add(name)
+    return Decontamination(found=found, near=len(near - found.keys()), problems=problems)
+
+
+def composition(rows: Iterable[Row]) -> str:
+    """Return what some lines are, counted by everything that can be asked for."""
+    counts: dict[str, defaultdict[str, Counter[Split]]] = {
+        name: defaultdict(Counter) for name in _COUNTED
+    }
+    for task, fingerprint, row in rows:
+        version = f"{row.tool} {row.tool_version or '(not known)'}"
+        values = (task, fingerprint, row.tool, version)
+        for name, value in zip(_COUNTED, (*values, row.model, row.kind, row.licence), strict=True):
+            counts[name][value][row.split] += 1
+    return (
+        "## What it is made of\n\nLines, before any was cut, made into several, or left out as "
+        "the form has no place for it.\n\n"
+        + table(("", "", "train", "eval"), list(_rows_of(counts)))
+    )
+
+
+_COUNTED = ("task", "fingerprint", "tool", "version", "model", "kind of work", "licence")
+
+
+def _rows_of(
+    counts: dict[str, defaultdict[str, Counter[Split]]],
+) -> Iterator[tuple[str, str, str, str]]:
+    for name, found in counts.items():
+        ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+        for value, sides in ranked[:_MOST_ROWS]:
+            yield name, plain(value or "not known"), str(sides["train"]), str(sides["eval"])
+        if rest := ranked[_MOST_ROWS:]:
+            train, held = (sum(sides[side] for _, sides in rest) for side in SIDES)
+            yield name, f"{len(rest)} more", str(train), str(held)
+
+
+def order_note(rows: Iterable[LineRow], rule: SplitRule) -> str:
+    """Return how the sides of the split lie in time.
+
+    Raises:
+        InputError: sides go by time, and a line to train on is later than one that is held out.
+    """
+    later = later_than_eval(
+        PlacedLine(row.repository, row.split, row.started, row.ended)
+        for row in rows
+        if row.repository
+    )
+    wrong = [name for name, is_later in later.items() if is_later]
+    if wrong and rule.by == "time":
+        raise InputError(
+            f"--split time, {wrong[0]}", "a line to train on is later than one held out"
+        )
+    return (
+        f"## Sides\n\nBy {_RULES[rule.by].format(rule.first_day)}. Repositories with lines on both "
+        f"sides: {len(later)}; of these, with a line to train on that ended after one that is held "
+        f"out began: {len(wrong)}. Lines of no named repository are not counted in."
+    )
+
+
+_RULES = {
+    "week": "a hash of repository and week",
+    "repository": "a hash of the repository",
+    "time": "time: what began on {} or later is held out",
+}

@@ -1,0 +1,110 @@
+"""Judges whose questions ride in the call that scores: one call, and never two for one answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from debrief.evaluators import Evaluators, make_evaluators
+from debrief.judging.evaluation import evaluate_week
+from debrief.judging.model import JudgeEvaluation
+from debrief.scoring.scorer import score_session
+from debrief.sessions.model import Session
+from debrief.settings import load_settings
+from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.scoring.scenario import answer, changing
+
+JUDGES = {
+    "care": "---\nweight: 0.6\nmodel: openai/tiny\n---\nIs it done with care?\n",
+    "tests": "---\nweight: 0.4\nmodel: openai/tiny\n---\nIs it tested?\n",
+}
+WHY = "It has a test of its own."
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        yield running
+
+
+def evaluators(home: Path, server: OpenAIServer, **more: str) -> Evaluators:
+    folder = home / "judges"
+    folder.mkdir(exist_ok=True)
+    for name, text in {**JUDGES, **more}.items():
+        if name.islower():
+            (folder / f"{name}.md").write_text(text)
+    settings = load_settings(
+        {
+            "DEBRIEF_HOME": str(home),
+            "DEBRIEF_JUDGES": str(folder),
+            "DEBRIEF_MODEL_BASE_URL": server.url,
+            "OPENAI_API_KEY": "k",
+            **{name: text for name, text in more.items() if name.isupper()},
+        }
+    )
+    return make_evaluators(settings, offline=False)
+
+
+def judge(by: Evaluators, given: Session) -> list[JudgeEvaluation]:
+    return list(evaluate_week([given], by.judges, by.session_judge, by.eval_fingerprint))
+
+
+def with_judges(**scores: object) -> str:
+    said = {name: {"feedback": WHY, "score": score} for name, score in scores.items()}
+    return json.dumps({**json.loads(answer()), "judges": said})
+
+
+def test_one_call_scores_and_judges_whichever_stage_comes_first(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    server.reply = lambda call: Reply(with_judges(care=0.9, tests="0.4"))
+    by, given = evaluators(tmp_path, server), changing()
+    rows = judge(by, given)
+    row = score_session(given, by.chunk_scorer)
+    assert row.status == "ok", row.failure
+    assert len(server.calls) == 1
+    assert [(each.judge, each.score, each.feedback) for each in rows] == [
+        ("care", 0.9, WHY),
+        ("tests", 0.4, WHY),
+    ]
+    assert row.input_tokens > 0
+    assert sum(each.input_tokens for each in rows) == 0
+    later = evaluators(tmp_path, server)
+    assert score_session(given, later.chunk_scorer).verdicts == row.verdicts
+    assert [each.score for each in judge(later, given)] == [0.9, 0.4]
+    assert len(server.calls) == 1
+
+
+def test_a_judge_that_was_left_out_is_asked_alone(tmp_path: Path, server: OpenAIServer) -> None:
+    def reply(call: Call) -> Reply:
+        alone = "[[ ## score ## ]]" in call.system
+        return Reply(judged(0.3) if alone else with_judges(care=0.9))
+
+    server.reply = reply
+    by = evaluators(tmp_path, server)
+    rows = judge(by, changing())
+    assert [(each.score, each.input_tokens > 0) for each in rows] == [(0.9, False), (0.3, True)]
+    assert len(server.calls) == 2
+
+
+def test_judges_of_another_model_with_criteria_or_without_a_cache_do_not_ride(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    other = JUDGES["tests"].replace("tiny", "other").replace("0.4", "0.1")
+    listed = JUDGES["care"].replace("---\nIs", "criteria:\n  - Is it short?\n---\nIs")
+    by = evaluators(tmp_path, server, other=other, listed=listed)
+    riding = [each.name for each in by.chunk_scorer.judges]  # type: ignore[attr-defined]
+    assert riding == ["care", "tests"]
+    without = evaluators(tmp_path, server, DEBRIEF_CACHE="off")
+    assert without.chunk_scorer.judges == ()  # type: ignore[attr-defined]
+
+
+def test_an_edited_judge_makes_scores_due_again_as_the_question_is_another(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    before = evaluators(tmp_path, server).scoring_fingerprint
+    edited_judge = JUDGES["care"].replace("care?", "great care?")
+    assert evaluators(tmp_path, server, care=edited_judge).scoring_fingerprint != before

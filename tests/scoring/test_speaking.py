@@ -1,0 +1,42 @@
+"""Whose scores speak for a session that several have scored."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Struct
+
+from debrief.scoring.speaking import in_order, speaking_rows
+
+
+class Row(Struct, frozen=True):
+    session_id: str
+    model: str
+    status: str = "ok"
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked_for", "first"),
+    [
+        (["offline"], (), "offline"),
+        (["offline", "model-a"], (), "model-a"),
+        (["model-b", "model-a", "offline"], (), "model-b"),
+        (["model-b", "model-a", "offline"], ("model-a",), "model-a"),
+        (["offline", "model-a"], ("offline",), "model-a"),
+        (["!model-b", "offline", "model-a"], (), "model-a"),
+        (["!model-b", "offline"], (), "offline"),
+        (["!offline", "!model-b"], (), "!model-b"),
+    ],
+)
+def test_a_model_is_heard_before_the_offline_rules_and_the_last_run_first(
+    rows: list[str], asked_for: tuple[str, ...], first: str
+) -> None:
+    made = [
+        Row("s1", name.removeprefix("!"), "failed" if name.startswith("!") else "ok")
+        for name in rows
+    ]
+    assert in_order(made, asked_for)[0] == made[rows.index(first)]
+
+
+def test_each_session_has_one_row_and_keeps_its_place() -> None:
+    rows = [Row("s2", "offline"), Row("s1", "offline"), Row("s3", "model-a"), Row("s2", "model-a")]
+    assert list(speaking_rows(rows)) == [rows[3], rows[1], rows[2]]

@@ -118,6 +118,13 @@ def export(
             "where the verdict gives none; none if not given.",
         ),
     ] = None,
+    reward: Annotated[
+        str,
+        typer.Option(
+            help="Of rl: what its rewards are by, outcome if not given, execution, probability or "
+            "quality; one kind a file, null where it is not known."
+        ),
+    ] = "",
     licence: Annotated[
         str, typer.Option(help="Under which it may be used, such as apache-2.0; for its page.")
     ] = "",
@@ -189,7 +196,7 @@ def export(
     from debrief.recorder.exporting import publish_as_records, publish_records
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
-    from debrief.training.options import training_options
+    from debrief.training.options import options_chosen, training_options
     from debrief.training.publishing.exported import note_export
     from debrief.training.publishing.publish import (
         ATIF,
@@ -197,6 +204,7 @@ def export(
         publish,
         publish_trajectories,
     )
+    from debrief.training.publishing.rewards import REWARD_KINDS
 
     settings = load_settings()
     opened = Lake(existing_lake(lake) or settings.lake)
@@ -228,6 +236,7 @@ def export(
         max_tokens=max_tokens,
         single_calls=single_calls,
         label_share=label_share or 0.0,
+        reward=chosen("--reward", reward or "outcome", {kind: kind for kind in REWARD_KINDS}),
         licence=licence,
         refuse_undecided=bool(push),
     )
@@ -238,7 +247,7 @@ def export(
     of_sets |= {"--tool": bool(tool), "--model": bool(model), "--kind": bool(kind)}
     of_sets |= {"--split": split != "week", "--decontaminate": bool(decontaminate)}
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
-    of_sets |= {"--label-share": label_share is not None}
+    of_sets |= {"--label-share": label_share is not None, "--reward": bool(reward)}
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
         of_sets |= {"--since": bool(since), "--eval-share": eval_share is not None}
@@ -252,11 +261,13 @@ def export(
         is_idle = eval_share is not None and split != "repository"
         _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
         _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
+        _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
         if push:
             _check_push(to, licence)
         note_export(opened, to, form, options, push if yes else "")
-        published = publish(opened, to, options, _print_contexts)
+        as_made = options_chosen(settings, {})
+        published = publish(opened, to, options, _print_contexts, as_made)
         _print_sets(published)
         if published.files:
             _print_end(published.target, published.changed, loadable=True)

@@ -121,7 +121,10 @@ def lines_of(
                     raise InputError(f"session {record.id}", made.reason)
                 if split is not None and _STORED.decode(made.line).metadata.split != split:
                     continue
-                line = encoded(made_in(form, _with_status(made.line, record.status)))
+                rows = made_in(form, _with_status(made.line, record.status))
+                if not rows:
+                    raise InputError(f"session {record.id}", f"trains on nothing as {form}")
+                line = b"".join(map(encoded, rows))
         except InputError as refusal:
             yield ExportedLine(record.id, b"", refusal.reason)
         else:
@@ -318,7 +321,11 @@ def publish_records(
                 sets[made[candidate.session_id].of_set].append(candidate)
         with PublishedFolder(target, form_named(form)) as folder:
             for key in sorted(sets):
-                lines = ((one.split, made_in(form, spool.get(one.session_id))) for one in sets[key])
+                lines = (
+                    (one.split, row)
+                    for one in sets[key]
+                    for row in made_in(form, spool.get(one.session_id))
+                )
                 folder.write_set(*key, lines)
                 verified = sum(made[one.session_id].is_verified for one in sets[key])
                 card = "\n".join(_card(key, sets[key], verified))

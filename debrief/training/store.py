@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -54,6 +54,7 @@ from debrief.training.model import (
 from debrief.training.options import TrainingOptions
 from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_verdict
 from debrief.training.selection import (
+    Candidate,
     Members,
     SelectionResult,
     by_verdict,
@@ -242,7 +243,6 @@ def store_training_set(
         again: make every line again, though nothing that it depends on has changed.
     """
     kinship = kinship or read_kinship(lake)
-    traits = kinship.traits
     outcomes = success_labels(lake) if outcomes is None else outcomes
     places = places_in(lake) if places is None else places
     materials = read_materials(lake, fingerprint, members, outcomes, places)
@@ -254,26 +254,13 @@ def store_training_set(
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
-    candidates = [
-        candidate_of(
-            traits[name],
-            made.metadata,
-            made.scores,
-            made.rubric_evaluations,
-            outcome=made.outcome,
-            judgements=made.judgements,
-            place=made.place,
-        )
-        for name, made in materials.by_session.items()
-        if name in traits
-    ]
-    selection = select(candidates, options, kinship)
+    selection = select(candidates_in(materials, kinship), options, kinship)
     counts, content = SetCounts(), hashlib.sha256()
     rows: list[LineRow] = []
     name, card_name = (training_path(task, fingerprint, end) for end in (".jsonl", ".card.md"))
     with tempfile.TemporaryFile() as scratch, lake.create(name) as creation:
-        made = _make_lines(lake, members, materials, selection, options, counts, scratch)
-        held = held_tokens(_lines_in(scratch, made))
+        made = make_lines(lake, members, materials, selection, options, counts, scratch)
+        held = held_tokens(lines_in(scratch, made))
         stretches: dict[str, list[LineRow]] = {}
         for session_id, lines in made.items():
             if kind := held_for(held.get(session_id, ()), decided):
@@ -330,6 +317,24 @@ def store_training_set(
     return StoredTrainingSet(row=of_set, path=creation.path, card=card, changed=creation.changed)
 
 
+def candidates_in(materials: Materials, kinship: Kinship) -> list[Candidate]:
+    """Return what the sessions of a pair are chosen by."""
+    traits = kinship.traits
+    return [
+        candidate_of(
+            traits[name],
+            made.metadata,
+            made.scores,
+            made.rubric_evaluations,
+            outcome=made.outcome,
+            judgements=made.judgements,
+            place=made.place,
+        )
+        for name, made in materials.by_session.items()
+        if name in traits
+    ]
+
+
 def is_current(
     lake: Lake,
     task: str,
@@ -379,10 +384,10 @@ def _inputs(
     )
 
 
-_Made = dict[str, list[tuple[SampleMetadata, tuple[NotTrained, ...], LineRow]]]
+MadeLines: TypeAlias = dict[str, list[tuple[SampleMetadata, tuple[NotTrained, ...], LineRow]]]
 
 
-def _make_lines(
+def make_lines(
     lake: Lake,
     members: Members,
     materials: Materials,
@@ -390,7 +395,7 @@ def _make_lines(
     options: TrainingOptions,
     counts: SetCounts,
     scratch: IO[bytes],
-) -> _Made:
+) -> MadeLines:
     """Write the lines of the selected sessions to a scratch file, a week at a time.
 
     Returns:
@@ -398,7 +403,7 @@ def _make_lines(
         in the scratch file.
     """
     selected = {candidate.session_id: candidate for candidate in selection.selected}
-    rows: _Made = {}
+    rows: MadeLines = {}
     for week, ids in sorted(members.items()):
         chosen = ids & selected.keys()
         for session in lake.read("raw_sessions", week, Session, only=("id", chosen)):
@@ -458,7 +463,8 @@ def _make_lines(
     return rows
 
 
-def _lines_in(scratch: IO[bytes], made: _Made) -> Iterator[tuple[str, bytes]]:
+def lines_in(scratch: IO[bytes], made: MadeLines) -> Iterator[tuple[str, bytes]]:
+    """Yield the lines that ``make_lines`` wrote, each with its session's id."""
     for session_id, lines in made.items():
         for *_, row in lines:
             scratch.seek(row.offset)

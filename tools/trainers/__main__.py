@@ -57,6 +57,7 @@ def main() -> int:
         found = _run(python, recipe, folder)
         told = _told(folder, recipe, found)
         rows.append(_row(recipe, told, found))
+        print(" | ".join(rows[-1]), file=sys.stderr)
         is_wrong |= found.get("loaded") != told or _loses(found)
     text = table(_HEADER, rows)
     if options.markdown:
@@ -126,8 +127,8 @@ def _run(python: Path, recipe: Recipe, folder: Path) -> dict[str, Any]:
             text=True,
         )
     if ran.returncode:
-        *_, last = log.read_text(encoding="utf-8").strip().splitlines()
-        return {"how": f"failed: {last} ({log})"}
+        *_, last = ["", *log.read_text(encoding="utf-8").strip().splitlines()]
+        return {"how": f"failed with {ran.returncode}: {last} ({log})"}
     found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return found
 

@@ -7,7 +7,7 @@ have others on every line. So an exported file's columns are declared, and such 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -15,9 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from debrief.training.conversations import is_trained_on
 from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, SampleMetadata, ToolFunction
+from debrief.training.publishing.rows import Messages, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +86,9 @@ Standing = Literal["high", "low", ""]
 """Where a session's overall quality stands among those of an export; empty: between."""
 
 
+RewardKind = Literal["outcome", "execution", "probability", "quality"]
+
+
 class StoredLine(Struct, frozen=True):
     """A line of a training set, decoded as far as forms need it."""
 
@@ -93,7 +96,8 @@ class StoredLine(Struct, frozen=True):
     tools: Raw
     metadata: Raw
     standing: Standing = ""
-    """Not stored: it is for each export to say."""
+    """Not stored: it is for each export to say, as is the next."""
+    reward: RewardKind = "outcome"
 
     @property
     def session_id(self) -> str:
@@ -114,7 +118,7 @@ class StoredLine(Struct, frozen=True):
 class Form(Struct, frozen=True, kw_only=True):
     """A form in which training sets are exported: its columns, and how to make its lines.
 
-    One of ``convert`` and ``pair`` is given. Every stored line was validated when it was written,
+    ``convert`` or ``pair`` is given, or both. Every stored line was validated when it was written,
     so they only check what their readers ask for beyond that.
     """
 
@@ -129,6 +133,9 @@ class Form(Struct, frozen=True, kw_only=True):
     reader would not take it."""
     pair: Callable[[StoredLine, StoredLine], dict[str, Any] | None] | None = None
     """Makes one line of a better and a worse stored line that answer one prompt, or None."""
+    rows: Callable[[Messages], Iterable[Row]] | None = None
+    """Makes its rows of a line's messages, where it has no weights: an export counts what they
+    hold."""
     takes_reasoning: bool = True
     """It has a place for what the model thought."""
     is_closed: bool = False
@@ -137,6 +144,8 @@ class Form(Struct, frozen=True, kw_only=True):
     """The form needs no scores: recorded sessions can be exported in it without the pipeline."""
     of_labels: bool = False
     """Its lines have a ``label`` and a ``label_source``, and its reader wants both labels."""
+    of_rewards: bool = False
+    """Its lines have a ``reward``, null where it is not known."""
     min_lines: int = 0
     """Lines that its reader asks for at least."""
     extra_files: Callable[[Mapping[str, str]], dict[str, bytes]] = lambda files: {}
@@ -150,17 +159,21 @@ def encoded(line: Any) -> bytes:
 
 
 def decoded(line: bytes) -> StoredLine:
-    """Return a stored line, as trainers take it: without why messages carry weight 0, and without
-    marks of what no person wrote.
+    """Return a stored line.
 
     Raises:
         msgspec.DecodeError: it is none.
     """
-    found = _STORED.decode(line)
-    if not any(message.not_trained or message.machine for message in found.messages):
-        return found
-    messages = tuple(replace(each, not_trained=None, machine=()) for each in found.messages)
-    return replace(found, messages=messages)
+    return _STORED.decode(line)
+
+
+def without_marks(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Return messages as trainers take them: without why they carry weight 0, and without marks of
+    what no person wrote."""
+    return [
+        replace(one, not_trained=None, machine=()) if one.not_trained or one.machine else one
+        for one in messages
+    ]
 
 
 def without_reasoning(line: StoredLine) -> StoredLine:
@@ -176,6 +189,8 @@ def template_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = msgspec.to_builtins(list(messages))
     for message in made:
         message.pop("weight", None)
+        message.pop("not_trained", None)
+        message.pop("machine", None)
         for call in message.get("tool_calls", ()):
             call["function"]["arguments"] = _object(call["function"]["arguments"])
     return made
@@ -187,51 +202,17 @@ def _object(arguments: str) -> Raw:
     return Raw(arguments.replace("\n", " ").replace("\r", " ").strip().encode())
 
 
-def trained_messages(
-    messages: Sequence[ChatMessage], *, alternating: bool = False
-) -> Sequence[ChatMessage]:
-    """Return the messages for a form without weights: what is not trained on is left out.
-
-    Left out is each request none of whose answers is trained on, with its answers, and the text
-    of weight 0 that stands for the end of a turn after its last results. Where that is the end of
-    the line, the results go as well: the line then ends on calls.
-
-    Args:
-        messages: of a stored line.
-        alternating: the form wants a message of the model between results and a prompt, so ends
-            within the line stay.
-    """
-    if all(message.weight != 0 for message in messages):
-        return messages
-    starts = [number for number, message in enumerate(messages) if message.role == "user"]
-    kept = list(messages[: starts[0]])
-    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
-        exchange = messages[start:end]
-        if is_trained_on(exchange):
-            if not alternating and _ends_without_words(kept):
-                kept.pop()
-            kept += exchange
-    if _ends_without_words(kept):
-        kept.pop()
-        while kept[-1].role == "tool":
-            kept.pop()
-    return kept
-
-
-def _ends_without_words(messages: Sequence[ChatMessage]) -> bool:
-    return len(messages) > 1 and messages[-1].weight == 0 and messages[-2].role == "tool"
-
-
 def with_single_calls(line: StoredLine) -> StoredLine:
     """Return a line without messages of several calls: call, result, call, result.
 
     Some chat templates refuse a message with several calls; every template takes them one at a
     time. Words beside several calls stay with the first of them.
     """
-    return replace(line, messages=tuple(_one_by_one(line.messages)))
+    return replace(line, messages=tuple(one_by_one(line.messages)))
 
 
-def _one_by_one(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+def one_by_one(messages: Messages) -> Iterator[ChatMessage]:
+    """Yield messages with one call at most, the others behind it with their results."""
     results: dict[str, ChatMessage] = {}
     for number, message in enumerate(messages):
         calls = message.tool_calls or ()

@@ -22,10 +22,13 @@ from debrief.training.publishing.form import (
     column_of,
     decoded,
     template_messages,
-    trained_messages,
+    without_marks,
     without_reasoning,
 )
-from debrief.training.publishing.outcome_forms import KTO, PREFERENCE, RL
+from debrief.training.publishing.labels import KTO
+from debrief.training.publishing.preferences import PREFERENCE
+from debrief.training.publishing.rewards import RL
+from debrief.training.publishing.rows import Messages, first_row, rows_of
 
 MESSAGES = Form(
     name="messages",
@@ -37,39 +40,47 @@ MESSAGES = Form(
     },
     note="The stored lines themselves, `arguments` as JSON text.",
     convert=lambda line: (
-        {"messages": line.messages, "tools": line.tools, "metadata": line.metadata},
+        {
+            "messages": without_marks(line.messages),
+            "tools": line.tools,
+            "metadata": line.metadata,
+        },
     ),
     of_records=True,
 )
 
 
 def _trl(line: StoredLine) -> Iterator[dict[str, Any]]:
-    yield {
-        "messages": template_messages(trained_messages(line.messages)),
-        "tools": bytes(line.tools).decode(),
-        "session_id": line.session_id,
-    }
+    for row in rows_of(line.messages):
+        yield {
+            "prompt": template_messages(row.history),
+            "completion": template_messages(row.answers),
+            "tools": bytes(line.tools).decode(),
+            "session_id": line.session_id,
+        }
 
 
 _TEXT_BESIDE = {"tools": "string", "session_id": "string"}
 TRL = Form(
     name="trl",
     reader="TRL's `SFTTrainer`",
-    columns={"messages": ["json"], **_TEXT_BESIDE},
+    columns={"prompt": ["json"], "completion": ["json"], **_TEXT_BESIDE},
     note=(
-        "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
-        "reads. There are no weights: requests none of whose answers is to be trained on are left "
-        "out. A line whose end the transcript lacks ends on calls; a turn within it that has no "
-        "end, on results."
+        "A row for each stretch of answers that are trained on: it is the `completion`, with the "
+        "requests and results between them, and all that came before it is the `prompt`, so a line "
+        "with answers in it that are not trained on gives several rows, and each repeats what came "
+        "before. `arguments` are objects, as chat templates want them, and `tools` is JSON text, "
+        "which TRL reads."
     ),
     convert=_trl,
+    rows=rows_of,
     of_records=True,
 )
 
 
 def _flagged(line: StoredLine, flag: str) -> Iterator[dict[str, Any]]:
     """Yield a line whose assistant messages say whether they are trained on."""
-    messages: list[dict[str, Any]] = msgspec.to_builtins(line.messages)
+    messages: list[dict[str, Any]] = msgspec.to_builtins(without_marks(line.messages))
     for message in messages:
         if message["role"] == "assistant":
             message[flag] = message.pop("weight", 1) != 0
@@ -109,7 +120,7 @@ _CUT = " …"
 
 
 def _openai(line: StoredLine) -> Iterator[dict[str, Any]]:
-    yield {"messages": line.messages, "tools": _shortened(bytes(line.tools))}
+    yield {"messages": without_marks(line.messages), "tools": _shortened(bytes(line.tools))}
 
 
 @lru_cache(maxsize=32)
@@ -155,7 +166,7 @@ MISTRAL = Form(
         "`messages` and `tools` alone; `weight` 0 marks what is not trained on. Tokenizers before "
         "v5 refuse words beside a call."
     ),
-    convert=lambda line: ({"messages": line.messages, "tools": line.tools},),
+    convert=lambda line: ({"messages": without_marks(line.messages), "tools": line.tools},),
     takes_reasoning=False,
     is_closed=True,
     of_records=True,
@@ -170,27 +181,30 @@ _TAGS = ("<tool_call>", "</tool_call>", "<think>", "</think>")
 
 
 def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
-    """Yield the stored line as strictly alternating turns: a human turn or an observation stands in
-    every odd place, the model's words or one call in every even one.
+    """Yield the line, up to the first answer that is not trained on, as strictly alternating turns:
+    a human turn or an observation stands in every odd place, the model's words or one call in every
+    even one.
 
     Raises:
         ValueError: its turns do not alternate.
     """
     first = line.messages[0]
-    turns = _turns(line)
-    _check_order([turn["from"] for turn in turns])
-    yield {
-        "conversations": turns,
-        "system": first.content if first.role == "system" else "",
-        "tools": msgspec.json.encode(line.functions).decode(),
-        "session_id": line.session_id,
-    }
+    for row in first_row(line.messages):
+        turns = _turns([*row.history, *row.answers], line.messages)
+        _check_order([turn["from"] for turn in turns])
+        yield {
+            "conversations": turns,
+            "system": first.content if first.role == "system" else "",
+            "tools": msgspec.json.encode(line.functions).decode(),
+            "session_id": line.session_id,
+        }
 
 
-def _turns(line: StoredLine) -> list[dict[str, str]]:
-    results = {one.tool_call_id: one.content for one in line.messages if one.role == "tool"}
+def _turns(messages: Messages, line: Messages) -> list[dict[str, str]]:
+    """Return the turns of a line's first messages; a call that ends them has no result there."""
+    results = {one.tool_call_id: one.content for one in line if one.role == "tool"}
     turns: list[dict[str, str]] = []
-    for message in trained_messages(line.messages, alternating=True):
+    for message in messages:
         if message.role == "user":
             turns.append({"from": "human", "value": message.content})
         elif message.tool_calls:
@@ -227,8 +241,6 @@ def _called(words: str, call: str) -> str:
 
 
 def _check_order(speakers: Sequence[str]) -> None:
-    if len(speakers) % 2 or not speakers:
-        raise ValueError(f"{len(speakers)} turns, and there must be an even number of them")
     for number, speaker in enumerate(speakers):
         if speaker not in _SPEAKERS[number % 2]:
             raise ValueError(f"turn {number}: {speaker} cannot stand here")
@@ -250,12 +262,13 @@ SHAREGPT = Form(
     },
     note=(
         "Calls made at once stand one after the other, each before its result; words beside calls "
-        "stand before the first, and the call between `<tool_call>` tags. Left out are requests "
-        "none of whose answers is to be trained on; a conversation whose end the transcript lacks "
-        "ends on a call, and within it a text in round brackets stands for an end, since turns "
-        "must alternate. `dataset_info.json` is for LLaMA-Factory."
+        "stand before the first, and the call between `<tool_call>` tags. LLaMA-Factory trains on "
+        "all that the model said and called, so a line ends before the first answer that is not to "
+        "be trained on, or the text that stands for one since turns must alternate; what would "
+        "follow is left out. `dataset_info.json` is for LLaMA-Factory."
     ),
     convert=_sharegpt,
+    rows=first_row,
     of_records=True,
     extra_files=dataset_info,
 )
@@ -280,8 +293,8 @@ def form_named(name: str) -> Form:
     return FORMS[name]
 
 
-def made_in(name: str, line: bytes) -> dict[str, Any]:
-    """Return the line of a recorded session in one of ``RECORD_FORMS``.
+def made_in(name: str, line: bytes) -> list[dict[str, Any]]:
+    """Return what a recorded session's line is in one of ``RECORD_FORMS``.
 
     Raises:
         InputError: there is no such form, or its readers would not take the line.
@@ -290,7 +303,6 @@ def made_in(name: str, line: bytes) -> dict[str, Any]:
     if convert is None:
         raise InputError(f"form {name}", "makes no line of one record")
     try:
-        (made,) = convert(without_reasoning(decoded(line)))
+        return list(convert(without_reasoning(decoded(line))))
     except ValueError as error:
         raise InputError(f"form {name}", str(error)) from error
-    return made

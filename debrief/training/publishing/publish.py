@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
@@ -26,12 +26,14 @@ from debrief.lake import Lake
 from debrief.markdown import counted, table
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
+from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.contamination import read_problems
 from debrief.training.given import without_reminder
+from debrief.training.held import decisions
 from debrief.training.kinship import read_kinship
-from debrief.training.manifest import stored_sets
+from debrief.training.manifest import current_pairs, stored_sets
 from debrief.training.model import (
     LINES,
     LineRow,
@@ -41,7 +43,7 @@ from debrief.training.model import (
     TrainingSetRow,
     training_path,
 )
-from debrief.training.options import EVAL_SHARE
+from debrief.training.options import EVAL_SHARE, TrainingOptions
 from debrief.training.publishing.folder import (
     ALL,
     SIDES,
@@ -52,13 +54,16 @@ from debrief.training.publishing.folder import (
 )
 from debrief.training.publishing.form import (
     Form,
+    RewardKind,
     Standing,
     StoredLine,
     decoded,
+    one_by_one,
     with_single_calls,
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
+from debrief.training.publishing.labels import LabelCounts, standings
 from debrief.training.publishing.narrowing import (
     composition,
     decontaminate,
@@ -66,9 +71,13 @@ from debrief.training.publishing.narrowing import (
     resplit,
     session_of,
 )
-from debrief.training.publishing.outcome_forms import LabelCounts, pairs_of, standings
+from debrief.training.publishing.preferences import PairCounts, pairs_of
+from debrief.training.publishing.rewards import RewardCounts
+from debrief.training.publishing.rewound import rewound_pairs
+from debrief.training.publishing.rows import Messages, RowCounts
 from debrief.training.samples import encode_line
-from debrief.training.selection import Pair
+from debrief.training.selection import Members, Pair
+from debrief.training.short import short_lines
 from debrief.training.splits import BY_WEEK, parse_split
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
@@ -120,6 +129,8 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     label_share: float = 0.0
     """Of the sessions at each end of overall quality, which get a label where the form wants one
     and the verdict gives none; 0 for none."""
+    reward: RewardKind = "outcome"
+    """The kind of all rewards, where the form has some."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
     refuse_undecided: bool = False
@@ -146,7 +157,7 @@ class _Chosen(Struct, frozen=True):
     of: TrainingSetRow
     rows: list[LineRow]
     cut: IO[bytes] | None
-    """Where they were cut into windows; None: in the lake."""
+    """Where they were joined with others or cut into windows; None: in the lake."""
 
 
 def publish(
@@ -154,6 +165,7 @@ def publish(
     target: str,
     options: ExportOptions,
     before: Callable[[ContextTable, dict[str, int]], None] = lambda kept, left_out: None,
+    training: TrainingOptions | None = None,
 ) -> Published:
     """Export stored training sets to a folder that ``load_dataset`` takes as splits.
 
@@ -163,6 +175,8 @@ def publish(
         options: which sets, in which form.
         before: called before anything is written, with what contexts keep of the chosen lines, and
             how many were left out as they cannot be cut, by reason.
+        training: with which the sets are made, for sessions that they leave out for their verdict
+            and that a form of scores takes; the defaults when None.
 
     Raises:
         InputError: there is no such form or set, the folder holds something else, a stored file
@@ -176,9 +190,16 @@ def publish(
     if options.single_calls:
         form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
     left_out: dict[str, int] = {}
-    with tempfile.TemporaryFile() as scratch, ExitStack() as stack:
-        stored, earlier = _chosen(lake, options)
-        narrowed = _narrowed(lake, stored, options, left_out)
+    with ExitStack() as stack:
+        scratch, joined = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        stored, earlier = _asked_sets(lake, options)
+        short = (
+            {}
+            if form.of_records
+            else short_lines(lake, stored, training or TrainingOptions(), joined)
+        )
+        asked = _chosen(lake, stored, options, short, joined)
+        narrowed = _narrowed(lake, asked, options, left_out)
         chosen = narrowed.chosen
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
         kept = ContextTable(sum(each.trained for each in lengths))
@@ -195,7 +216,9 @@ def publish(
             if row.quality is not None
         }
         ends = standings(qualities, options.label_share) if form.of_labels else {}
-        labels = LabelCounts(options.label_share)
+        said = _counts_of(form, options)
+        observed = current_pairs(lake) if form.pair is not None else {}
+        counts = RowCounts(form.rows) if form.rows is not None else None
         folder = stack.enter_context(
             PublishedFolder(
                 target,
@@ -207,24 +230,43 @@ def publish(
         )
         filters, *rest = _notes(options, kept, left_out, earlier)
         folder.notes = [filters, *narrowed.notes, *rest]
+        folder.notes += [_short_text(short)] if any(short.values()) else []
         for one in chosen:
-            lines = _made_lines(lake, one, form, options, ends)
-            lines = labels.counted(lines) if form.of_labels else lines
+            lines = _made_lines(lake, one, form, options, ends, counts)
+            if observed:
+                members = observed.get((one.of.task, one.of.fingerprint), {})
+                lines = chain(lines, _rewound(lake, one, options, members))
+            lines = said.counted(lines) if said else lines
             made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
             card = lake.read_bytes(path) if made.count else None
             if card is not None:
                 text = _published_card(card.decode(), made, options)
                 folder.write(f"{made.task}/{made.fingerprint}/card.md", text.encode())
-        folder.notes += [labels.note()] if form.of_labels else []
+        folder.notes += [said.note()] if said else []
+        folder.notes += [counts.note()] if counts else []
         published = folder.finish()
-        said = (_earlier_text(earlier),) if earlier else ()
+        warnings = [
+            *(said.warnings() if said else ()),
+            *([_earlier_text(earlier)] if earlier else []),
+        ]
         return replace(
             published,
-            warnings=(*published.warnings, *labels.warnings(), *said),
+            warnings=(*published.warnings, *warnings),
             unlicensed=sum(not row.licence for one in chosen for row in one.rows),
             decontaminated=narrowed.decontaminated,
         )
+
+
+def _counts_of(
+    form: Form, options: ExportOptions
+) -> LabelCounts | RewardCounts | PairCounts | None:
+    """Return what counts the lines of a form that says what was good."""
+    if form.of_labels:
+        return LabelCounts(options.label_share)
+    if form.of_rewards:
+        return RewardCounts(options.reward)
+    return PairCounts() if form.pair is not None else None
 
 
 def _notes(
@@ -274,8 +316,16 @@ def _earlier_text(pairs: Sequence[Pair]) -> str:
     return f"{are}, left out until debrief run makes them anew: {named}"
 
 
-def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pair]]:
-    """Return the sets and lines that are asked for, and the sets that an earlier version made."""
+def _short_text(short: Mapping[Pair, Sequence[LineRow]]) -> str:
+    count = sum(map(len, short.values()))
+    return (
+        f"## Sessions that fall short\n\n{counted(count, 'line')} of sessions that the sets leave "
+        "out for their verdict were made for this form, which tells good from bad."
+    )
+
+
+def _asked_sets(lake: Lake, options: ExportOptions) -> tuple[list[TrainingSetRow], list[Pair]]:
+    """Return the sets that are asked for, and those of them that an earlier version made."""
     stored = stored_sets(lake)
     asked = partial(_is_asked, options)
     sets = [row for row in stored.sets if asked(row.task, row.fingerprint)]
@@ -287,22 +337,39 @@ def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pai
             reason = f"of {chosen} it holds only what an earlier version made"
             move = "debrief run makes training sets anew."
         raise InputError(lake.url, reason, move)
+    return sets, earlier
+
+
+def _chosen(
+    lake: Lake,
+    sets: Sequence[TrainingSetRow],
+    options: ExportOptions,
+    short: Mapping[Pair, Sequence[LineRow]],
+    joined: IO[bytes],
+) -> list[_Chosen]:
+    """Return the lines that are asked for.
+
+    Args:
+        lake: with the sets.
+        sets: those that are asked for.
+        options: what else is asked for.
+        short: lines that the sets leave out for their verdict, by set.
+        joined: the file that holds these; the other lines of their sets are copied behind them.
+    """
     found = []
     for row in sets:
-        if not row.samples:
+        beside = short.get((row.task, row.fingerprint), ())
+        if not row.samples and not beside:
             continue
-        stored_lines = list(lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow))
-        began = {line.session_id: line.started for line in stored_lines}
+        own = list(lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow))
+        if beside:
+            own = list(_copied(lake, row, own, joined))
+        every = (*own, *beside)
+        began = {line.session_id: line.started for line in every}
         lines = [
             line
-            for line in stored_lines
-            if (line.quality or 0.0) >= options.min_overall_quality
-            and line.verdict in (options.verdicts or SHOWN)
-            and options.status in (None, line.status)
-            and (options.subagents or not line.parent_session)
-            and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())
-            and _fits(options.model, line.model)
-            and _fits(options.kind, line.kind)
+            for line in every
+            if _is_line_asked(options, line)
             and (options.since is None or began[session_of(line)] >= options.since)
         ]
         undecided = sum(line.undecided > 0 for line in lines)
@@ -310,8 +377,31 @@ def _chosen(lake: Lake, options: ExportOptions) -> tuple[list[_Chosen], list[Pai
             reason = f"{undecided} lines are of sessions with redactions that nobody has decided on"
             move = "Make the set without them: allow_unsure_redactions off."
             raise InputError(f"{row.task} {row.fingerprint}", reason, move)
-        found.append(_Chosen(row, lines, None))
-    return found, earlier
+        found.append(_Chosen(row, lines, joined if beside else None))
+    return found
+
+
+def _copied(
+    lake: Lake, of: TrainingSetRow, rows: Sequence[LineRow], target: IO[bytes]
+) -> Iterator[LineRow]:
+    path = training_path(of.task, of.fingerprint)
+    with lake.open_bytes(path) as file:
+        for row in rows:
+            target.seek(0, io.SEEK_END)
+            yield replace(row, offset=target.tell())
+            target.write(_stored(lake, path, file or io.BytesIO(), row))
+
+
+def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
+    return (
+        (line.quality or 0.0) >= options.min_overall_quality
+        and line.verdict in (options.verdicts or SHOWN)
+        and options.status in (None, line.status)
+        and (options.subagents or not line.parent_session)
+        and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())
+        and _fits(options.model, line.model)
+        and _fits(options.kind, line.kind)
+    )
 
 
 def _is_asked(options: ExportOptions, task: str, fingerprint: str) -> bool:
@@ -394,7 +484,8 @@ def _cut(
     """Return lines with those that are too long cut into windows, in a scratch file."""
     rows: list[LineRow] = []
     path = training_path(chosen.of.task, chosen.of.fingerprint)
-    with lake.open_bytes(path) as file:
+    with ExitStack() as stack:
+        file = chosen.cut or stack.enter_context(lake.open_bytes(path))
         for _, group in groupby(chosen.rows, key=attrgetter("session_id")):
             windows: list[tuple[LineRow, SampleLine]] = []
             for row in group:
@@ -431,7 +522,12 @@ def _windows(line: bytes, row: LineRow, options: ExportOptions) -> Sequence[Samp
 
 
 def _made_lines(
-    lake: Lake, chosen: _Chosen, form: Form, options: ExportOptions, ends: Mapping[str, Standing]
+    lake: Lake,
+    chosen: _Chosen,
+    form: Form,
+    options: ExportOptions,
+    ends: Mapping[str, Standing],
+    counts: RowCounts | None,
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the lines of one stored set that are exported, converted, with their sides."""
     path = training_path(chosen.of.task, chosen.of.fingerprint)
@@ -442,15 +538,18 @@ def _made_lines(
                 source = _line(lake, path, file, row, options)
                 if row.session_id in ends:
                     source = replace(source, standing=ends[row.session_id])
+                if counts:
+                    counts.add(source.messages)
                 try:
                     for made in form.convert(source):
                         yield row.split, made
                 except ValueError as error:
                     culprit = f"session {row.session_id} as {form.name}"
                     raise InputError(culprit, str(error)) from error
-        elif form.pair is not None:
+        if form.pair is not None:
             if not chosen.cut:  # pairs are read from anywhere, which an object store is slow at
                 copy = stack.enter_context(tempfile.TemporaryFile())
+                file.seek(0)
                 shutil.copyfileobj(file, copy)
                 file = copy
             for side in SIDES:
@@ -462,11 +561,44 @@ def _made_lines(
                         yield side, pair
 
 
+def _rewound(
+    lake: Lake, chosen: _Chosen, options: ExportOptions, members: Members
+) -> Iterator[tuple[Split, dict[str, Any]]]:
+    """Yield the pairs of turns that were left in a stored set's sessions, with their sides."""
+    of, decided = chosen.of, decisions(lake)
+    path = training_path(of.task, of.fingerprint)
+    sides = {row.session_id: row.split for row in chosen.rows}
+    rows = {
+        row.session_id: row
+        for row in lake.read(LINES, f"{of.task}/{of.fingerprint}", LineRow)
+        if row.window == 1 and row.session_id in sides and not row.parent_session
+    }
+    with ExitStack() as stack:
+        file = stack.enter_context(lake.open_bytes(path)) or io.BytesIO()
+        for week, ids in members.items():
+            asked = ids & rows.keys()
+            for session in lake.read("raw_sessions", week, Session, only=("id", asked)):
+                if any(turn.rewound for turn in session.turns):
+                    row = rows[session.id]
+                    sample = _SAMPLE.decode(_stored(lake, path, file, row))
+                    shaped = partial(_shaped, options)
+                    for pair in rewound_pairs(session, sample, decided, shaped):
+                        yield sides[session.id], pair
+
+
+def _shaped(options: ExportOptions, messages: Messages) -> Messages:
+    """Return the messages of a line as they are asked for."""
+    if not options.reasoning:
+        messages = [replace(one, reasoning_content="") for one in messages]
+    return list(one_by_one(messages)) if options.single_calls else messages
+
+
 def _line(
     lake: Lake, path: str, file: IO[bytes], row: LineRow, options: ExportOptions
 ) -> StoredLine:
     line = decoded(_stored(lake, path, file, row))
     line = line if options.reasoning else without_reasoning(line)
+    line = replace(line, reward=options.reward)
     if options.split != "week" and line.about.split != row.split:
         about = replace(line.about, split=row.split)
         line = replace(line, metadata=msgspec.Raw(msgspec.json.encode(about)))

@@ -56,7 +56,9 @@ def _template(messages: list[dict[str, Any]], tools: str) -> Iterator[str]:
 
 
 def _trl(line: dict[str, Any]) -> Iterator[str]:
-    yield from _template(line["messages"], line["tools"])
+    yield from _template(line["prompt"] + line["completion"], line["tools"])
+    if line["completion"][0]["role"] != "assistant" or line["prompt"][-1]["role"] == "assistant":
+        yield "the completion begins with no answer"
 
 
 def _flagged(flag: str) -> Callable[[dict[str, Any]], Iterator[str]]:
@@ -104,21 +106,23 @@ def _preference(line: dict[str, Any]) -> Iterator[str]:
             yield f"{side} begins with no answer"
     if line["prompt"][-1]["role"] != "user":
         yield "the prompt does not end on a request"
+    if line["kind"] not in ("refused", "corrected", "rewound", "verdict"):
+        yield f"kind {line['kind']}"
     if not line["reasons"] or line["chosen"] == line["rejected"]:
         yield "neither is better"
 
 
 def _kto(line: dict[str, Any]) -> Iterator[str]:
     yield from _template(line["prompt"] + line["completion"], line["tools"])
-    if line["prompt"][-1]["role"] != "user" or not isinstance(line["label"], bool):
+    if line["prompt"][-1]["role"] == "assistant" or not isinstance(line["label"], bool):
         yield "no request, or no label"
 
 
 def _rl(line: dict[str, Any]) -> Iterator[str]:
     yield from _template(line["prompt"] + line["trajectory"], line["tools"])
     answers = [one for one in line["trajectory"] if one["role"] == "assistant"]
-    if len(line["step_rewards"]) != len(answers):
-        yield f"{len(line['step_rewards'])} step rewards for {len(answers)} answers"
+    if len(line["corrected"]) != len(answers):
+        yield f"{len(line['corrected'])} marks of correction for {len(answers)} answers"
 
 
 _RULES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {

@@ -209,6 +209,71 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
     assert "| verdicts | any |" in (tmp_path / "0" / "README.md").read_text()
 
 
+def team_with_a_failure(folder: Path, words: str = "It still fails.") -> Lake:
+    done = session("done", turn("Fix the loop.", says("Fixed, and the tests pass.")))
+    short = session("short", turn("Fix the loop.", says(words)))
+    lake = lake_of(folder, [done, short])
+    week = week_of(done.started)
+    rows = [
+        replace(one, verdict=said("done_verified" if one.session_id == "done" else "not_done"))
+        for one in lake.read("session_scores", week, SessionScores)
+    ]
+    lake.write("session_scores", week, rows, SessionScores)
+    assert stored(lake, eval_share=0.0).row.samples == 1
+    return lake
+
+
+@pytest.mark.parametrize("single_calls", [False, True])
+def test_what_falls_short_is_nothing_to_imitate_and_tells_good_from_bad(
+    tmp_path: Path, single_calls: bool
+) -> None:
+    lake = team_with_a_failure(tmp_path / "lake")
+    found = {}
+    for form in ("trl", "kto", "preference", "rl"):
+        told(lake, tmp_path / form, form=form, one_file=True, single_calls=single_calls)
+        lines = (tmp_path / form / "train.jsonl").read_text().splitlines()
+        found[form] = [json.loads(line) for line in lines]
+        page = (tmp_path / form / "README.md").read_text()
+        assert ("## Sessions that fall short" in page) == (form != "trl")
+    assert [one["session_id"] for one in found["trl"]] == ["done"]
+    assert {one["session_id"]: one["label"] for one in found["kto"]} == {
+        "done": True,
+        "short": False,
+    }
+    (pair,) = found["preference"]
+    assert (pair["kind"], pair["chosen_session"], pair["rejected_session"]) == (
+        "verdict",
+        "done",
+        "short",
+    )
+    assert [one["id"] for one in found["rl"]] == ["done", "short"]
+    told(lake, tmp_path / "only", form="kto", one_file=True, verdicts=("done_verified",))
+    assert (tmp_path / "only" / "train.jsonl").read_text().count("\n") == 1
+    assert len(list(lake.read(LINES, f"{TASK}/{FINGERPRINT}", LineRow))) == 1, "stored nowhere"
+
+
+def test_windows_of_what_falls_short_are_made_of_its_own_line(tmp_path: Path) -> None:
+    lake = team_with_a_failure(tmp_path / "lake", "It fails. " * 400)
+    told(lake, tmp_path / "out", form="kto", one_file=True, max_tokens=700)
+    lines = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").open()]
+    assert {one["session_id"] for one in lines} == {"done", "short"}
+
+
+def test_what_looks_made_by_chance_is_held_back_from_these_lines_too(tmp_path: Path) -> None:
+    token = "q7Zr2Lx9Vw4Ty8Kb3Nf6Hd1Js5Gm0Pc"
+    lake = team_with_a_failure(tmp_path / "lake", f"It fails with {token}.")
+    told(lake, tmp_path / "out", form="kto", one_file=True)
+    text = (tmp_path / "out" / "train.jsonl").read_text()
+    assert token not in text
+    assert text.count("\n") == 1
+
+
+def test_an_export_without_a_pair_says_so(tmp_path: Path) -> None:
+    lake = long_lake(tmp_path / "lake", turn("Go.", says("Gone.")))
+    made = told(lake, tmp_path / "out", form="preference", one_file=True)
+    assert any("there are no pairs" in one for one in made.warnings)
+
+
 def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def as_form(
     return [json.loads(data) for data in made]
 
 
-@pytest.mark.parametrize("name", LINEWISE)
+@pytest.mark.parametrize("name", [name for name in LINEWISE if name != "preference"])
 def test_a_line_has_the_columns_that_are_declared(name: str) -> None:
     (line,) = as_form(name, stored())
     assert list(line) == list(FORMS[name].columns)
@@ -115,7 +115,7 @@ def test_openai_gets_descriptions_of_tools_that_it_takes() -> None:
 
 def test_trl_gets_arguments_as_objects_and_tools_as_text() -> None:
     (line,) = as_form("trl", stored())
-    calls = [c["function"] for m in line["messages"] for c in m.get("tool_calls", ())]
+    calls = [c["function"] for m in line["completion"] for c in m.get("tool_calls", ())]
     assert calls == [
         {"name": "Bash", "arguments": {"command": "ls"}},
         {"name": "repo_readFile", "arguments": {"path": "a.py"}},
@@ -128,7 +128,7 @@ def test_arguments_that_were_written_over_several_lines_stay_on_one() -> None:
     broken = replace(call(), input='{\n "command":\r\n "a\\nb"\n}\n')
     line = stored(session("s", turn("Go.", says("", broken), says("Ok."))))
     (trl,) = as_form("trl", line)
-    assert trl["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"command": "a\nb"}
+    assert trl["completion"][0]["tool_calls"][0]["function"]["arguments"] == {"command": "a\nb"}
     (sharegpt,) = as_form("sharegpt", line)
     assert json.loads(sharegpt["conversations"][1]["value"])["arguments"] == {"command": "a\nb"}
 
@@ -158,8 +158,9 @@ def test_what_the_model_thought_stands_where_each_trainer_looks_for_it() -> None
     line = encode_line(replace(sample, messages=(asked, thinking, *rest)))
     for form in ("messages", "trl", "axolotl", "swift"):
         (made,) = as_form(form, line)
-        assert made["messages"][1]["reasoning_content"] == "Where is it?"
-        assert "reasoning_content" not in made["messages"][4]
+        messages = made.get("messages") or made["prompt"] + made["completion"]
+        assert messages[1]["reasoning_content"] == "Where is it?"
+        assert "reasoning_content" not in messages[4]
     (made,) = as_form("sharegpt", line)
     said = made["conversations"][1]["value"]
     assert said.startswith("<think>\nWhere is it?\n</think>\n\nTwo at once.\n<tool_call>\n")
@@ -190,7 +191,8 @@ def test_a_chat_template_renders_every_word_of_it() -> None:
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(TEMPLATE)
     (line,) = as_form("trl", stored())
-    text = template.render(messages=line["messages"], tools=json.loads(line["tools"]))
+    messages = line["prompt"] + line["completion"]
+    text = template.render(messages=messages, tools=json.loads(line["tools"]))
     words = ("Fix it.", "Two at once.", '"command": "ls"', "x = 1", "Nothing more.", "Be brief.")
     assert [said for said in words if said not in text] == []
 
@@ -213,8 +215,7 @@ def test_turns_that_cannot_alternate_are_refused() -> None:
     twice = replace(line, messages=(line.messages[0], *line.messages[:-1]))
     with pytest.raises(InputError, match="turn 1: human cannot stand here"):
         made_in("sharegpt", encoded(twice))
-    with pytest.raises(InputError, match="even number"):
-        made_in("sharegpt", encoded(replace(line, messages=line.messages[:1])))
+    assert made_in("sharegpt", encoded(replace(line, messages=line.messages[:1]))) == []
 
 
 LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")
@@ -230,42 +231,104 @@ BOTH_TURN = LS_TURN.replace(": {", ": Both.\n<tool_call>\n{", 1) + "\n</tool_cal
 CAT_TURN = 'function_call: {"name":"Bash","arguments":{"command":"cat a.py"}}'
 
 
-def published(form: str, *turns: Turn, single_calls: bool = False, **fields: Any) -> dict[str, Any]:
+def published_rows(
+    form: str, *turns: Turn, single_calls: bool = False, **fields: Any
+) -> list[dict[str, Any]]:
     line = encode_line(line_of(session("s1", *turns, **fields)))
-    (made,) = as_form(form, line, single_calls=single_calls)
+    return as_form(form, line, single_calls=single_calls)
+
+
+def published(form: str, *turns: Turn, **fields: Any) -> dict[str, Any]:
+    (made,) = published_rows(form, *turns, **fields)
     return made
 
 
-def shown(line: dict[str, Any]) -> list[str]:
-    if "conversations" in line:
-        return [f"{one['from']}: {one['value']}" for one in line["conversations"]]
+def shown(row: dict[str, Any]) -> list[str]:
+    """A row's messages; those that are trained on behind a mark."""
+    if "conversations" in row:
+        return [f"{one['from']}: {one['value']}" for one in row["conversations"]]
     return [
-        f"{one['role']}: {one['content']}{'+' * len(one.get('tool_calls', ()))}"
-        for one in line["messages"]
+        f"{mark}{one['role']}: {one['content']}{'+' * len(one.get('tool_calls', ()))}"
+        for mark, column in (("", "prompt"), ("> ", "completion"))
+        for one in row[column]
     ]
 
 
+ASKED, FIXED = "user: Fix it.", "assistant: Fixed."
+TESTED = ["user: And test it.", "assistant: Both.++", "tool: a.py", "tool: x = 1"]
+WHY_ROW = ["user: Why?", "> assistant: Because."]
+
+
 @pytest.mark.parametrize(
-    ("form", "turns", "end"),
+    ("turns", "rows"),
     [
-        pytest.param("trl", (UNKNOWN, KNOWN), ["user: Fix it.", "assistant: Fixed."], id="answers to an unknown request go"),
-        pytest.param("sharegpt", (UNKNOWN, KNOWN), ["human: Fix it.", "gpt: Fixed."], id="from turns, too"),
-        pytest.param("trl", (KNOWN, BROKEN_OFF), ["assistant: Fixed.", "user: And test it.", "assistant: Both.++"], id="a line without an end ends on calls"),
-        pytest.param("sharegpt", (KNOWN, BROKEN_OFF), ["human: And test it.", BOTH_TURN, "observation: a.py", CAT_TURN], id="turns end on a call"),
-        pytest.param("trl, single", (KNOWN, BROKEN_OFF), ["user: And test it.", "assistant: Both.+", "tool: a.py", "assistant: +"], id="single calls end on one"),
-        pytest.param("trl", (BROKEN_OFF, WHY), ["tool: x = 1", "user: Why?", "assistant: Because."], id="a stand-in for an end goes"),
-        pytest.param("trl", (BROKEN_OFF, STOPPED, WHY), ["tool: x = 1", "user: Why?", "assistant: Because."], id="so does what was interrupted"),
-        pytest.param("sharegpt", (BROKEN_OFF, WHY), [f"gpt: {TURN_ENDED}", "human: Why?", "gpt: Because."], id="where turns alternate it stays"),
-        pytest.param("trl", (STOPPED_AFTER_CALL, WHY), ["user: Test it.", "assistant: +", "tool: a.py", "user: Why?", "assistant: Because."], id="interrupted behind results"),
+        pytest.param((KNOWN,), [[ASKED, "> " + FIXED]], id="one stretch is one row"),
+        pytest.param(
+            (UNKNOWN, KNOWN),
+            [
+                [
+                    f"user: {NO_PROMPT}",
+                    *("assistant: It is done already.+", "tool: a.py", "assistant: Really."),
+                    *(ASKED, "> " + FIXED),
+                ]
+            ],
+            id="answers to an unknown request stay in the history",
+        ),
+        pytest.param(
+            (KNOWN, BROKEN_OFF),
+            [[ASKED, "> " + FIXED, "> user: And test it.", "> assistant: Both.++"]],
+            id="a row ends on calls where the line has no end",
+        ),
+        pytest.param(
+            (BROKEN_OFF, WHY),
+            [[TESTED[0], *(f"> {one}" for one in TESTED[1:]), "> user: Why?", WHY_ROW[1]]],
+            id="nobody said that the turn ended there",
+        ),
+        pytest.param(
+            (BROKEN_OFF, STOPPED, WHY),
+            [
+                [TESTED[0], "> " + TESTED[1]],
+                [*TESTED, "user: Look.", "assistant: Well, I", *WHY_ROW],
+            ],
+            id="what was interrupted stays in the history",
+        ),
+        pytest.param(
+            (STOPPED_AFTER_CALL, WHY),
+            [
+                ["user: Test it.", "> assistant: +"],
+                ["user: Test it.", "assistant: +", "tool: a.py", "assistant: Well, I", *WHY_ROW],
+            ],
+            id="and so does what was interrupted behind a result",
+        ),
+    ],
+)
+def test_each_stretch_that_is_trained_on_is_a_row_with_the_whole_history(
+    turns: tuple[Turn, ...], rows: list[list[str]]
+) -> None:
+    assert [shown(row) for row in published_rows("trl", *turns)] == rows
+
+
+def test_single_calls_end_a_row_on_one_call() -> None:
+    (row,) = published_rows("trl", KNOWN, BROKEN_OFF, single_calls=True)
+    assert shown(row)[-3:] == ["> assistant: Both.+", "> tool: a.py", "> assistant: +"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        pytest.param((KNOWN, WHY), ["human: Fix it.", "gpt: Fixed.", "human: Why?", "gpt: Because."], id="whole"),
+        pytest.param((KNOWN, BROKEN_OFF, WHY), ["human: Fix it.", "gpt: Fixed.", "human: And test it.", BOTH_TURN, "observation: a.py", CAT_TURN], id="ends before a text that stands for an end"),
+        pytest.param((KNOWN, STOPPED, WHY), ["human: Fix it.", "gpt: Fixed."], id="ends before what was interrupted"),
     ],
 )  # fmt: skip
-def test_forms_without_weights_leave_out_what_is_not_trained_on(
-    form: str, turns: tuple[Turn, ...], end: list[str]
+def test_a_line_for_llama_factory_ends_before_what_is_not_trained_on(
+    turns: tuple[Turn, ...], told: list[str]
 ) -> None:
-    name, _, single = form.partition(", ")
-    lines = shown(published(name, *turns, single_calls=bool(single)))
-    assert lines[-len(end) :] == end
-    assert not any("It is done already." in line for line in lines)
+    assert shown(published("sharegpt", *turns)) == told
+
+
+def test_a_line_that_begins_with_what_is_not_trained_on_is_none_for_llama_factory() -> None:
+    assert published_rows("sharegpt", UNKNOWN, KNOWN) == []
 
 
 def test_news_that_the_model_was_told_are_in_every_form_without_marks() -> None:
@@ -273,7 +336,10 @@ def test_news_that_the_model_was_told_are_in_every_form_without_marks() -> None:
     one = turn("Review it.", says("It runs."), replace(says("I see."), context=news))
     line = published("trl", one)
     asked = f"user: {news[0].text}"
-    assert shown(line) == ["user: Review it.", "assistant: It runs.", asked, "assistant: I see."]
+    assert shown(line) == [
+        "user: Review it.",
+        *("> assistant: It runs.", f"> {asked}", "> assistant: I see."),
+    ]
     assert all("machine" not in message for message in published("messages", one)["messages"])
 
 
@@ -284,41 +350,33 @@ def test_forms_with_weights_keep_all(form: str) -> None:
     assert messages[-1]["weight"] == 0
 
 
-def by_marks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is left of messages, found the long way."""
-    exchanges: list[list[dict[str, Any]]] = [[]]
-    for message in messages:
-        if message["role"] == "user":
-            exchanges.append([])
-        exchanges[-1].append(message)
-    kept = list(exchanges[0])
-    for exchange in exchanges[1:]:
-        if any(m["role"] == "assistant" and m.get("weight") != 0 for m in exchange):
-            if kept and kept[-1].get("weight") == 0 and kept[-2]["role"] == "tool":
-                kept.pop()
-            kept += exchange
-    if kept[-1].get("weight") == 0:
-        while not kept[-1].get("tool_calls"):
-            kept.pop()
-    return kept
-
-
 @given(of=sessions())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
-def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
+def test_rows_train_on_each_answer_once_and_bend_no_history(of: Session) -> None:
     try:
         line = encode_line(line_of(of))
     except InputError:
         return
-    (made,) = as_form("trl", line)
-    expected = by_marks(json.loads(line)["messages"])
-    for message in expected:
-        message.pop("weight", None)
+    messages = json.loads(line)["messages"]
+    told = [
+        one
+        for before, one in zip([{"role": ""}, *messages], messages, strict=False)
+        if (before["role"], one["content"], one.get("weight")) != ("tool", TURN_ENDED, 0)
+    ]
+    weights = [message.pop("weight", 1) for message in told]
+    for message in told:
         message.pop("not_trained", None)
         message.pop("machine", None)
         for one in message.get("tool_calls", ()):
             one["function"]["arguments"] = json.loads(one["function"]["arguments"])
-    assert made["messages"] == expected
+    places: list[int] = []
+    for row in as_form("trl", line):
+        whole = row["prompt"] + row["completion"]
+        assert whole == told[: len(whole)], "it is the beginning of the line, to the letter"
+        places += range(len(row["prompt"]), len(whole))
+    answers = {place for place, one in enumerate(told) if one["role"] == "assistant"}
+    assert answers & set(places) == {place for place in answers if weights[place]}
+    assert len(places) == len(set(places))
 
 
 def _said(line: dict[str, Any]) -> list[str]:

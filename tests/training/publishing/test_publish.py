@@ -114,7 +114,7 @@ def test_the_folder_loads_as_splits_of_one_schema_and_parquet_is_the_same(
     one = load_dataset(str(tmp_path / "out"), f"{TASK}.{FINGERPRINT}")
     assert one["train"][0] == splits["train"][0]
     if form == "trl":  # messages without calls have no empty keys
-        assert set(one["train"][0]["messages"][0]) == {"role", "content"}
+        assert set(one["train"][0]["prompt"][0]) == {"role", "content"}
     parquet = load_dataset(
         "parquet",
         data_files=str(tmp_path / "out" / TASK / FINGERPRINT / "train.parquet"),
@@ -292,7 +292,7 @@ def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> 
         line = json.loads(first)
         calls[name] = [
             (m["content"], len(m.get("tool_calls", ())))
-            for m in line.get("messages") or line["chosen"]
+            for m in line.get("messages") or line.get("completion") or line["chosen"]
             if m["role"] == "assistant"
         ]
     assert calls["plain"][:2] == [("Both at once.", 2), ("Done.", 0)]

@@ -39,7 +39,7 @@ def _by_template(tokenizer: Any) -> Iterator[tuple[str, str]]:
         rows = [*trainer.train_dataset, *trainer.eval_dataset]
         runs = (_labelled(tokenizer, row["input_ids"], row["labels"]) for row in rows)
         same = sum(
-            says_the_same(run, answers_of(line["messages"]))
+            says_the_same(run, answers_of(line["completion"]))
             for run, line in zip(runs, lines, strict=True)
         )
         yield name, f"{same} of {len(lines)}"

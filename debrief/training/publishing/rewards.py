@@ -1,0 +1,153 @@
+"""A session as a task, what was done on it, and a reward of one kind.
+
+Kinds are never mixed in one file: an outcome is a fact, a probability and a quality are estimates,
+and a model that is rewarded by several learns where its data is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
+
+from debrief.training.model import ScoreEntry, Split
+from debrief.training.publishing.form import Form, RewardKind, StoredLine, template_messages
+from debrief.training.publishing.labels import correction
+from debrief.training.publishing.rows import (
+    Messages,
+    is_answer,
+    up_to_the_last_answer,
+    without_ends,
+)
+
+REWARD_KINDS: tuple[RewardKind, ...] = get_args(RewardKind)
+_WHERE_FROM: dict[RewardKind, str] = {
+    "outcome": "debrief outcomes says what became of the work",
+    "execution": "nobody has run the checks of a session again",
+    "probability": "debrief fit makes probabilities of at least 20 labels",
+    "quality": "a model that scores gives one",
+}
+"""Where a kind of reward comes from, which is what to do when no line has one."""
+
+
+def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
+    """Yield a session as a task, what was done on it, and how good that was."""
+    about = line.about
+    if about.windows > 1:
+        return
+    messages = without_ends(line.messages)
+    start = 1 + next(place for place, one in enumerate(messages) if one.role == "user")
+    trajectory = up_to_the_last_answer(messages[start:])
+    yield {
+        "id": about.session_id,
+        "prompt": [{"role": one.role, "content": one.content} for one in messages[:start]],
+        "data_source": "debrief",
+        "ability": "coding",
+        "reward_model": {"style": "rule", "ground_truth": about.check_command},
+        "environment": {
+            "repository": about.repository,
+            "base_commit": about.base_commit,
+            "base_commit_origin": about.base_commit_origin,
+            "licence": about.licence,
+            "check": about.check_command,
+        },
+        "extra_info": {"session_id": about.session_id, "split": about.split},
+        "tools": bytes(line.tools).decode(),
+        "trajectory": template_messages(trajectory),
+        "reward": reward_of(about.scores, line.reward),
+        "reward_kind": line.reward,
+        "corrected": list(_corrected(trajectory)),
+    }
+
+
+def reward_of(scores: Iterable[ScoreEntry], kind: RewardKind) -> float | None:
+    """Return the reward of a kind, 0 to 1, that a session's scores give; None where they give none.
+
+    An outcome is 1 or 0, whoever says it; ``execution`` is one of checks that were run again.
+    """
+    for score in scores:
+        match score.kind, kind:
+            case ("outcome", "outcome"):
+                return score.value
+            case ("outcome", "execution") if score.category == "execution":
+                return score.value
+            case ("order", "probability") if score.name == "probability":
+                return score.value
+            case ("overall", "quality"):
+                return score.value
+    return None
+
+
+def _corrected(trajectory: Messages) -> Iterator[bool]:
+    """Yield of each answer of a trajectory whether the person's next words correct it."""
+    for place, message in enumerate(trajectory, 1):
+        if is_answer(message):
+            after = trajectory[place] if place < len(trajectory) else None
+            asked = after is not None and after.role == "user"
+            yield asked and correction(trajectory, place) is not None
+
+
+RL = Form(
+    name="rl",
+    reader="verifiers (as tasks of a taskset) and verl (as Parquet)",
+    columns={
+        "id": "string",
+        "prompt": [{"role": "string", "content": "string"}],
+        "data_source": "string",
+        "ability": "string",
+        "reward_model": {"style": "string", "ground_truth": "string"},
+        "environment": dict.fromkeys(
+            ("repository", "base_commit", "base_commit_origin", "licence", "check"), "string"
+        ),
+        "extra_info": {"session_id": "string", "split": "string"},
+        "tools": "string",
+        "trajectory": ["json"],
+        "reward": "float64",
+        "reward_kind": "string",
+        "corrected": ["bool"],
+    },
+    note=(
+        "A task and what was done on it. `environment` says where it began, how that is known, and "
+        "which command checked it last, empty where not known; `ground_truth` is that command too. "
+        "`reward` is of the one kind that `reward_kind` names, from 0 to 1, and null where the "
+        "session has none: `outcome`, 1 or 0, by what became of the work or by a person's label; "
+        "`execution`, 1 or 0, by checks that were run again; `probability`, that it was done; "
+        "`quality`, the overall quality that its scorer gave. `corrected` says of each assistant "
+        "message of `trajectory` whether the person's next words correct it. Sessions in windows "
+        "are left out, as their parts have no reward of their own."
+    ),
+    convert=_rl,
+    of_rewards=True,
+)
+
+
+class RewardCounts:
+    """The rewards of an export, counted as its lines go by.
+
+    Args:
+        kind: of all of them.
+    """
+
+    def __init__(self, kind: RewardKind) -> None:
+        self._kind = kind
+        self._lines = self._known = 0
+
+    def counted(
+        self, lines: Iterable[tuple[Split, dict[str, Any]]]
+    ) -> Iterator[tuple[Split, dict[str, Any]]]:
+        """Yield lines with rewards, and their sides, as they are."""
+        for side, line in lines:
+            self._lines += 1
+            self._known += line["reward"] is not None
+            yield side, line
+
+    def note(self) -> str:
+        """Return the part of an export's page that says how many rewards there are."""
+        return (
+            f"## Rewards\n\nBy `{self._kind}`: {self._known:,} of {self._lines:,} lines have one, "
+            "the others null."
+        )
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what to know before training."""
+        if self._lines and not self._known:
+            yield f"no line has a reward by {self._kind}: {_WHERE_FROM[self._kind]}"

@@ -202,7 +202,7 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "8"
+TRAITS = "9"
 """Raised when the same session gives other traits: all are read off again."""
 _PERMUTATIONS = 256
 SIGNATURE_BYTES = 4 * _PERMUTATIONS

@@ -32,11 +32,9 @@ def _set(words: str) -> frozenset[str]:
 
 _ENVELOPE = re.compile(
     r"\A(?:(?:Chunk ID|Exit code|Original token count): \w+\n|Wall time:? [\d.]+ seconds\n"
-    r"|Process exited with code \d+\n|Script completed\n"
-    r"|((?:Process|Script) running with [^\n]+\n))+"
-    r"(?:Output:\n)?"
+    r"|Process exited with code \d+\n)+(?:Output:\n)?"
 )
-"""What a program puts before a command's output; group 1 alone says something of the work."""
+"""What Codex puts before the output of a command that has ended."""
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _LOOKS = _set(
     "cat head tail less more nl sed awk ls find fd tree grep rg ag wc stat file du df pwd "
@@ -147,7 +145,8 @@ def result_shown(call: ToolCall, rooms: Rooms, checks: Sequence[CheckRun] = ()) 
     if call.status == "ok" and (call.action in ("plan", "ask") or edits_of_call(call)):
         return ""
     text = _COLOUR.sub("", without_reminders(call.result)).rstrip()
-    text = _ENVELOPE.sub(lambda found: found[1] or "", text)
+    if call.exit_code is not None:
+        text = _ENVELOPE.sub("", text)
     kind = result_kind(call, checks)
     room = rooms.results[kind]
     if kind in ("failed", "run", "check"):

@@ -16,11 +16,20 @@ from debrief.training.manifest import stored_sets
 from debrief.training.model import INDEX
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
-from tests.pipelines.test_run import WEEK, conversation, write
+from tests.pipelines.test_run import WEEK, conversation, result, write
+from tests.pipelines.test_run import call as reads
 
 MODEL = "openai/gpt-4o-mini"
 SCORING = "You read how a coding agent served"
 """How the question for a session's reading begins."""
+
+
+def changing(session: str) -> list[str]:
+    """A conversation in which a file is changed, so that judges are asked."""
+    asked, done = conversation(session)
+    edit = {"file_path": "/home/kim/ledger/money.py", "old_string": "a", "new_string": "b"}
+    edits = reads(1, session).replace('"Read"', '"Edit"').replace('{"n": 1}', json.dumps(edit))
+    return [asked, edits, result(1, session, "The file was updated."), done]
 
 
 def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | None = None) -> str:
@@ -108,8 +117,8 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
     folder = home.path / "transcripts"
     folder.mkdir()
     for name in ("one", "two"):
-        write(folder, f"{name}.jsonl", conversation(name))
-    stubborn = [line.replace("cents", "whole euros") for line in conversation("stubborn")]
+        write(folder, f"{name}.jsonl", changing(name))
+    stubborn = [line.replace("cents", "whole euros") for line in changing("stubborn")]
     write(folder, "stubborn.jsonl", stubborn)
     lake = Lake(str(home.path / "lake"))
     refusing = True
@@ -165,7 +174,7 @@ def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_the
     folder = home.path / "transcripts"
     folder.mkdir()
     for name in ("one", "two"):
-        write(folder, f"{name}.jsonl", conversation(name))
+        write(folder, f"{name}.jsonl", changing(name))
     lake = Lake(str(home.path / "lake"))
 
     def reply(call: Call) -> Reply:

@@ -189,6 +189,15 @@ def test_a_reminder_of_the_program_behind_a_result_is_left_out() -> None:
     assert "Be good" not in shown
 
 
+@pytest.mark.parametrize(("code", "shown"), [(0, "built\n"), (None, "Chunk ID: d9ad49\n")])
+def test_what_codex_puts_before_output_is_left_out_where_the_exit_status_is_known(
+    code: int | None, shown: str
+) -> None:
+    printed = "Chunk ID: d9ad49\nWall time: 1.0 seconds\nProcess exited with code 0\nOutput:\nbuilt"
+    ran = msgspec.structs.replace(call("c", "./tool", result=printed), exit_code=code)
+    assert one_turn(ran).partition("[TOOL_RESULTS]")[2].partition("\n")[2].startswith(shown)
+
+
 def test_a_plan_that_is_asked_for_again_stands_once() -> None:
     plan = "\n".join(f"{n}. Change file number {n}, and test it." for n in range(60))
     handed = ToolCall(

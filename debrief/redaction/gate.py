@@ -30,7 +30,7 @@ _ID = re.compile(
     r"(?:^|[^A-Za-z0-9])(?:toolu|srvtoolu|tooluse|msg|req|call|fco?|rs|resp|ctco?|prt|ses|session"
     r"|item|run|thread|asst|file|batch|step|evt|exec|ws|cse|gen|cmpl|chatcmpl|agent|PRRC?|IC|PR)[_-]"
     r"(?:vrtx_|bdrk_|\d\d_|ET_){0,2}\Z"  # of calls, messages, reviews
-    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
+    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,14}\Z"
 )
 """The beginnings of ids and digests of known forms."""
 _KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|(?:[A-Z]{1,5}_)?kwDO")

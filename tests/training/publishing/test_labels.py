@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.outcomes.store import Success
 from debrief.scoring.verdict import Ground, VerdictName
@@ -86,9 +87,11 @@ def test_an_end_that_breaks_off_is_undesirable_and_not_the_whole_answer_before_i
     ground: Ground,
 ) -> None:
     open_call = call("Bash", {"command": "make"}, None)
-    broken = session("s1", KNOWN, turn("Build it.", says("", LS), says("", open_call), number=2))
-    whole = session("s2", KNOWN, turn("Build it.", number=2))
-    for of, found in ((broken, [False]), (whole, [])):
+    broken = turn("Build it.", says("", LS), says("", open_call))
+    alone = session("s1", broken)
+    cut = session("s2", KNOWN, replace(broken, number=2))
+    whole = session("s3", KNOWN, turn("Build it.", number=2))
+    for of, found in ((alone, [False]), (cut, []), (whole, [])):
         rated = scores(of, verdict=said("partly", ground=ground))
         assert [one[1] for one in labels(line_of(of, scores=rated))] == found
 

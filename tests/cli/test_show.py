@@ -35,14 +35,28 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
         "The session holds words that look made for a judge",
-        "verdict  not done\n    The last check failed: pytest -q (turn 1: “1 failed”).",
-        "security compliance  –\n    Nothing to go by.",
-        "mean of the dimensions 0.30 of 2 dimensions, scored by offline",
-        "task completion  partial 0.33 ± 0.10\n    The last check failed.\n    seen in turn 1",
+        "verdict  partly done\n    openai/reader read the session and says so (turn 1: “1 failed”).\n"
+        "    openai/reader: confidence high, quality 0.40, effort 0.70",
+        "verdict by offline  not done\n    The last check failed: pytest -q.\n    seen in turn 1",
+        "request 1  partly done\n    turn 1: fix the sum of the cart\n    shown by turn 1: “1 failed”",
+        "request 2  done, not seen\n    turn 2: review the work\n",
+        "claim  contradicted\n    “All is well now”\n    shown by turn 1: “1 failed”",
+        "trouble: false claim\n    It says that all is well while a test fails.\n"
+        "    rule: Run the tests again before you say that all is well.",
+        "the person  corrects\n    “it adds up wrong”",
+        "train on  turns 1, 2 to 3\ntask completion  partial 0.33\n",
+        "plan-compliance  not judged\n    There is no plan to compare with.\n",
+        "security compliance  –  by offline\n    Nothing to go by.",
+        "mean of the dimensions 0.30 of 1 dimension, scored by openai/reader",
+        "task completion  partial 0.33 ± 0.10  by offline\n    The last check failed.\n    seen in turn 1",
+        "Output of a command that the person ran (no person’s words)\n  <bash-stdout>2 passed",
+        "a fork of later",
+        "from the session that this is a fork of",
         "Turn 1  09:00  1 image ──",
         "Thinking  The sign must be wrong.",
         "● Edit  cart.py  +1 −1",
-        "    -total = a - b\n    +total = a + b\n    ↖ evidence for plan-compliance",
+        "    -total = a - b\n    +total = a + b\n    ↖ evidence for incident\n"
+        "    ↖ evidence for plan-compliance",
         "● Edit  cart.py  refused",
         "● Bash  cd shop &&  exit 1",
         "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for task completion",

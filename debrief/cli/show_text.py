@@ -12,7 +12,7 @@ from rich.text import Text
 from debrief.markdown import counted
 from debrief.scoring.verdict import ground_with_turns
 from debrief.view.reasons import OF_READING, EvidenceMark, Gap, find
-from debrief.view.session import DEEDS, GIVEN, OF_A_FILE, Limits, SessionView, title_of
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -150,8 +150,8 @@ class _Printer:
         else:
             names = {"thinking": "Thinking", "expansion": "What the model was given"}
             name = names.get(step.kind, "The conversation was compacted")
-            if step.said_by is not None:
-                name = f"{GIVEN[step.said_by]} (no person’s words)"
+            if step.given:
+                name = f"{given_shown(step)} (no person’s words)"
             text = step.text if self._view.limits is OF_A_FILE or marks else ""
             first = self._view.first_line(step.text)
             self.line(f"{name}  {first if not text else ''}".rstrip(), indent, "dim italic")

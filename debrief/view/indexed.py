@@ -33,6 +33,7 @@ from debrief.outcomes.store import (
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
+from debrief.scoring.reading import STATES_SHOWN
 from debrief.scoring.speaking import in_order, speaking_judgements
 from debrief.scoring.verdict import ground_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
@@ -247,7 +248,7 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
         columns |= {
             "verdict": verdict.verdict,
             "ground": verdict.ground,
-            "reason": shorten(ground_with_turns(verdict), _REASON),
+            "reason": shorten(_read_as(row) or ground_with_turns(verdict), _REASON),
             "reason_turn": verdict.evidence[0].turn if verdict.evidence else None,
         }
     return columns | {
@@ -259,6 +260,25 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
         "failed": row.failure if row.status == "failed" else "",
         "cost_usd": row.cost_usd,
     }
+
+
+def _read_as(row: SessionScores) -> str:
+    """Return what speaks most against a session that a model's reading decides: what is not done,
+    else what stood in the way; empty where there is neither, or something else decides."""
+    if row.reading is None or row.verdict is None or row.verdict.ground != "model":
+        return ""
+    states = ("not", "partly")
+    found = (
+        *(
+            f"{STATES_SHOWN[state]}: {request.asked}"
+            for state in states
+            for request in row.reading.requests
+            if request.state == state
+        ),
+        *(trouble.what for trouble in row.reading.troubles),
+    )
+    said = next(filter(None, found), "")
+    return f"{row.model}: {said}" if said else ""
 
 
 def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:

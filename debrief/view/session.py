@@ -8,7 +8,7 @@ is unfolded and what links where; a file has no other pages to lead to, and show
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,14 +49,29 @@ DEEDS = {
 }
 """What a person did, in words."""
 GIVEN: Mapping[ContextSource, str] = {
-    "command": "Output of a command that the person ran",
-    "task": "Notice of work in the background",
-    "agent": "Words of another agent",
-    "hook": "Output of a hook",
-    "program": "Note of the agent’s program",
+    "command": "output of a command that the person ran",
+    "task": "notice of work in the background",
+    "agent": "words of another agent",
+    "hook": "output of a hook",
+    "program": "note of the agent’s program",
 }
 """What the model was given that no person wrote, in words."""
-environment().globals |= {"deeds": DEEDS, "given": GIVEN}
+environment().globals |= {"deeds": DEEDS, "given_as": GIVEN}
+
+
+def given_shown(step: Step) -> str:
+    """Return what the model was given before its answer, each kind once, with how many there are.
+
+    >>> note = ContextText(said_by="program", text="a")
+    >>> given_shown(Step(key="1", kind="context", given=(note, note)))
+    'Given to the model: note of the agent’s program (2)'
+    """
+    kinds = Counter(GIVEN[given.said_by] for given in step.given)
+    each = (f"{name} ({count})" if count > 1 else name for name, count in kinds.items())
+    return f"Given to the model: {', '.join(each)}"
+
+
+environment().filters["given_shown"] = given_shown
 _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
 _LONGEST_LINE = 2_000

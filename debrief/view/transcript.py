@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.sessions.model import (
-    ContextSource,
+    ContextText,
     Evidence,
     Intervention,
     Message,
@@ -43,8 +43,8 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
     """Of a call of a turn, from 1; 0 within a subagent."""
     deed: str = ""
     """Of a person's, what kind of intervention it is."""
-    said_by: ContextSource | None = None
-    """Of a text that the model was given and no person wrote, who put it there."""
+    given: tuple[ContextText, ...] = ()
+    """What the model was given before its answer and no person wrote."""
 
     def anchor(self, shown: ShownTurn) -> str:
         """Return the id of its element in a turn; empty for a step that has none."""
@@ -311,9 +311,9 @@ def _of_agent(agent: Subagent, key: str) -> Iterator[Step]:
 def _of_message(message: Message, key: str) -> Iterator[Step]:
     if message.summary:
         yield Step(key=f"{key}.summary", kind="compaction", text=message.summary, at=message.at)
-    for place, given in enumerate(message.context):
-        where = f"{key}.context-{place}"
-        yield Step(key=where, kind="context", text=given.text, at=given.at, said_by=given.said_by)
+    if message.context:
+        text = "\n".join(given.text for given in message.context)
+        yield Step(key=f"{key}.context", kind="context", text=text, given=message.context)
     if message.thinking.strip():
         yield Step(key=f"{key}.thinking", kind="thinking", text=message.thinking, at=message.at)
     if message.text.strip():

@@ -140,6 +140,7 @@ def test_verdicts_are_filtered_by_who_gave_them_and_the_judge_that_is_heard_coun
         ruled = client.get("/sessions?scored_by=offline&verdict=done_verified").text
         judged = client.get("/sessions?judges_min=0").text
     assert 'title="by openai/reader">partly done</span>' in read
+    assert "openai/reader: partly done: fix the sum of the cart" in words(read)
     assert '<option value="openai/reader" selected>openai/reader (1)</option>' in read
     assert "/sessions/later" not in read.partition("<tbody>")[2]
     assert "/sessions/later" in ruled.partition("<tbody>")[2]

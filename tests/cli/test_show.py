@@ -49,8 +49,8 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "security compliance  –  by offline\n    Nothing to go by.",
         "mean of the dimensions 0.30 of 1 dimension, scored by openai/reader",
         "task completion  partial 0.33 ± 0.10  by offline\n    The last check failed.\n    seen in turn 1",
-        "Given to the model: output of a command that the person ran, notice of work in the background\n"
-        "(no person’s words)\n  <bash-stdout>2 passed",
+        "Given to the model: output of a command that the person ran, notice of work in the background",
+        "person’s words)\n  <bash-stdout>2 passed",
         "a fork of later",
         "from the session that this is a fork of",
         "Turn 1  09:00  1 image ──",

@@ -15,7 +15,7 @@ from debrief.models.usage import total_cost
 from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.speaking import speaking_judgements, speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
     SHORT_OF_DONE,
@@ -215,7 +215,7 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def judges_mean(self) -> float | None:
         """Return the mean of the judges' scores, each judgement weighted by its judge."""
-        return weighted_average(self.judged)
+        return weighted_average(speaking_judgements(self.judged))
 
     @property
     def cost_usd(self) -> float | None:

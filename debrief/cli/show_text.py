@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
@@ -11,12 +11,13 @@ from rich.text import Text
 
 from debrief.markdown import counted
 from debrief.scoring.verdict import ground_with_turns
-from debrief.view.reasons import EvidenceMark, Gap, find
-from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, title_of
+from debrief.view.reasons import OF_READING, EvidenceMark, Gap, find
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debrief.scoring.reading import TrainOn
     from debrief.sessions.model import ToolCall
     from debrief.view.figures import Figure
     from debrief.view.reasons import ShownReason
@@ -80,20 +81,42 @@ class _Printer:
         if verdict is not None:
             self.line(Text.assemble(("verdict  ", "bold"), (verdict.shown, "bold cyan")))
             self.line(ground_with_turns(verdict), 4)
-        for reason in transcript.reasons:
-            if reason.group != "verdict":
-                self.reason(reason)
+        if transcript.assessment.reading_shown:
+            self.line(f"{main.model}: {transcript.assessment.reading_shown}", 4, "dim")
+        read = transcript.assessment.reading
+        reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
+        for reason in (one for one in reasons if one.group in OF_READING):
+            self.reason(reason, main.model)
+        if read is not None and read.train is not None:
+            self.train(read.train)
+        for reason in (one for one in reasons if one.group not in OF_READING):
+            self.reason(reason, main.model)
         if main.status == "ok":
             mean = transcript.assessment.mean_shown
             self.line(f"mean of the dimensions {mean}, scored by {main.model}", style="dim")
 
-    def reason(self, reason: ShownReason) -> None:
-        self.line(Text.assemble((f"{reason.name}  ", "bold"), (reason.shown, "bold cyan")))
-        for words, style in ((reason.failure, "red"), (reason.text, "")):
+    def train(self, train: TrainOn) -> None:
+        said = {"all": "all of it", "none": "nothing of it", "parts": _turns(train.turns)}
+        self.line(Text.assemble(("train on  ", "bold"), said[train.what]))
+
+    def reason(self, reason: ShownReason, main: str) -> None:
+        name = f"{reason.group}: {reason.name}" if reason.group == "trouble" else reason.name
+        is_by_other = reason.by not in ("", main) and reason.group != "other"
+        by = f"  by {reason.by}" if is_by_other else ""
+        self.line(Text.assemble((f"{name}  ", "bold"), (reason.shown, "bold cyan"), (by, "dim")))
+        asked = f"turn {reason.turn}: " if reason.turn else ""
+        rule = f"rule: {reason.rule}" if reason.rule else ""
+        said = (reason.failure, "red"), (reason.text and f"{asked}{reason.text}", ""), (rule, "")
+        for words, style in said:
             if words:
                 self.line(words, 4, style)
-        places = self._view.transcript.places.get(reason.id)
-        if places:
+        places = self._view.transcript.places.get(reason.id, [])
+        if reason.group in ("request", "claim"):
+            for place in places:
+                if place.quote not in reason.text:
+                    quote = self._view.first_line(place.quote)
+                    self.line(f"shown by turn {place.turn}: “{quote}”", 4, "dim")
+        elif places:
             turns = ", ".join(dict.fromkeys(str(place.turn) for place in places))
             self.line(f"seen in turn {turns}", 4, "dim")
 
@@ -127,11 +150,13 @@ class _Printer:
         else:
             names = {"thinking": "Thinking", "expansion": "What the model was given"}
             name = names.get(step.kind, "The conversation was compacted")
+            if step.given:
+                name = f"{given_shown(step)} (no person’s words)"
             text = step.text if self._view.limits is OF_A_FILE or marks else ""
             first = self._view.first_line(step.text)
             self.line(f"{name}  {first if not text else ''}".rstrip(), indent, "dim italic")
             if text:
-                self.line(self.words(text, marks), indent + 2)
+                self.line(self.words(self._view.plain(text), marks), indent + 2)
         self.backs(marks, indent)
 
     def call(self, step: Step, call: ToolCall, marks: Sequence[EvidenceMark], indent: int) -> None:
@@ -216,6 +241,11 @@ def _cited(text: Text, marks: Sequence[EvidenceMark]) -> Text:
         if place is not None:
             text.stylize(_MARKED, *place)
     return text
+
+
+def _turns(ranges: Iterable[tuple[int, int]]) -> str:
+    each = (f"{first}" if first == last else f"{first} to {last}" for first, last in ranges)
+    return f"turns {', '.join(each)}"
 
 
 def _cut(text: str, most: int) -> str:

@@ -31,6 +31,7 @@ class ScoredSession(Protocol):
 
 
 Row = TypeVar("Row", bound=ScoredSession)
+Judged = TypeVar("Judged", bound="JudgedSession")
 
 
 def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
@@ -47,6 +48,14 @@ def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
     )
 
 
+class JudgedSession(ScoredSession, Protocol):
+    """The columns of a judgement that say which one speaks."""
+
+    @property
+    def judge(self) -> str:
+        """Whose it is."""
+
+
 def speaking_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator[Row]:
     """Yield the row that speaks for each session, in the order in which sessions come.
 
@@ -58,3 +67,16 @@ def speaking_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator
     for row in rows:
         by_session.setdefault(row.session_id, []).append(row)
     return (in_order(own, models)[0] for own in by_session.values())
+
+
+def speaking_judgements(rows: Iterable[Judged]) -> Iterator[Judged]:
+    """Yield the row that speaks for each judge of each session: a model that says that nothing can
+    be seen is heard before an offline number.
+
+    Args:
+        rows: of any sessions and judges, each table in its order.
+    """
+    by_judge: dict[tuple[str, str], list[Judged]] = {}
+    for row in rows:
+        by_judge.setdefault((row.session_id, row.judge), []).append(row)
+    return (in_order(own)[0] for own in by_judge.values())

@@ -33,7 +33,8 @@ from debrief.outcomes.store import (
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
-from debrief.scoring.speaking import in_order
+from debrief.scoring.reading import STATES_SHOWN
+from debrief.scoring.speaking import in_order, speaking_judgements
 from debrief.scoring.verdict import ground_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
@@ -62,6 +63,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     """The one that answered most; empty when the transcript has none."""
     source: str
     repository: str = ""
+    relative_of: str = ""
+    """Of a fork, the session that it was forked from, or that one's original."""
     fingerprint: str = UNKNOWN
     """Of its prompts."""
     turns: int = 0
@@ -81,6 +84,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     user_satisfaction: float | None = None
     judges: float | None = None
     """Mean of the judges' scores, weighted."""
+    scored_by: str = ""
+    """Whose verdict and numbers these are: a model's name, or ``offline``."""
     verdict: str = ""
     """Whether what was asked was done; empty where nobody has looked."""
     ground: str = ""
@@ -119,7 +124,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 MADE_LATER: dict[str, str] = {
     **dict.fromkeys((*BY_NAME, "quality", "raw_quality", "judges", "reason_turn"), "NULL"),
-    **dict.fromkeys(("verdict", "ground", "reason", "failed", "worth_why"), "''"),
+    **dict.fromkeys(("verdict", "ground", "reason", "scored_by", "failed", "worth_why"), "''"),
     **dict.fromkeys(("uncertain", "suspected", "worth"), "0"),
     **{"cost_usd": "NULL", "fingerprint": f"'{UNKNOWN}'"},
 }
@@ -153,6 +158,7 @@ def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str
             model=next(iter(session.models), ""),
             source=session.source,
             repository=session.repository,
+            relative_of=session.relative_of or "",
             turns=sum(turn.is_own for turn in session.turns),
             tokens=usage.input + usage.output + usage.cache_write,
             lines_added=session.lines_added,
@@ -219,7 +225,8 @@ def week_rows(
         judged[judgement.session_id].append(judgement)
     for session_id, judgements in judged.items():
         columns = found[session_id]
-        columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, judgements))
+        heard = speaking_judgements(judgements)
+        columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, heard))
         failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
         said = any(each.injection_suspected for each in judgements)
         columns["suspected"] = said or columns.get("suspected", False)
@@ -241,17 +248,37 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
         columns |= {
             "verdict": verdict.verdict,
             "ground": verdict.ground,
-            "reason": shorten(ground_with_turns(verdict), _REASON),
+            "reason": shorten(_read_as(row) or ground_with_turns(verdict), _REASON),
             "reason_turn": verdict.evidence[0].turn if verdict.evidence else None,
         }
     return columns | {
         "quality": row.overall_quality,
+        "scored_by": row.model,
         "raw_quality": raw.overall_quality if is_calibrated else None,
         "uncertain": row.uncertain,
         "suspected": row.injection_suspected,
         "failed": row.failure if row.status == "failed" else "",
         "cost_usd": row.cost_usd,
     }
+
+
+def _read_as(row: SessionScores) -> str:
+    """Return what speaks most against a session that a model's reading decides: what is not done,
+    else what stood in the way; empty where there is neither, or something else decides."""
+    if row.reading is None or row.verdict is None or row.verdict.ground != "model":
+        return ""
+    states = ("not", "partly")
+    found = (
+        *(
+            f"{STATES_SHOWN[state]}: {request.asked}"
+            for state in states
+            for request in row.reading.requests
+            if request.state == state
+        ),
+        *(trouble.what for trouble in row.reading.troubles),
+    )
+    said = next(filter(None, found), "")
+    return f"{row.model}: {said}" if said else ""
 
 
 def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:

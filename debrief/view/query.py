@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ON_A_PAGE = 50
 _EQUAL = (
-    *("verdict", "ground"),
+    *("verdict", "ground", "scored_by"),
     *("task", "tool", "model", "fingerprint", "week", "source", "repository"),
 )
 """Filters that name one value of the column of their name."""
@@ -118,6 +118,7 @@ def _in_words(name: str, value: str) -> str:
         "failed": "failed",
         "first": "look at these first",
         "since": f"since {value}",
+        "scored_by": f"scored by {value}",
         "verdict": SHOWN.get(cast("VerdictName", value), value),
         "ground": GROUNDS_SHOWN.get(cast("Ground", value), value),
     }
@@ -271,7 +272,7 @@ def choices_of(index: Index) -> dict[str, list[tuple[str, int]]]:
             f"SELECT {column}, count(*) FROM sessions WHERE {column} != '' "
             f"GROUP BY {column} ORDER BY {'1 DESC' if column == 'week' else '2 DESC, 1'}"
         )
-        for column in ("verdict", "task", "tool", "model", "fingerprint", "week")
+        for column in ("verdict", "scored_by", "task", "tool", "model", "fingerprint", "week")
     }
     offered["label"] = index.select(
         "SELECT said, count(DISTINCT session_id) FROM labels GROUP BY said"

@@ -9,10 +9,10 @@ takes signs away.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import unescape
-from typing import Literal
+from typing import Final, Literal
 
 from markupsafe import Markup, escape
 from msgspec import Struct
@@ -26,12 +26,41 @@ from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.reading import (
+    STATES_SHOWN,
+    Attitude,
+    ClaimState,
+    RequestState,
+    SessionReading,
+)
 from debrief.scoring.shown import mean_shown, reason_shown, value_shown
-from debrief.scoring.speaking import in_order
-from debrief.scoring.verdict import SessionVerdict, ground_shown
+from debrief.scoring.speaking import in_order, speaking_judgements
+from debrief.scoring.verdict import SessionVerdict, VerdictName, ground_shown
 from debrief.sessions.model import Evidence
 
-Group = Literal["verdict", "dimension", "judge", "rubric"]
+Group = Literal[
+    "verdict",
+    "other",
+    "request",
+    "claim",
+    "incident",
+    "trouble",
+    "person",
+    "dimension",
+    "judge",
+    "rubric",
+]
+"""``other``: the verdict of a scorer that does not speak for the session."""
+OF_READING: Final[Collection[Group]] = (
+    "other",
+    "request",
+    "claim",
+    "incident",
+    "trouble",
+    "person",
+)
+"""What comes between the verdict and the dimensions."""
+Tone = Literal["good", "calm", "fair", "bad", "none", ""]
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
 _LETTER = re.compile(r"[^\W_]")
@@ -45,13 +74,33 @@ _MOST = 400
 """Letters of a quotation that are looked for."""
 
 
-NO_SCORE: Mapping[str, str] = {
-    "ok": "cannot be seen",
-    "failed": "failed",
-    "no_change": "no change",
+VERDICT_TONES: Mapping[VerdictName, Tone] = {
+    "done_verified": "good",
+    "done_unverified": "calm",
+    "partly": "fair",
+    "not_done": "bad",
+    "cannot_tell": "none",
 }
-"""What is shown where a judge gave no score, by the row's status."""
+"""How each verdict is coloured."""
+_STATE_TONES: Mapping[RequestState, Tone] = {
+    "done_seen": "good",
+    "done_unseen": "calm",
+    "partly": "fair",
+    "not": "bad",
+    "withdrawn": "none",
+}
+_CLAIM_TONES: Mapping[ClaimState, Tone] = {
+    "supported": "good",
+    "unsupported": "fair",
+    "contradicted": "bad",
+}
+_ATTITUDES: Mapping[Attitude, tuple[str, Tone]] = {
+    "approval": ("approves", "good"),
+    "correction": ("corrects", "fair"),
+}
+_NOT_JUDGED = "not judged"
 _NOT_ASKED = "The session changed nothing, so this judge was not asked."
+_UNSEEN = "The session does not show what it asks for."
 
 
 class ShownReason(Struct, frozen=True, kw_only=True):
@@ -69,6 +118,14 @@ class ShownReason(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     failure: str = ""
     """Why there is no score; empty when there is one."""
+    tone: Tone = ""
+    """How what is shown is coloured, where that is no score."""
+    turn: int = 0
+    """Of a request, the turn that asks for it; 0 where that is not known."""
+    rule: str = ""
+    """Of a trouble, the line for a prompt file that would stop it."""
+    is_second: bool = False
+    """Somebody else speaks for the session on this."""
     id: str = ""
     """Of the element that shows it."""
 
@@ -95,6 +152,22 @@ class Assessment(Struct, frozen=True, kw_only=True):
     def verdict(self) -> SessionVerdict | None:
         """Return whether what was asked was done; None where nobody looked."""
         return next((row.verdict for row in self.scores if row.verdict is not None), None)
+
+    @property
+    def reading(self) -> SessionReading | None:
+        """Return what the model that speaks for the session read in it; None where none did."""
+        return None if self.main is None else self.main.reading
+
+    @property
+    def reading_shown(self) -> str:
+        """Return how sure the model is, and its two numbers; empty without a reading."""
+        read = self.reading
+        if read is None:
+            return ""
+        sure = [f"confidence {read.confidence}"] if read.confidence is not None else []
+        numbers = (("quality", read.quality), ("effort", read.effort))
+        found = [f"{name} {value:.2f}" for name, value in numbers if value is not None]
+        return ", ".join([*sure, *found])
 
     @property
     def mean_shown(self) -> str:
@@ -141,7 +214,7 @@ def read_assessment(
     }
     return Assessment(
         scores=tuple(in_order(scores)),
-        judgements=tuple(sorted(judgements, key=lambda row: (row.model == "offline", row.judge))),
+        judgements=tuple(sorted(in_order(judgements), key=lambda row: row.judge)),
         rubrics=tuple(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
@@ -160,15 +233,21 @@ def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     """Return each reason, in the order in which pages show them."""
+    heard = list(speaking_judgements(assessment.judgements))
     found = [
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
+        *_of_others(assessment),
+        *(_of_reading(assessment.reading) if assessment.reading is not None else ()),
         *(
-            reason
+            replace(reason, is_second=row is not assessment.main)
             for row in assessment.scores
             for reason in _of_scores(row, assessment.calibrations.applied(row))
         ),
         *(
-            _of_judge(row, assessment.calibrations.applied_to_judgement(row))
+            replace(
+                _of_judge(row, assessment.calibrations.applied_to_judgement(row)),
+                is_second=all(row is not one for one in heard),
+            )
             for row in assessment.judgements
         ),
         *(_of_rubric(row, name) for row, name in assessment.rubrics if row.status != "no_occasion"),
@@ -184,6 +263,74 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
         text=ground_shown(verdict),
         evidence=verdict.evidence,
     )
+
+
+def _of_others(assessment: Assessment) -> Iterator[ShownReason]:
+    """Yield each verdict beside the one that counts: what other models and the rules say, and,
+    where an outcome decided, what the model read."""
+    for row in assessment.scores:
+        said = row.verdict
+        if row.reading is not None and (said is None or said.ground != "model"):
+            said = SessionVerdict(
+                verdict=row.reading.verdict,
+                ground="model",
+                source=row.model,
+                evidence=row.reading.proofs,
+            )
+        if said is not None and said.ground != "outcome" and said != assessment.verdict:
+            yield ShownReason(
+                group="other",
+                name=f"verdict by {row.model}",
+                shown=said.shown,
+                tone=VERDICT_TONES[said.verdict],
+                text=ground_shown(said),
+                by=row.model,
+                evidence=said.evidence,
+            )
+
+
+def _of_reading(reading: SessionReading) -> Iterator[ShownReason]:
+    for number, request in enumerate(reading.requests, 1):
+        yield ShownReason(
+            group="request",
+            name=f"request {number}",
+            shown=STATES_SHOWN[request.state],
+            tone=_STATE_TONES[request.state],
+            text=request.asked,
+            turn=request.turn,
+            evidence=tuple(filter(None, [request.proof])),
+        )
+    for claim in reading.claims:
+        yield ShownReason(
+            group="claim",
+            name="claim",
+            shown=claim.state,
+            tone=_CLAIM_TONES[claim.state],
+            text=f"“{claim.quote}”" if claim.quote else "",
+            evidence=(claim.place, *filter(None, [claim.proof])),
+        )
+    for incident in reading.incidents:
+        yield ShownReason(
+            group="incident", name="incident", text=incident.what, evidence=(incident.place,)
+        )
+    for trouble in reading.troubles:
+        yield ShownReason(
+            group="trouble",
+            name=trouble.kind.replace("_", " "),
+            text=trouble.what,
+            rule=trouble.rule,
+            evidence=(trouble.place,),
+        )
+    for words in reading.person:
+        shown, tone = _ATTITUDES[words.says]
+        yield ShownReason(
+            group="person",
+            name="the person",
+            shown=shown,
+            tone=tone,
+            text=f"“{words.quote}”" if words.quote else "",
+            evidence=(words.place,),
+        )
 
 
 def _of_scores(row: SessionScores, calibrated: SessionScores) -> Iterator[ShownReason]:
@@ -208,7 +355,11 @@ def _beside_raw(calibrated: float | None, raw: float | None, shown: str) -> str:
 
 
 def _of_judge(row: JudgeEvaluation, calibrated: JudgeEvaluation) -> ShownReason:
-    shown = NO_SCORE[row.status] if row.score is None else f"{row.score:.2f}"
+    nothing = "failed" if row.status == "failed" else _NOT_JUDGED
+    shown = nothing if row.score is None else f"{row.score:.2f}"
+    text = row.feedback
+    if row.score is None and row.status != "failed":
+        text = _NOT_ASKED if row.status == "no_change" else row.feedback or _UNSEEN
     shown = f"{shown} ± {row.spread:.2f}" if row.spread is not None else shown
     return ShownReason(
         group="judge",
@@ -216,7 +367,7 @@ def _of_judge(row: JudgeEvaluation, calibrated: JudgeEvaluation) -> ShownReason:
         value=calibrated.score,
         shown=_beside_raw(calibrated.score, row.score, shown),
         weight=row.weight,
-        text=_NOT_ASKED if row.status == "no_change" else row.feedback,
+        text=text,
         by=row.answered_by or row.model,
         evidence=row.evidence,
         failure=row.failure,
@@ -297,15 +448,16 @@ def marked(html: str, marks: Iterable[EvidenceMark]) -> Markup:
 
     A mark whose words are not there stands before everything.
     """
+    before = ""
     for mark in marks:
         visible = _NO_TEXT.sub(_seen, html)
         place = find(visible, mark.quote)
         backs = _backs(mark)
         if place is None:
-            html = f'<p class="evidence-here" id="{mark.anchor}">{_note(mark)}{backs}</p>{html}'
+            before += f'<p class="evidence-here" id="{mark.anchor}">{_note(mark)}{backs}</p>'
         else:
             html = _wrapped(html, _uncut(html, place), mark, backs)
-    return Markup(html)
+    return Markup(f"{before}{html}")
 
 
 def _uncut(html: str, place: tuple[int, int]) -> tuple[int, int]:

@@ -8,8 +8,8 @@ is unfolded and what links where; a file has no other pages to lead to, and show
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from msgspec import Struct
 from debrief.errors import InputError, without_controls
 from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
-from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
@@ -48,7 +48,30 @@ DEEDS = {
     "slash_command": "Command",
 }
 """What a person did, in words."""
-environment().globals["deeds"] = DEEDS
+GIVEN: Mapping[ContextSource, str] = {
+    "command": "output of a command that the person ran",
+    "task": "notice of work in the background",
+    "agent": "words of another agent",
+    "hook": "output of a hook",
+    "program": "note of the agent’s program",
+}
+"""What the model was given that no person wrote, in words."""
+environment().globals |= {"deeds": DEEDS, "given_as": GIVEN}
+
+
+def given_shown(step: Step) -> str:
+    """Return what the model was given before its answer, each kind once, with how many there are.
+
+    >>> note = ContextText(said_by="program", text="a")
+    >>> given_shown(Step(key="1", kind="context", given=(note, note)))
+    'Given to the model: note of the agent’s program (2)'
+    """
+    kinds = Counter(GIVEN[given.said_by] for given in step.given)
+    each = (f"{name} ({count})" if count > 1 else name for name, count in kinds.items())
+    return f"Given to the model: {', '.join(each)}"
+
+
+environment().filters["given_shown"] = given_shown
 _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
 _LONGEST_LINE = 2_000
@@ -177,6 +200,11 @@ class SessionView:
             return f"#{anchor}"
         return f"{self.path}at={anchor}#{anchor}"
 
+    def turn_href(self, number: int) -> str:
+        """Return the address of a turn; empty for one that is not in the transcript."""
+        anchor = f"turn-{number}"
+        return self.href(anchor) if self.transcript.part_with(anchor) else ""
+
     def part_href(self, part: Part) -> str:
         """Return the address of a page that begins with a part."""
         return f"{self.path}part={part.number}"
@@ -269,6 +297,7 @@ def session(
         figure=figure,
         previous_rows=page.index.sessions(earlier, known, "started DESC, id DESC", 1),
         next_rows=page.index.sessions(later, known, "started, id", 1),
+        relatives=_relatives(page, row),
         lines=_lines(page, row),
         **values,
     )
@@ -295,6 +324,14 @@ def _opened(page: PageContext, row: SessionRow) -> tuple[ShownTranscript, Figure
         while len(kept) > _KEPT:
             kept.popitem(last=False)
     return one
+
+
+def _relatives(page: PageContext, row: SessionRow) -> list[SessionRow]:
+    """Return the session that a fork is of, its other forks, and the session's own, as far as the
+    lake has them."""
+    root = row.relative_of or row.id
+    condition = "(id = ? OR relative_of IN (?, ?)) AND id != ?"
+    return page.index.sessions(condition, (root, root, row.id, row.id), "started, id")
 
 
 def _lines(page: PageContext, row: SessionRow) -> list[tuple[str, str, str]]:

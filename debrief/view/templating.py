@@ -26,7 +26,7 @@ from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.index import Index
 from debrief.view.query import MARK, UNMARK
-from debrief.view.reasons import marked
+from debrief.view.reasons import VERDICT_TONES, marked
 
 if TYPE_CHECKING:
     from debrief.scoring.verdict import VerdictName
@@ -129,14 +129,6 @@ def _without_controls(value: Any) -> Any:
     return without_controls(cut)
 
 
-_CLASSES = {
-    "done_verified": "good",
-    "done_unverified": "calm",
-    "partly": "fair",
-    "not_done": "bad",
-}
-
-
 def verdict_words(name: str) -> str:
     """Return a verdict in a few words; a dash where nobody has looked."""
     return SHOWN[cast("VerdictName", name)] if name in SHOWN else "–"
@@ -144,7 +136,7 @@ def verdict_words(name: str) -> str:
 
 def verdict_class(name: str) -> str:
     """Return the class of a verdict's chip: ``good``, ``calm``, ``fair``, ``bad`` or ``none``."""
-    return _CLASSES.get(name, "none")
+    return VERDICT_TONES.get(cast("VerdictName", name), "none")
 
 
 def score(value: float | None) -> str:

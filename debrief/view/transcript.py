@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.sessions.model import (
+    ContextText,
     Evidence,
     Intervention,
     Message,
@@ -22,7 +23,9 @@ from debrief.sessions.model import (
 )
 from debrief.view.reasons import Assessment, Back, EvidenceMark, ShownReason, find, reasons_of
 
-StepKind = Literal["prompt", "expansion", "compaction", "thinking", "words", "call", "person"]
+StepKind = Literal[
+    "prompt", "expansion", "compaction", "context", "thinking", "words", "call", "person"
+]
 _FULL, _OVERFULL = 40, 100
 """Steps from which on a part ends with its turn, or within it."""
 
@@ -40,6 +43,8 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
     """Of a call of a turn, from 1; 0 within a subagent."""
     deed: str = ""
     """Of a person's, what kind of intervention it is."""
+    given: tuple[ContextText, ...] = ()
+    """What the model was given before its answer and no person wrote."""
 
     def anchor(self, shown: ShownTurn) -> str:
         """Return the id of its element in a turn; empty for a step that has none."""
@@ -188,7 +193,7 @@ class ShownTranscript:
             for place, step in enumerate(s for shown in self.turns for s in shown.steps)
         }
         places: dict[tuple[int, str, str], list[ShownReason]] = {}
-        where: dict[tuple[int, str, str], tuple[int, Step, Step]] = {}
+        where: dict[tuple[int, str, str], tuple[tuple[int, str, int], Step, Step]] = {}
         for reason in reasons:
             for one in reason.evidence:
                 shown = by_number.get(one.turn)
@@ -200,10 +205,13 @@ class ShownTranscript:
                     continue
                 outer, inner = target
                 key = (one.turn, inner.key, one.quote)
-                where[key] = (order[outer.key], outer, inner)
+                if key not in where:
+                    at = find(_text_of(inner), one.quote) if one.quote else None
+                    within = -1 if at is None else at[0]
+                    where[key] = (order[outer.key], inner.key, within), outer, inner
                 if reason not in places.setdefault(key, []):
                     places[key].append(reason)
-        numbered = sorted(places, key=lambda key: (where[key][0], key[1]))
+        numbered = sorted(places, key=lambda key: where[key][0])
         for number, key in enumerate(numbered, 1):
             backs = tuple(Back(f"#{each.id}", each.name) for each in places[key])
             mark = EvidenceMark(number=number, turn=key[0], quote=key[2], backs=backs)
@@ -230,6 +238,12 @@ class ShownTranscript:
                     for agent in self.agents_of(step.call):
                         left += agent.steps
         return found
+
+
+def _text_of(step: Step) -> str:
+    """Return what quotations are looked for in."""
+    call = step.call
+    return step.text if call is None else f"{call.input}\n{call.result or ''}"
 
 
 def _anchors(shown: ShownTurn) -> Iterator[str]:
@@ -260,7 +274,7 @@ def _target(
                     if inner.call is None and find(inner.text, place.quote):
                         return step, inner
         for step in shown.steps:
-            if step.call and find(f"{step.call.input}\n{step.call.result or ''}", place.quote):
+            if step.call and find(_text_of(step), place.quote):
                 return step, step
     return shown.steps[0], shown.steps[0]
 
@@ -297,6 +311,9 @@ def _of_agent(agent: Subagent, key: str) -> Iterator[Step]:
 def _of_message(message: Message, key: str) -> Iterator[Step]:
     if message.summary:
         yield Step(key=f"{key}.summary", kind="compaction", text=message.summary, at=message.at)
+    if message.context:
+        text = "\n".join(given.text for given in message.context)
+        yield Step(key=f"{key}.context", kind="context", text=text, given=message.context)
     if message.thinking.strip():
         yield Step(key=f"{key}.thinking", kind="thinking", text=message.thinking, at=message.at)
     if message.text.strip():

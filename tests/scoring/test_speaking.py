@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from debrief.scoring.speaking import in_order, speaking_rows
+from debrief.judging.model import JudgeEvaluation
+from debrief.scoring.speaking import in_order, speaking_judgements, speaking_rows
 
 
 class Row(Struct, frozen=True):
@@ -40,3 +45,15 @@ def test_a_model_is_heard_before_the_offline_rules_and_the_last_run_first(
 def test_each_session_has_one_row_and_keeps_its_place() -> None:
     rows = [Row("s2", "offline"), Row("s1", "offline"), Row("s3", "model-a"), Row("s2", "model-a")]
     assert list(speaking_rows(rows)) == [rows[3], rows[1], rows[2]]
+
+
+def test_of_each_judge_one_answer_counts_though_it_is_no_number() -> None:
+    known: dict[str, Any] = {"session_digest": "d", "started": datetime(2026, 11, 2, tzinfo=UTC)}
+    rules = JudgeEvaluation(
+        session_id="s1", judge="reuse", weight=0.5, model="offline", status="ok", score=0.9,
+        eval_fingerprint="f", **known,
+    )  # fmt: skip
+    silent = replace(rules, model="model-a", score=None)
+    plan = replace(rules, judge="plan", score=0.5)
+    broken = replace(plan, model="model-a", status="failed", score=None)
+    assert list(speaking_judgements([rules, silent, broken, plan])) == [silent, plan]

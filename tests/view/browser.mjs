@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
 const [modules, work] = process.argv.slice(2);
-const { browser: executablePath, pages, story } = JSON.parse(work);
+const { browser: executablePath, pages, story, reading } = JSON.parse(work);
 const require = createRequire(`${modules}/x.js`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -13,13 +13,13 @@ const browser = await chromium.launch({ executablePath, args });
 const problems = [];
 
 async function open(address, options) {
-  const own = new URL(address).origin;
+  const own = new Set([address, ...pages].map((one) => new URL(one).origin));
   // axe is a script of ours that the pages' policy would refuse.
   const context = await browser.newContext({ bypassCSP: true, ...options });
   const page = await context.newPage();
   page.on("request", (request) => {
     const url = new URL(request.url());
-    if (url.protocol !== "data:" && url.origin !== own) problems.push(`${page.url()} asks ${url}`);
+    if (url.protocol !== "data:" && !own.has(url.origin)) problems.push(`${page.url()} asks ${url}`);
   });
   page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
   return page;
@@ -91,6 +91,16 @@ await page.goto(`${story}/sessions`);
 await hostile.click();
 await page.waitForLoadState("networkidle");
 check((await page.locator("img[src=x]").count()) === 0, "a session's markup is no markup");
+await page.goto(`${reading}/sessions/every-kind`);
+await page.click("text=verdict by offline >> xpath=ancestor::li >> p.places a");
+check((await page.locator("[id^=mark-].at").count()) === 1, "a proof leads to its place");
+await page.click("button[data-copy]");
+await page.locator("button[data-copy] >> text=Copied").waitFor();
+check(!(await page.locator("details.others").first().evaluate((fold) => fold.open)), "others' numbers are folded");
+await page.click("text=a fork of >> nth=0");
+await page.waitForURL("**/sessions/later");
+await page.click("text=a fork of this session");
+await page.waitForURL("**/sessions/every-kind");
 console.log("the story of finding, reading and labelling");
 
 await browser.close();

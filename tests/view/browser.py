@@ -25,6 +25,7 @@ from debrief.training.model import INDEX, TrainingSetRow
 from debrief.view import links
 from debrief.view.index import Index
 from tests.machine import clean_environment
+from tests.view.every_kind import fill_every_kind
 from tests.view.shown import fill, served, session_of, settings_of
 from tests.view.test_session import EVIL, hostile_session
 from tools.pictures import browser_with
@@ -58,12 +59,22 @@ def main(folder: Path) -> int:
             ],
         )
         told = stack.enter_context(served(story))
+        read = settings_of(folder / "read")
+        shutil.rmtree(folder / "read", ignore_errors=True)
+        fill_every_kind(Lake(read.lake))
+        reading = str(stack.enter_context(served(read)).base_url)
+        of_reading = [
+            *("/sessions?scored_by=openai%2Freader", links.session_path("every-kind")),
+            links.session_path("later"),
+        ]
         work = {
             "browser": browser,
             "pages": [
-                str(shown.base_url) + path for path in _addresses(demo, settings.home, shown)
+                *(str(shown.base_url) + path for path in _addresses(demo, settings.home, shown)),
+                *(reading + path for path in of_reading),
             ],
             "story": str(told.base_url),
+            "reading": reading,
         }
         command = ["node", str(_SCRIPT), str(folder / "node_modules"), json.dumps(work)]
         return subprocess.run(command).returncode

@@ -18,8 +18,19 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.reading import (
+    ClaimReading,
+    Incident,
+    PersonWords,
+    RequestReading,
+    SessionReading,
+    TrainOn,
+    Trouble,
+)
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
+    ContextText,
     Evidence,
     Intervention,
     Message,
@@ -124,9 +135,22 @@ def session_of_every_kind() -> Session:
         origin="queued",
         at=at(10),
         compacted=True,
-        messages=(message_of(11, text="All is well now.", summary="So far: a cart."),),
+        messages=(
+            message_of(
+                11,
+                text="All is well now.",
+                summary="So far: a cart.",
+                context=(
+                    ContextText(
+                        said_by="command", text="<bash-stdout>\x1b[32m2 passed\x1b[0m</bash-stdout>"
+                    ),
+                    ContextText(said_by="task", text=""),
+                ),
+            ),
+        ),
     )
     third = Turn(number=3, prompt="", at=at(12), rewound=True, compacted=True)
+    earlier = Turn(number=4, prompt="Show the cart.", origin="inherited", at=at(0))
     helper = Subagent(
         id="s1",
         type="explorer",
@@ -141,7 +165,8 @@ def session_of_every_kind() -> Session:
         started=at(0),
         cwd="/home/ada/shop",
         models=("claude-sonnet-4-5",),
-        turns=(first, second, third),
+        turns=(first, second, third, earlier),
+        relative_of="later",
         subagents=(helper, lost),
         lines_added=1,
         lines_removed=1,
@@ -180,11 +205,70 @@ def scores_of_every_kind(session: Session) -> SessionScores:
     )
 
 
+def read_by_model(scores: SessionScores) -> SessionScores:
+    """The session as a model reads it: another verdict than the rules', with all that it found."""
+    reading = SessionReading(
+        requests=(
+            RequestReading(
+                turn=1,
+                asked="fix the sum of the cart",
+                state="partly",
+                proof=Evidence(1, "c5", "1 failed"),
+            ),
+            RequestReading(turn=2, asked="review the work", state="done_unseen"),
+        ),
+        claims=(
+            ClaimReading(
+                turn=2,
+                quote="All is well now",
+                state="contradicted",
+                proof=Evidence(1, "c5", "1 failed"),
+            ),
+        ),
+        verdict="partly",
+        confidence="high",
+        quality=0.4,
+        effort=0.7,
+        incidents=(Incident(turn=1, call="c3", what="It wrote without leave."),),
+        person=(PersonWords(turn=1, quote="it adds up wrong", says="correction"),),
+        troubles=(
+            Trouble(
+                turn=2,
+                kind="false_claim",
+                what="It says that all is well while a test fails.",
+                rule="Run the tests again before you say that all is well.",
+                quote="2 passed",
+            ),
+        ),
+        train=TrainOn(what="parts", turns=((1, 1), (2, 3))),
+    )
+    verdict = SessionVerdict(
+        verdict="partly", ground="model", source="openai/reader", evidence=reading.proofs
+    )
+    completed = Verdict(
+        dimension="task_completion",
+        value=0.33,
+        category="partial",
+        rationale="The sum is not right yet.",
+        evidence=(Evidence(1, "c5", "1 failed"),),
+    )
+    return replace(
+        scores,
+        model="openai/reader",
+        scoring_fingerprint="reader",
+        verdict=verdict,
+        reading=reading,
+        verdicts=(completed,),
+        uncertain=False,
+    )
+
+
 def fill_every_kind(lake: Lake) -> Session:
     """Write the session with its scores, a judge's and a rubric's, and a neighbour on its task."""
     session, later = session_of_every_kind(), session_of("later", started=at(60))
     fill(lake, [(session, 0.3), (later, 0.8)])
-    scores = [scores_of_every_kind(session), scores_of(later, 0.8)]
+    by_rules = scores_of_every_kind(session)
+    scores = [by_rules, read_by_model(by_rules), scores_of(later, 0.8)]
     lake.write("session_scores", WEEK, scores, SessionScores)
     known: dict[str, Any] = {"session_digest": session.digest, "started": session.started}
     judged = JudgeEvaluation(
@@ -209,7 +293,14 @@ def fill_every_kind(lake: Lake) -> Session:
         eval_fingerprint="0bbbd855",
         **known,
     )
-    lake.write("judge_evaluations", WEEK, [judged, failed], JudgeEvaluation)
+    silent = replace(
+        judged,
+        model="openai/reader",
+        score=None,
+        feedback="There is no plan to compare with.",
+        evidence=(),
+    )
+    lake.write("judge_evaluations", WEEK, [judged, failed, silent], JudgeEvaluation)
     held = RubricEvaluation(
         session_id=session.id,
         score_name="excellence",

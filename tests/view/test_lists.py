@@ -123,11 +123,29 @@ def test_an_order_that_there_is_not_is_refused_in_a_line(client: httpx.Client, s
 
 def test_a_row_says_its_verdict_and_why_and_leads_to_the_turn(client: httpx.Client) -> None:
     text = client.get("/sessions?q=cart&task=shop").text
-    assert '<span class="chip verdict bad">not done</span>' in text
+    assert '<span class="chip verdict bad" title="by offline">not done</span>' in text
     why = "The last check failed: pytest -q (turn 1: “1 failed”)."
     assert f'href="/sessions/cart#turn-1">{why}' in text
     assert "<mark>cart</mark>" in text
     assert 'href="/sessions?q=cart"' in text, "the task can be taken away again"
+
+
+def test_verdicts_are_filtered_by_who_gave_them_and_the_judge_that_is_heard_counts(
+    tmp_path: Path,
+) -> None:
+    settings = settings_of(tmp_path)
+    fill_every_kind(Lake(settings.lake))
+    with served(settings) as client:
+        read = client.get("/sessions?scored_by=openai%2Freader").text
+        ruled = client.get("/sessions?scored_by=offline&verdict=done_verified").text
+        judged = client.get("/sessions?judges_min=0").text
+    assert 'title="by openai/reader">partly done</span>' in read
+    assert "openai/reader: partly done: fix the sum of the cart" in words(read)
+    assert '<option value="openai/reader" selected>openai/reader (1)</option>' in read
+    assert "/sessions/later" not in read.partition("<tbody>")[2]
+    assert "/sessions/later" in ruled.partition("<tbody>")[2]
+    assert "/sessions/every-kind" not in ruled.partition("<tbody>")[2]
+    assert "No sessions match" in judged, "the model says that nothing can be seen"
 
 
 def test_many_sessions_are_on_pages(tmp_path: Path) -> None:

@@ -15,8 +15,18 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.reading import (
+    ClaimReading,
+    Incident,
+    PersonWords,
+    RequestReading,
+    SessionReading,
+    TrainOn,
+    Trouble,
+)
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import (
+    ContextText,
     Evidence,
     Intervention,
     Message,
@@ -30,7 +40,7 @@ from debrief.training.model import LINES, LineRow
 from debrief.view.links import session_path
 from debrief.view.reasons import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of
-from tests.view.shown import fill, scores_of, served, session_of, settings_of
+from tests.view.shown import fill, scores_of, served, session_of, settings_of, words
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b onmouseover=x>"
@@ -68,6 +78,43 @@ def test_each_reason_leads_to_a_mark_and_each_mark_back_to_its_reasons(tmp_path:
     assert set(to) <= set(ids)
     marks = [name for name in ids if name.startswith("mark-")]
     assert marks == [f"mark-{number}" for number in range(1, len(marks) + 1)]
+
+
+def test_a_fork_leads_to_its_relatives_and_they_to_it(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    forks = [session_of(name, f"Go {name}.", relative_of="root") for name in ("left", "right")]
+    stray = session_of("stray", "Go on.", relative_of="elsewhere")
+    fill(Lake(settings.lake), [(one, 0.5) for one in (session_of("root"), *forks, stray)])
+    with served(settings) as client:
+        pages = {
+            name: page_of(client, f"/sessions/{name}")
+            for name in ("root", "left", "right", "stray")
+        }
+
+    def leads(page: str, other: str, words: str) -> bool:
+        return bool(re.search(rf'<a href="/sessions/{other}"[^>]*>{words}</a>', pages[page]))
+
+    assert leads("root", "left", "a fork of this session")
+    assert leads("root", "right", "a fork of this session")
+    assert leads("left", "root", "the session that this is a fork of")
+    assert leads("left", "right", "another fork of the same session")
+    assert "a fork of elsewhere, which is not in this lake" in pages["stray"]
+    assert "a fork of" not in pages["root"].replace("a fork of this session", "")
+
+
+def test_an_outcome_decides_and_what_was_read_stands_beside_it(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    lake = Lake(settings.lake)
+    session = fill_every_kind(lake)
+    known = SessionVerdict(verdict="done_verified", ground="outcome", source="ci")
+    rows = lake.read("session_scores", WEEK, SessionScores)
+    decided = [replace(row, verdict=known) if row.session_id == session.id else row for row in rows]
+    lake.write("session_scores", WEEK, decided, SessionScores)
+    with served(settings) as client:
+        said = words(page_of(client, "/sessions/every-kind"))
+    assert "done, checked CI says so." in said
+    assert "verdict by openai/reader partly done openai/reader read the session" in said
+    assert "verdict by offline" not in said, "its row rests on the outcome too"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +167,8 @@ def hostile_session(text: str) -> Session:
             ),
         ),
     )
+    given = (ContextText(said_by="command", text=text), ContextText(said_by="hook", text=text))
+    messages = (*messages[:1], replace(messages[1], context=given))
     turn = Turn(
         number=1,
         prompt=text,
@@ -145,6 +194,19 @@ def _nested(depth: int) -> Any:
     return inner
 
 
+def hostile_reading(text: str, place: Evidence) -> SessionReading:
+    fields: dict[str, Any] = {"turn": 1, "call": "c2", "quote": text[:300]}
+    return SessionReading(
+        requests=(RequestReading(turn=1, asked=text, state="not", proof=place),),
+        claims=(ClaimReading(**fields, state="contradicted", proof=place),),
+        verdict="not_done",
+        incidents=(Incident(**fields, what=text),),
+        person=(PersonWords(**fields, says="correction"),),
+        troubles=(Trouble(**fields, kind="other", what=text, rule=text),),
+        train=TrainOn(what="parts", turns=((1, 99),)),
+    )
+
+
 def fill_hostile(lake: Lake, text: str) -> None:
     session = hostile_session(text)
     fill(lake, [(session, 0.3)])
@@ -164,6 +226,7 @@ def fill_hostile(lake: Lake, text: str) -> None:
         model=text,
         verdicts=(verdict,),
         verdict=told,
+        reading=hostile_reading(text, places[1]),
     )
     lake.write("session_scores", WEEK, [scores], SessionScores)
     judged = JudgeEvaluation(

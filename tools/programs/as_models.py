@@ -165,8 +165,8 @@ class AsModel(Struct, frozen=True, kw_only=True):
         read as a session."""
         said, counted = self.said, self.counted
         tokens = [(each.input_tokens, each.output_tokens) for each in (said, counted)]
-        money = [round(each.cost_usd or 0, 6) for each in (said, counted)]
-        differs = tokens[0] != tokens[1] or money[0] != money[1]
+        money = abs((said.cost_usd or 0) - (counted.cost_usd or 0))
+        differs = tokens[0] != tokens[1] or money > 0.0001  # rows hold rounded amounts
         lines = list(self.failures.values())
         return (
             differs
@@ -191,7 +191,7 @@ def ask_as_model(stage: Stage, program: Program, version: str) -> AsModel:
             _point_codex(stage, server.url)
             _run_twice(NAMES[stage.name], work, model)
             counted, twice = dict(model.counted), len(model.answered) - len(model.counted)
-            failures = dict(_failures(NAMES[stage.name], model))
+            failures = dict(_failures(NAMES[stage.name], model, stage.home))
     lake = Lake(str(work / "lake"))
     scores = list(lake.rows("session_scores", _Spent))
     rows = [*scores, *lake.rows("judge_evaluations", _Spent)]
@@ -247,7 +247,7 @@ def _run_twice(name: str, work: Path, model: AnsweringModel) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _failures(name: str, model: AnsweringModel) -> Iterator[tuple[str, str]]:
+def _failures(name: str, model: AnsweringModel, home: Path) -> Iterator[tuple[str, str]]:
     """Yield what a person is told, by what goes wrong."""
     over = threading.Event()
 
@@ -262,28 +262,36 @@ def _failures(name: str, model: AnsweringModel) -> Iterator[tuple[str, str]]:
         return (SentCall("call_1", tool, given),)
 
     scenes: dict[str, Callable[[Request], Any]] = {
-        "logged out": lambda _: _refuse(401, _LOGGED_OUT[name.partition("/")[0]]),
+        "key refused": lambda _: _refuse(401, _REFUSED_KEY[name.partition("/")[0]]),
         "plan spent": lambda _: _refuse(429, *_limit(name.partition("/")[0])),
         "calls a tool": call,
         "hangs": hang,
     }
     for scene, goes_wrong in scenes.items():
         model.goes_wrong = goes_wrong
-        asked = LanguageModel(name, api_key="", timeout=_PATIENCE, attempts=1)
-        try:
-            asked.ask(f"What becomes of a model that is {scene}?")
-            yield scene, "an answer"
-        except DebriefError as error:
-            yield scene, str(error)
+        yield scene, _line(name, f"What is said when it {scene}?")
     over.set()
     model.goes_wrong = None
+    for key in _KEYS:
+        os.environ.pop(key, None)
+    (home / ".codex" / "auth.json").unlink(missing_ok=True)
+    yield "logged out", _line(name, "Is a login needed?")
+
+
+def _line(name: str, question: str) -> str:
+    try:
+        LanguageModel(name, api_key="", timeout=_PATIENCE, attempts=1).ask(question)
+    except DebriefError as error:
+        return str(error)
+    return "it answered"
 
 
 def _refuse(status: int, body: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:
     raise RefusedError(status, body, headers)
 
 
-_LOGGED_OUT: Final[Mapping[str, Mapping[str, Any]]] = {
+_KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+_REFUSED_KEY: Final[Mapping[str, Mapping[str, Any]]] = {
     "claude-code": {
         "type": "error",
         "error": {"type": "authentication_error", "message": "invalid x-api-key"},

@@ -30,8 +30,8 @@ from debrief.models.programs import listed_name
 from debrief.models.usage import ModelUsage, price_of, total
 from debrief.opening import MARK
 from debrief.samples import folder as samples
-from debrief.sessions.model import Usage
-from debrief.sessions.sources import OWN_QUESTION, scan
+from debrief.sessions.model import Session, UnreadTranscript, Usage
+from debrief.sessions.sources import OWN_QUESTION, read_week, scan
 from tools.programs.definitions import Program, filled
 from tools.programs.protocols import Answer, Request, SentCall
 from tools.programs.running import Stage, environment_of, install, write_files
@@ -197,7 +197,8 @@ def ask_as_model(stage: Stage, program: Program, version: str) -> AsModel:
     rows = [*scores, *lake.rows("judge_evaluations", _Spent)]
     price = price_of(listed_name(NAMES[stage.name]), Path("no-prices"))
     whole = total(counted.values())
-    entries = scan([stage.home]).entries
+    found = scan([stage.home])
+    read = [one for week in found.weeks() for one in read_week(found, week)]
     return AsModel(
         name=NAMES[stage.name],
         version=installed,
@@ -211,8 +212,8 @@ def ask_as_model(stage: Stage, program: Program, version: str) -> AsModel:
         counted=replace(whole, cost_usd=price.cost(whole) if price else None),
         twice=twice,
         tools=tuple(sorted(model.tools)),
-        sessions=sum(bool(entry.session_id) for entry in entries),
-        kept=sum(entry.reason == OWN_QUESTION for entry in entries),
+        sessions=sum(isinstance(one, Session) for one in read),
+        kept=sum(one.reason == OWN_QUESTION for one in read if isinstance(one, UnreadTranscript)),
         failures=failures,
     )
 
@@ -258,8 +259,8 @@ def _failures(name: str, model: AnsweringModel, home: Path) -> Iterator[tuple[st
         if any(one.role == "tool" for one in request.said):
             return None
         tool = next((tool.name for tool in request.tools), "Bash")
-        given = {"command": "ls", "questions": [], "input": "*** Begin Patch\n*** End Patch"}
-        return (SentCall("call_1", tool, given),)
+        patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch\n"
+        return (SentCall("call_1", tool, patch if tool == "apply_patch" else {"command": "ls"}),)
 
     scenes: dict[str, Callable[[Request], Any]] = {
         "key refused": lambda _: _refuse(401, _REFUSED_KEY[name.partition("/")[0]]),
@@ -271,7 +272,7 @@ def _failures(name: str, model: AnsweringModel, home: Path) -> Iterator[tuple[st
         model.goes_wrong = goes_wrong
         yield scene, _line(name, f"What is said when it {scene}?")
     over.set()
-    model.goes_wrong = None
+    model.goes_wrong = scenes["key refused"]
     for key in _KEYS:
         os.environ.pop(key, None)
     (home / ".codex" / "auth.json").unlink(missing_ok=True)
@@ -321,8 +322,8 @@ def _limit(name: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         "@type": "type.googleapis.com/google.rpc.QuotaFailure",
         "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}],
     }
-    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": words, "details": [detail]}
-    return {"error": error}, {}
+    quota = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": words, "details": [detail]}
+    return {"error": quota}, {}
 
 
 def _point_codex(stage: Stage, url: str) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import flat
-from debrief.files import write_durably
 from debrief.keys import digest_of
 from debrief.models.plan_limits import seconds_until_reset
 from debrief.models.programs import ProgramError, ProgramModel, environment_for
@@ -53,6 +53,7 @@ class ProgramEngine:
         self.program = program
         self._limit = timeout * _TIMES_LONGER
         self._environ = environment_for(program, os.environ if environ is None else environ)
+        self._writing = Lock()
         # One for all questions: programs note each folder that they were started in.
         self._folder = tempfile.TemporaryDirectory(prefix="debrief-asks-")
         for name, text in program.files.items():
@@ -98,8 +99,9 @@ class ProgramEngine:
             return []
         name = f"answer-{digest_of(form)[:16]}.json"
         path = Path(self._folder.name) / name
-        if not path.exists():
-            write_durably(path, json.dumps(form["schema"]).encode())
+        with self._writing:
+            if not path.exists():
+                path.write_text(json.dumps(form["schema"]), encoding="utf-8")
         return [self.program.schema_option, name]
 
     def _run(self, command: Sequence[str], question: str) -> tuple[str, str]:

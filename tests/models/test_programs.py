@@ -81,6 +81,15 @@ def test_a_form_goes_to_the_program_that_takes_one_and_the_question_to_both(here
     assert claude.asked == [whole]
 
 
+def test_questions_at_once_share_a_form(here: Path) -> None:
+    codex = StandIn(here, "codex")
+    codex.does("cat answer-*.json > /dev/null || exit 1", printed(stand_ins.codex()))
+    asked = model("codex", concurrency=8, attempts=1)
+    questions = [Question(text=f"{number}?", form=FORM) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        assert [one.text for one in pool.map(asked.ask, questions)] == ["Fine."] * 8
+
+
 def test_it_is_asked_in_an_empty_folder_by_standard_input_and_not_as_if_nested(
     claude: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

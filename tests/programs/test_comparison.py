@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.sessions.model import (
+    ContextText,
     DeclaredTool,
     Instructions,
     Message,
@@ -290,6 +291,34 @@ def test_what_the_model_was_given_for_a_command_and_a_compaction_is_asked_for(
     result = compare(truth, KNOWN.scripts, [untold, bare])
     wrong = {field for field in FIELDS if result.cell(field) == WRONG}
     assert wrong == {"slash command", "history", "compaction", "tokens in all"}
+
+
+def test_what_no_person_wrote_is_asked_for_in_the_session_and_in_its_line(
+    happened: tuple[Truth, Session, Session], tmp_path: Path
+) -> None:
+    truth, first, _ = happened
+    script = KNOWN.scripts["shell"]
+    printed = f"{script.prompt}\n{script.told[1]}</bash-stdout>"
+    request = Request(model="m", tools=OFFERED, system=["Be brief. (claude-md)"])
+    request.say("user", printed)
+    model = ScriptedModel(KNOWN.programs["claude"], KNOWN.scripts, tmp_path)
+    model.answer(request)
+    sent = replace(model.exchanges[0], at=_clock(1))
+    truth = replace(truth, runs=(Run("shell", _clock(1), _clock(2), 0),), exchanges=(sent,))
+    (message,) = _messages([sent])
+    heard = replace(message, context=(ContextText(said_by="command", text=printed),))
+
+    def reading(one: Message) -> Session:
+        turn = Turn(number=0, prompt="", at=sent.at, messages=(one,), origin="preamble")
+        usage = sent.usage
+        bare = replace(first, lines_added=0, lines_removed=0, usage=usage, turns=(turn,))
+        return replace(bare, started=_clock(1), ended=_clock(2))
+
+    assert not compare(truth, KNOWN.scripts, [reading(heard)]).is_wrong
+    result = compare(truth, KNOWN.scripts, [reading(message)])
+    wrong = {field for field in FIELDS if result.cell(field) == WRONG}
+    assert wrong == {"history", "context"}
+    assert f"{script.told[1]!r} is not read" in result.differences["context"]
 
 
 def test_lost_and_surplus_sessions_are_told(happened: tuple[Truth, Session, Session]) -> None:

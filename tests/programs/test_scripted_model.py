@@ -244,3 +244,25 @@ def test_what_the_model_does_not_understand_is_refused_and_told(tmp_path: Path) 
         assert httpx.post(f"{url}/v1/embeddings", json={}).status_code == 404
         assert httpx.get(f"{url}/v1/models").status_code == 404
         assert server.errors == ["/v1/chat/completions: KeyError: 'messages'"]
+
+
+def test_a_script_has_others_edit_files_and_the_provider_refuse(tmp_path: Path) -> None:
+    model = ScriptedModel(KNOWN.programs["claude"], KNOWN.scripts, tmp_path)
+
+    def ask(client: httpx.Client, script: str, answers: int) -> int:
+        said: list[Body] = [{"role": "user", "content": KNOWN.scripts[script].prompt}]
+        for number in range(answers):
+            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "done"}
+            said += [{"role": "assistant", "content": f"Step {number}."}]
+            said += [{"role": "user", "content": [result]}]
+        tools = [{"name": "Read", "input_schema": {}}]
+        body = {"model": "m", "messages": said, "tools": tools}
+        return client.post("/v1/messages", json=body).status_code
+
+    with ModelServer(model) as server, httpx.Client(base_url=server.url) as client:
+        assert [ask(client, "counter", number) for number in (0, 1)] == [200, 400]
+        ask(client, "edited", 0)
+        assert not (tmp_path / "calc.py").exists()
+        ask(client, "edited", 2)
+    assert "both numbers" in (tmp_path / "calc.py").read_text()
+    assert [one.script for one in model.exchanges] == ["counter", "edited", "edited"]

@@ -5,8 +5,9 @@
 
 Each program is installed below FOLDER at its pinned version, runs the scripts in a home of its own
 and asks no one but the model on loopback. Then its transcripts are read and compared with what the
-model sent and what git says. With --as-models, those that answer as models are asked ten questions
-instead. Exit code 1 when a field is not as it was, or tokens are not what the model counted.
+model sent and what git says. With --as-models, those that answer as models score ten sessions
+instead, in a run that is killed and goes on, and then meet what can go wrong. Exit code 1 when a
+field is not as it was, or tokens or money are not what the model counted.
 """
 
 from __future__ import annotations

@@ -44,6 +44,10 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
 
     text: str = ""
     calls: tuple[Deed, ...] = ()
+    meanwhile: dict[str, str] = {}
+    """What somebody else writes into files of the repository while the model answers, by path."""
+    fails: bool = False
+    """The provider refuses the request in place of an answer."""
 
 
 class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,6 +61,10 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The script that began the session."""
     forks: str = ""
     """The script that began the session of which it begins a fork."""
+    keys: tuple[str, ...] = ()
+    """What the person types on the program's terminal in place of a prompt on its command line."""
+    told: tuple[str, ...] = ()
+    """What the model must have been told that no person wrote: a part of each text."""
     helper: str = ""
     """The script of the subagent that it starts."""
     summarises: bool = False
@@ -80,8 +88,12 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tools: dict[str, Tool]
     resume: tuple[str, ...] = ()
     fork: tuple[str, ...] = ()
+    terminal: tuple[str, ...] = ()
+    """Starts it on a terminal, for scripts with keys."""
     scripts: tuple[str, ...] = ("fix", "again", "agent", "hello")
-    """In the order in which they are run: what resumes comes right behind what it resumes."""
+    """In the order in which they are run: what resumes comes right behind what it resumes, and
+    scripts in which somebody else edits files come last, since git cannot tell whose lines are
+    whose."""
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Its settings, by path below its home."""

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.sessions.model import Message, Session, ToolCall, Usage
+from debrief.training.conversations import conversation_of
 from debrief.training.given import given_to
 from tools.programs.definitions import Deed, Script
 from tools.programs.protocols import SentCall
@@ -23,6 +24,8 @@ from tools.programs.running import BRANCH, Run, Truth
 from tools.programs.server import NO_SCRIPT, Exchange
 
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_MARK = re.compile(r"\(\w+-md\)")
+"""Of the repository's prompt files."""
 _SLACK = timedelta(seconds=1)
 Differences = Iterator[str]
 
@@ -101,7 +104,7 @@ def _is_same_call(sent: SentCall, read: ToolCall) -> bool:
 
 def _prompts(pair: Pair) -> Differences:
     scripts = [pair.scripts[run.script] for run in pair.runs]
-    typed = [one.prompt for one in scripts if not (one.typed or one.summarises)]
+    typed = [one.prompt for one in scripts if not (one.typed or one.summarises or one.keys)]
     commands = [one.typed for one in scripts]
     read = [turn.prompt.strip() for turn in pair.session.turns if turn.is_own]
     yield from _unlike(typed, [prompt for prompt in read if prompt not in commands])
@@ -117,6 +120,7 @@ def _history(pair: Pair) -> Differences:
     turns = [turn for turn in pair.session.turns if not turn.rewound]
     given = [turn.expansion or turn.prompt for turn in turns]
     given += [deed.expansion for turn in turns for deed in turn.interventions]
+    given += [each.text for turn in turns for one in turn.messages for each in one.context]
     read = "\n".join(given)
     for script in pair.scripts.values():
         if script.steps and (script.prompt in said) != (script.prompt in read):
@@ -188,6 +192,9 @@ def _model(pair: Pair) -> Differences:
 
 
 def _growth(pair: Pair) -> Differences:
+    scripts = [pair.scripts[run.script] for run in pair.runs]
+    if any(step.meanwhile for script in scripts for step in script.steps):
+        return
     changes = any(call.do == "edit" for call in _deeds(pair))
     growth = pair.truth.growth if changes else (0, 0)
     yield from _unlike(growth, (pair.session.lines_added, pair.session.lines_removed))
@@ -279,7 +286,7 @@ def _instructions(pair: Pair) -> Differences:
 
 def _files_in(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return each prompt file of the repository, by its mark, and its place."""
-    found = [(mark, place) for place, text in texts for mark in re.findall(r"\(\w+-md\)", text)]
+    found = [(mark, place) for place, text in texts for mark in _MARK.findall(text)]
     return sorted(found)
 
 
@@ -301,6 +308,25 @@ def _compaction(pair: Pair) -> Differences:
     for sent in pair.summaries[-1:]:
         if not any(sent.text in summary for summary in summaries):
             yield "the summary was not read"
+
+
+def _context(pair: Pair) -> Differences:
+    """What the model was told that no person wrote, where a script has that."""
+    parts = [part for run in pair.runs for part in pair.scripts[run.script].told]
+    sent, read = pair.asked(), [each.text for one in pair.messages for each in one.context]
+    if not parts or not sent:
+        return
+    told = "\n".join(text for role, text in sent[-1].said if role != "assistant")
+    for reminder in _REMINDER.findall(told):  # prompt files are another field's
+        told = told.replace(reminder, "\n") if _MARK.search(reminder) else told
+    for part in parts:
+        yield from (f"{part!r} was not sent" for _ in [part] if part not in told)
+        yield from (f"{part!r} is not read" for _ in [part] if not any(part in one for one in read))
+    line = conversation_of(pair.session).close()
+    in_line = "\n".join(one.content for one in line if one.role in ("user", "tool"))
+    lost, more = _lines(told) - _lines(in_line), _lines(in_line) - _lines(told)
+    yield from (f"not in the line: {text!r}" for text in lost)
+    yield from (f"in the line alone: {text!r}" for text in more)
 
 
 def _problems(pair: Pair) -> Differences:
@@ -328,5 +354,6 @@ FIELDS: Mapping[str, Callable[[Pair], Differences]] = {
     "prompt files": _instructions,
     "slash command": _command,
     "compaction": _compaction,
+    "context": _context,
     "problems": _problems,
 }

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,7 +111,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     growth = (0, 0)
     with ModelServer(model) as server, ExitStack() as stack:
         stack.callback(_end_all_of, stage.home)
-        values = {"url": server.url}
+        values = {"url": server.url, "repository": str(stage.repository)}
         write_files(stage.home, filled(program.files, values))
         environment = environment_of(stage) | filled(program.env, values)
         for name in program.scripts:
@@ -122,13 +122,16 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
             arguments = filled(list(commands.get(True, program.start)), values)
             where = {"env": environment, "cwd": stage.repository}
             began = datetime.now(UTC)
-            if script.resumes and program.types:
-                code = _type(values["prompt"], arguments, **where)
+            if script.keys:
+                code = _type(script.keys, program.terminal, **where)
+            elif script.resumes and program.types:
+                code = _type([values["prompt"]], arguments, **where)
             else:
                 code = _run(arguments, stage.truth.with_name(f"{name}.log"), **where)
             sessions.setdefault(script.resumes or name, _session(stage, program))
             runs.append(Run(name, began, datetime.now(UTC), code))
-            growth = _growth(stage.repository)
+            if not any(step.meanwhile for step in script.steps):
+                growth = _growth(stage.repository)
     truth = Truth(
         program=stage.name,
         version=version,
@@ -201,13 +204,13 @@ def _run(arguments: Sequence[str], log: Path, **where: Any) -> int:
     return -1
 
 
-def _type(text: str, arguments: Sequence[str], **where: Any) -> int:
-    """Run a program on a terminal, type a text, and leave when nothing more is drawn."""
+def _type(texts: Iterable[str], arguments: Sequence[str], **where: Any) -> int:
+    """Run a program on a terminal, type texts, and leave when nothing more is drawn."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 120))
     with _started(arguments, stdin=theirs, stdout=theirs, **where):
         os.close(theirs)
-        for keys in ("", text, "\r"):
+        for keys in ("", *(keys for text in texts for keys in (text, "\r"))):
             os.write(ours, keys.encode())
             _watch(ours)
     os.close(ours)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -21,8 +22,31 @@ from debrief.sessions.model import DeclaredTool, Usage
 from tools.programs.definitions import Program, Script, Step, filled
 from tools.programs.protocols import PROTOCOLS, Answer, Request, Said, SentCall, encoded
 
+_REFUSAL: Mapping[str, Any] = {
+    "type": "error",
+    "error": {"type": "invalid_request_error", "message": "no answer"},
+}
 NO_SCRIPT = "title"
 """A request that offers no tools: a program's own, for a title or the like."""
+
+
+class RefusedError(Exception):
+    """The provider refuses a request.
+
+    Args:
+        status: of HTTP.
+        body: the error, as the provider words it.
+        headers: besides the usual ones.
+    """
+
+    def __init__(
+        self,
+        status: int = 400,
+        body: Mapping[str, Any] = _REFUSAL,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(status)
+        self.status, self.body, self.headers = status, body, headers
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -53,8 +77,16 @@ class ScriptedModel:
         self._lock = threading.Lock()
 
     def answer(self, request: Request, *, caches_writes: bool = True) -> Answer:
-        """Return what the script says on a request, and note it down."""
+        """Return what the script says on a request, and note it down.
+
+        Raises:
+            RefusedError: the script has it refused.
+        """
         name, step = self._place(request)
+        for path, text in step.meanwhile.items():
+            (self._repository / path).write_text(text, encoding="utf-8")
+        if step.fails:
+            raise RefusedError
         with self._lock:
             number = len(self.exchanges) + 1
             usage = Usage(
@@ -156,6 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
             request = protocol.read(msgspec.json.decode(body), path)
             answer = self.server.model.answer(request, caches_writes=protocol.caches_writes)
             self._send(200, *encoded(protocol, answer, request))
+        except RefusedError as refusal:
+            error = msgspec.json.encode(refusal.body)
+            self._send(refusal.status, "application/json", error, refusal.headers)
         except (msgspec.DecodeError, KeyError, TypeError) as error:
             self.server.errors.append(f"{path}: {type(error).__name__}: {error}")
             self._send(400, "application/json", b'{"error": {"message": "not understood"}}')
@@ -177,8 +212,16 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         return body
 
-    def _send(self, status: int, kind: str, body: bytes) -> None:
+    def _send(
+        self,
+        status: int,
+        kind: str,
+        body: bytes,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -515,3 +515,25 @@ def test_what_was_sent_to_the_letter_is_kept_where_the_file_holds_it(tmp_path: P
     asked = [("program", skills), ("hook", reminder(hook)), ("program", budget)]
     assert told_in(session) == [*asked, ("program", budget)]
     assert session.turns[0].messages[0].calls[0].result == "a.py\t"
+
+
+def test_what_the_program_says_as_the_system_is_kept_and_prompt_files_are_not_doubled(
+    tmp_path: Path,
+) -> None:
+    def sent(role: str, *words: str) -> None:
+        content = [{"type": "text", "text": each} for each in words]
+        log.add("api-request-blob", message={"role": role, "content": content})
+
+    rules = {"path": "/w/CLAUDE.md", "type": "Project", "content": "Use tabs."}
+    note = "Note: /w/a.py changed on disk since you last read it: 1 x = 2"
+    log = Log("Go")
+    log.add("attachment", attachment={"type": "instructions", "files": [rules]})
+    edited = {"type": "edited_text_file", "filename": "/w/a.py", "snippet": "1 x = 2"}
+    log.add("attachment", attachment=edited)
+    sent("user", reminder("Shown below.\n\nContents of /w/CLAUDE.md:\n\nUse tabs."), "Go")
+    sent("system", "Today's date is 2026-11-27.", note)
+    log.add("api-request", querySource="repl_main_thread", shapeHash="-")
+    log.says("Gone.")
+    session = log.read(tmp_path)
+    assert told_in(session) == [("program", "Today's date is 2026-11-27."), ("program", note)]
+    assert [each.text for each in session.instructions or ()] == ["Use tabs."]

@@ -453,7 +453,7 @@ class TranscriptFile:
             return
         if record.type == "api-request-blob":
             if type(record.message) is ClaudeMessage:
-                self._sent.append(record.message.content)
+                self._sent.append(record.message)
             return
         self.requests.take(record)
         if record.type == "api-request":
@@ -464,17 +464,26 @@ class TranscriptFile:
     def _settle_context(self, at: datetime | None) -> None:
         """Take what the model was given to the letter, where the file holds the messages sent."""
         timeline = self.main.timeline
-        sent = [text for content in self._sent for text in said.texts_sent(content, timeline.calls)]
+        sent = [
+            (text, message.role == "system")
+            for message in self._sent
+            for text in said.texts_sent(message.content, timeline.calls)
+        ]
         if not sent:
             return
         turn = timeline.turns[-1] if timeline.turns else None
         typed = [turn.prompt, *(deed.text for deed in turn.interventions)] if turn else []
         context: list[ContextText] = []
-        for text in sent:
+        files = [each.text for each in self.main.instructions if each.place == "message"]
+        for text, is_programs in sent:
             known = next((one for one in timeline.context if said.core_of(one.text) in text), None)
             if known is not None:
                 context.append(replace(known, text=text))
-            elif said.is_reminder(text) and not any(words and words in text for words in typed):
+            elif any(file in text for file in files):
+                continue  # the person's prompt files, which the session has as such
+            elif (is_programs or said.is_reminder(text)) and not any(
+                words and words in text for words in typed
+            ):
                 context.append(ContextText(said_by="program", text=text, at=at))
         timeline.replace_context(context)
 

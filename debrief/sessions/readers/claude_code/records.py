@@ -66,6 +66,7 @@ class Tokens(Struct, gc=False):
 class ClaudeMessage(Struct, gc=False):
     """``message`` of user and assistant records."""
 
+    role: Any = None
     model: Any = None
     id: Any = None
     content: list[Block | _Scalar | list[Any]] | _Scalar | dict[str, Any] = None

@@ -44,11 +44,12 @@ def says_the_same(runs: Sequence[str], answers: Sequence[Line]) -> bool:
 
 
 def _holds(run: str, answer: Line) -> bool:
-    place: int | None = 0
+    place = 0
     for part in _parts(answer):
-        place = _end_of(part, run, place)
-        if place is None:
+        end = _end_of(part, run, place)
+        if end is None:
             return False
+        place = end
     return _is_markup(run[place:])
 
 

@@ -42,3 +42,9 @@ def test_what_lacks_a_part_or_has_another_is_not_the_same() -> None:
     ):
         assert not says_the_same([other], [ASKED]), other
     assert not says_the_same([_run(first, second)] * 2, [ASKED])
+
+
+def test_a_call_without_arguments_is_an_answer_and_no_marks() -> None:
+    run = "<tool_call>\n<function=Stop>\n</function>\n</tool_call><|im_end|>\n"
+    call = {"function": {"name": "Stop", "arguments": {}}}
+    assert says_the_same([run], [{"content": "", "tool_calls": [call]}])

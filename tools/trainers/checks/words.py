@@ -18,7 +18,8 @@ _MARKUP = {
     *("endoftext", "observation", "user", "eom", "header", "begin", "turn", "model", "return"),
 }  # fmt: skip
 """What templates write around words."""
-_MARKS_ALONE = re.compile(r"(\s|<[^<>\s]*>)*")
+_MARKS_ALONE = re.compile(r"(\s|<[^<>\s=]*>)*")
+"""A call without arguments is more: ``<function=Stop>``."""
 
 
 def lines_of(form: str, *sides: str) -> list[Line]:

@@ -69,7 +69,7 @@ def _make_model() -> None:
 
 
 def _train_little() -> None:
-    """Let trainers run without a GPU, and stop them after two steps."""
+    """Let trainers run without a GPU, and stop them after two steps of two rows each."""
     import transformers
     from transformers import training_args
 
@@ -77,7 +77,7 @@ def _train_little() -> None:
     train = transformers.Trainer.train
 
     def two_steps(self: Any, *args: Any, **options: Any) -> Any:
-        self.args.max_steps = 2
+        self.args.max_steps, self._train_batch_size = 2, 2
         return train(self, *args, **options)
 
     transformers.Trainer.train = two_steps

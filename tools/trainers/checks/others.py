@@ -50,21 +50,17 @@ def llama_factory(recipe: str) -> dict[str, Any]:
     return {"loaded": len(rows(given["cutoff_len"])), **_masks(same, lines)}
 
 
-def _said(line: dict[str, Any]) -> list[str]:
-    return [
-        one["value"] for one in line["conversations"] if one["from"] in ("gpt", "function_call")
-    ]
+def _said(line: dict[str, Any]) -> list[dict[str, str]]:
+    return [one for one in line["conversations"] if one["from"] in ("gpt", "function_call")]
 
 
-def _answer(said: str) -> dict[str, Any]:
-    """Return words, and the call behind them, as an assistant's message."""
-    words, mark, called = said.partition("\n<tool_call>\n")
-    text = called.removesuffix("\n</tool_call>") if mark else said
-    try:
-        call = json.loads(text)
-        return {"content": words if mark else "", "tool_calls": [{"function": call}]}
-    except ValueError:
-        return {"content": said}
+def _answer(turn: dict[str, str]) -> dict[str, Any]:
+    """Return words, or a call with the words before it, as an assistant's message."""
+    if turn["from"] == "gpt":
+        return {"content": turn["value"]}
+    words, mark, called = turn["value"].partition("\n<tool_call>\n")
+    call = json.loads(called.removesuffix("\n</tool_call>") if mark else turn["value"])
+    return {"content": words if mark else "", "tool_calls": [{"function": call}]}
 
 
 def axolotl(recipe: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def _by_template(tokenizer: Any) -> Iterator[tuple[str, str]]:
             says_the_same(run, answers_of(line["completion"]))
             for run, line in zip(runs, lines, strict=True)
         )
+        print(f"{name}: {same} of {len(lines)}", file=sys.stderr)
         yield name, f"{same} of {len(lines)}"
 
 

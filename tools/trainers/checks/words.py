@@ -18,7 +18,8 @@ _MARKUP = {
     *("endoftext", "observation", "user", "eom", "header", "begin", "turn", "model", "return"),
 }  # fmt: skip
 """What templates write around words."""
-_MARKS_ALONE = re.compile(r"(\s|<[^<>\s]*>)*")
+_MARKS_ALONE = re.compile(r"(\s|<[^<>\s=]*>)*")
+"""A call without arguments is more: ``<function=Stop>``."""
 
 
 def lines_of(form: str, *sides: str) -> list[Line]:
@@ -37,24 +38,49 @@ def runs_of(tokenizer: Any, ids: Sequence[int], mask: Sequence[bool]) -> list[st
 
 
 def says_the_same(runs: Sequence[str], answers: Sequence[Line]) -> bool:
-    """Return whether each run holds the words and calls of one answer, and but markup beside."""
+    """Return whether each run holds the words and calls of one answer in their order, and but
+    markup between."""
     said = [run for run in runs if not _MARKS_ALONE.fullmatch(run)]
     return len(said) == len(answers) and all(map(_holds, said, answers))
 
 
 def _holds(run: str, answer: Line) -> bool:
-    for part in sorted(_parts(answer), key=len, reverse=True):
-        spelled = {part, part.strip(), json.dumps(part, ensure_ascii=False)[1:-1]}
-        spelled |= {json.dumps(part)[1:-1], part.capitalize()}
-        found = next((one for one in sorted(spelled, key=len, reverse=True) if one in run), None)
-        if found is None:
+    place = 0
+    for part in _parts(answer):
+        end = _end_of(part, run, place)
+        if end is None:
             return False
-        run = run.replace(found, " ", 1)
-    return set(re.findall(r"\w+", run.replace("_", " "))) <= _MARKUP
+        place = end
+    return _is_markup(run[place:])
+
+
+def _end_of(part: str, run: str, start: int) -> int | None:
+    """Return where a part ends that comes next but for markup; None where something else does."""
+    spelled = {part, part.strip(), json.dumps(part, ensure_ascii=False)[1:-1]}
+    spelled |= {json.dumps(part)[1:-1], part.capitalize()}
+    for text in sorted(spelled, key=len, reverse=True):
+        place = run.find(text, start)
+        while place >= 0 and _is_markup(run[start:place]):
+            if _is_whole(run, place, place + len(text)):
+                return place + len(text)
+            place = run.find(text, place + 1)
+    return None
+
+
+def _is_whole(run: str, start: int, end: int) -> bool:
+    """Return whether a text is no part of a longer word, as the key `to` is of `<tool_call>`."""
+    return start == end or not any(
+        0 < edge < len(run) and run[edge - 1].isalnum() and run[edge].isalnum()
+        for edge in (start, end)
+    )
+
+
+def _is_markup(text: str) -> bool:
+    return set(re.findall(r"\w+", text.replace("_", " "))) <= _MARKUP
 
 
 def _parts(answer: Line) -> Iterator[str]:
-    """Yield the texts that an answer consists of."""
+    """Yield the texts that an answer consists of, in their order."""
     yield answer["content"].strip()
     for call in answer.get("tool_calls") or ():
         arguments = call["function"]["arguments"]

@@ -19,8 +19,9 @@ from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.reading import STATES_SHOWN, SessionReading
+from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
-from debrief.scoring.verdict import SessionVerdict, ground_with_turns
+from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_with_turns
 from debrief.sessions.model import Evidence, Session
 from debrief.summary import counted_verdicts
 
@@ -71,7 +72,16 @@ def print_scores(
     turns, parts = counted(session.prompt_count, "turn"), counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
     out.print(f"{turns}, {shown}", style="dim")
-    out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
+    out.print(f"scored by {row.model} ({row.scoring_fingerprint})", style="dim")
+    if (first := row.first_opinion) is not None:
+        said = f"; it said: {SHOWN[first.verdict]}" if first.verdict else ""
+        reason = UNSURE_SHOWN[first.reason]
+        out.print(
+            _plain(f"{first.model} read it first and was unsure: {reason}{said}"), style="dim"
+        )
+    if row.second_failure:
+        out.print(_plain(f"no second opinion: {row.second_failure}"), style="yellow")
+    out.print()
     if row.verdict is not None:
         out.print(verdict_line(row.verdict))
         out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)

@@ -20,6 +20,7 @@ from debrief.cli.shared import (
     Offline,
     Repo,
     Samples,
+    SecondOpinion,
     User,
     check_models,
     console,
@@ -52,6 +53,7 @@ def score(
     everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
     offline: Offline = False,
     model: Model = "",
+    second_opinion: SecondOpinion = "",
     samples: Samples = 0,
     store: Annotated[
         bool,
@@ -104,8 +106,11 @@ def score(
         if answers:
             return HandScorer(Path(answers), model or AGENT)
         no_model = offline or (not model and settings.offline)
-        given = settings.with_given(model=model, samples=samples or None)
-        return make_evaluators(given, offline=no_model).chunk_scorer
+        given = settings.with_given(
+            model=model, second_opinion=second_opinion, samples=samples or None
+        )
+        other = given.second_opinion
+        return make_evaluators(given, offline=no_model, second_opinion=other).chunk_scorer
 
     opened = Lake(existing_lake(lake) or settings.lake)
     if everything or (session and Path(session).is_dir()):

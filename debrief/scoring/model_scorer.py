@@ -19,7 +19,7 @@ from debrief.models.usage import total
 from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
-from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, Verdict
 from debrief.scoring.quotations import Recording, checked
 from debrief.scoring.reading import SessionReading, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
@@ -163,6 +163,8 @@ class ModelChunkScorer:
     """Of how the model is asked, beside the prompt."""
     judges: Sequence[Judge] = ()
     """Whose questions ride in the same call, where a session fits into one."""
+    second_opinion: ChunkScorer | None = None
+    """Asked as well where this one is unsure of a session."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
         """Score one chunk, by as many independent answers as there are doors.

@@ -29,6 +29,7 @@ from debrief.offline.shell import (
 from debrief.offline.talk import approval_in, correction_in
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
+from debrief.sessions.readers.patches import FileEdit, edits_of_call
 
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
@@ -43,7 +44,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
 _ASSERTED = re.compile(
     r"^-(?!--)[ \t]*(?!//|#|\*|--)"
-    r"(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*)$",
+    r"(.*(?:\bassert\w*\b|\bexpect\(|\brequire\.\w+\(|\bt\.(?:Error|Fatal)f?\().*(?<!, err\)))$",
     re.MULTILINE,
 )
 _COMMITTED = re.compile(
@@ -83,6 +84,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Files of the work that were changed, by editing tools and in the shell."""
     created: tuple[Evidence, ...] = ()
     """Files that were not there before, as far as editing tools say."""
+    taken_back: tuple[Evidence, ...] = ()
+    """Files that the session made and removed again."""
     rewritten: tuple[Evidence, ...] = ()
     """Assertions of test files that were there before, taken out or changed: a test that passes
     after it may show less."""
@@ -147,6 +150,8 @@ class _Reading:
         """Those before the last edit."""
         self.own: set[str] = set()
         """Files that the session made."""
+        self.written: set[str] = set()
+        """Lines that it wrote into older tests."""
         self.edited: dict[str, int] = {}
         """Position of the last edit by file."""
         self.streak: list[Evidence] = []
@@ -244,29 +249,41 @@ class _Reading:
         if call.action == "edit" or call.path is not None:
             if failed or call.status == "unanswered":
                 return False
-            files = [call.path] if call.path else list(call.paths)
-            for path in filter(self._is_work, files):
+            edits = edits_of_call(call)
+            named = [call.path] if call.path else list(call.paths)
+            for path in filter(self._is_work, [each.path for each in edits] or named):
                 self._edited(turn, place, path, call.id)
-                if call.patch.startswith("@@ -0,0"):
-                    self.note("created", turn, path, call.id)
-                    self.own.add(path)
-                elif path not in self.own and _TESTS.search(path):
-                    for line in _ASSERTED.findall(call.patch)[:1]:
-                        self.note("rewritten", turn, shorten(line.strip(), _QUOTE), call.id)
+            for edit in edits:
+                if self._is_work(edit.path):
+                    self._assertions(turn, edit, call.id)
             return True
         if not call.command or call.status == "unanswered":
             return False
         if publishes(call) and not failed and self._was_published(call):
             self.note("published", turn, label(call), call.id)
         writes = list(writes_of(call.command))
-        edits = [write.path for write in writes if write.is_edit and self._is_work(write.path)]
+        written = [write.path for write in writes if write.is_edit and self._is_work(write.path)]
         if not (failed and len(commands_in(call.command)) == 1):
-            for path in dict.fromkeys(edits):
+            for path in dict.fromkeys(written):
                 self._edited(turn, place, path, call.id)
-            for path in removed_by(call.command):
-                if self._is_work(path) and path not in self.own:
-                    self.note("deleted", turn, path, call.id)
+            for path in filter(self._is_work, removed_by(call.command)):
+                self.note("taken_back" if path in self.own else "deleted", turn, path, call.id)
         return bool(writes)
+
+    def _assertions(self, turn: int, edit: FileEdit, call: str) -> None:
+        """Note files that the session made, and an assertion of older tests that it rewrote: one
+        that is gone, and neither moved nor written by the session itself.
+        """
+        if edit.patch.startswith("@@ -0,0"):
+            self.note("created", turn, edit.path, call)
+            self.own.add(edit.path)
+        elif edit.path not in self.own and _TESTS.search(edit.path):
+            added = {line[1:].strip() for line in edit.patch.split("\n") if line[:1] == "+"}
+            gone = (line.strip() for line in _ASSERTED.findall(edit.patch))
+            older = (line for line in gone if line not in added and line not in self.written)
+            if line := next(older, ""):
+                self.note("rewritten", turn, shorten(line, _QUOTE), call)
+            self.written |= added
 
     def _was_published(self, call: ToolCall) -> bool:
         """Return whether nothing speaks against a commit or push of the work: no scratch repository

@@ -19,7 +19,7 @@ from debrief.offline.facts import Facts
 from debrief.scoring.verdict import Ground, SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence
 
-RULES = "1"
+RULES = "2"
 """Change it with whatever changes a verdict: rows of another version are made again."""
 _LEAST_CALLS = 2
 _MANY = 8

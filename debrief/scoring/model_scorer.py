@@ -29,6 +29,8 @@ Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
 
 _A_NUMBER = "a number from 0 to 1, or null"
+_SHORT = 3_000
+"""Tokens of a chunk whose end is not said twice."""
 _FROM_HERE = "## The session"
 """Where the template begins to be of one session."""
 _JUDGES = """## Judges
@@ -82,9 +84,11 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
 
 
 def _data(session: Session, chunk: Chunk) -> str:
-    """Return what is shown of a session, with its end once more where the chunk holds it."""
+    """Return what is shown of a session, with its end once more where the chunk holds it and is so
+    long that its end could be lost on a weak reader.
+    """
     shown = shown_text(session, chunk)
-    if chunk.index < chunk.count - 1:
+    if chunk.index < chunk.count - 1 or chunk.tokens < _SHORT:
         return shown
     return f"{shown}\n\n### The end once more\n\n{end_once_more(session)}"
 

@@ -19,7 +19,7 @@ from debrief.offline.facts import Facts, facts_of
 from debrief.scoring.model import Chunk, Trace
 from debrief.scoring.shortening import shortened
 from debrief.scoring.traces import PASTE, is_of_program, task_context, trace_text, words_of_person
-from debrief.sessions.model import Evidence, Session, Usage, calls_of
+from debrief.sessions.model import Evidence, Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 
 _COMMAND, _QUOTE, _NAMED = 160, 160, 8
@@ -28,6 +28,7 @@ _WRITERS = frozenset(["patch", "apply_patch"])
 """Programs that write files which only their input names."""
 _STAT = " changed, "
 """Stands in the line with which git says how much a commit changed."""
+NO_CHECK = "- No command is known as a check. Checks of a hook are not among them."
 _BREAKS = {
     "open": "The recording ends without a closing answer",
     "interrupted": "The person stopped the work at the end",
@@ -54,7 +55,7 @@ def shown_text(session: Session, chunk: Chunk) -> str:
 
 def session_facts(session: Session) -> str:
     """Return what is known of a session beside its text, one fact a line."""
-    facts, used = facts_of(session), session.usage
+    facts = facts_of(session)
     minutes = (session.ended - session.started).total_seconds() / 60
     preamble = any(turn.number == 0 and turn.messages for turn in session.turns)
     known = {
@@ -64,8 +65,7 @@ def session_facts(session: Session) -> str:
         "Repository": session.repository or "unknown",
         "Human turns": f"{session.prompt_count}"
         + ("; turn 0 is work without a prompt" if preamble else ""),
-        "Duration": counted(round(minutes), "minute") if minutes else "unknown",
-        "Tokens in and out": f"{used.input} and {used.output}" if used != Usage() else "unknown",
+        "Duration, pauses included": counted(round(minutes), "minute") if minutes else "unknown",
         "Calls": f"{facts.calls}{', subagents included' if session.subagents else ''}",
         "Calls that failed": _places(facts.errors),
         "Calls that the person refused": _places(facts.rejections),
@@ -74,9 +74,10 @@ def session_facts(session: Session) -> str:
         "Commits and pushes": "; ".join(_published(session, facts)),
         "Assertions of older tests that were rewritten": _places(facts.rewritten),
         "Files that were removed": _places(facts.deleted),
+        "Files that the agent made and removed again": _places(facts.taken_back),
         "Subagents": str(len(session.subagents) or ""),
         "Compactions": str(session.compactions or ""),
-        "Checks run": str(len(facts.checks)),
+        "Checks seen among the commands": str(len(facts.checks)),
     }
     lines = [f"- {name}: {defuse_line(value)}" for name, value in known.items() if value]
     return "\n".join(
@@ -91,7 +92,7 @@ def end_once_more(session: Session) -> str:
     It is for the end of a prompt: models read the middle of a long one less well.
     """
     facts = facts_of(session)
-    parts = [*_last_words(session), *(_last_checks(facts) or ["- No check ran."])]
+    parts = [*_last_words(session), *(_last_checks(facts) or [NO_CHECK])]
     parts += _broken_off(facts.end)
     closing = next(
         (

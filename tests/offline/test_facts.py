@@ -11,6 +11,7 @@ from msgspec import structs
 from debrief.offline.facts import facts_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
+from debrief.sessions.readers.patches import created, joined
 from tests.offline.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
@@ -130,9 +131,34 @@ def test_rewritten_assertions_and_removed_files_are_seen_and_own_ones_are_not() 
     own = fixing().write("tests/test_new.py", "assert a == 1")
     own.edit("tests/test_new.py", "assert a == 1", "assert a == 2").run("rm tests/test_new.py")
     assert (own.facts().rewritten, own.facts().deleted) == ((), ())
+    assert [place.quote for place in own.facts().taken_back] == ["tests/test_new.py"]
     assert fixing().edit("cart.py", "assert x", "x").facts().rewritten == ()
     gone = fixing().run("git rm -q legacy.py && rm -rf build /tmp/scratch.py notes/*.md")
     assert [place.quote for place in gone.facts().deleted] == ["legacy.py"]
+
+
+def test_an_assertion_that_is_moved_or_of_the_session_itself_is_not_rewritten() -> None:
+    path = "tests/test_cart.py"
+    moved = fixing().edit(path, "assert total == 3", "with cart:\n    assert total == 3")
+    assert moved.facts().rewritten == ()
+    own = fixing().edit(path, "", "assert tax == 1", line=4)
+    assert own.edit(path, "assert tax == 1", "assert tax == 2").facts().rewritten == ()
+    setup = fixing().edit("cart_test.go", 't.Fatalf("no file: %v", err)', "must(err)")
+    assert setup.facts().rewritten == ()
+
+
+def test_each_file_of_a_patch_is_edited() -> None:
+    both = joined([created("a.py", "x = 1"), created("b.py", "y = 2\nz = 3")])
+    assert both is not None
+    call = structs.replace(
+        Story().turn("").make("apply_patch"),
+        path=both.path,
+        added=both.added,
+        patch=both.patch,
+    )
+    facts = fixing().say("", call).facts()
+    assert [place.quote for place in facts.edits] == ["a.py", "b.py"]
+    assert [place.quote for place in facts.created] == ["a.py", "b.py"]
 
 
 def test_the_longest_run_of_failures_is_kept() -> None:

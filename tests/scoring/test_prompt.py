@@ -70,7 +70,14 @@ def test_a_part_that_begins_inside_a_turn_names_the_turn() -> None:
 def test_braces_and_variables_in_a_session_stay_what_they_are() -> None:
     given = session(turns=(turn(1, prompt="use {criteria} and {0} and {{form}}"),))
     prompt = scoring_prompt(given, chunk_by_tokens(traces_of(given))[0])
-    assert prompt.count("use {criteria} and {0} and {{form}}") == 2
+    assert prompt.count("use {criteria} and {0} and {{form}}") == 1
+
+
+def test_the_end_of_a_long_session_is_said_once_more_and_that_of_a_short_one_is_not() -> None:
+    short, long = session(), session(turns=80)
+    for given, times in ((short, 0), (long, 1)):
+        (chunk,) = chunk_by_tokens(traces_of(given))
+        assert scoring_prompt(given, chunk).count("### The end once more") == times
 
 
 def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.scoring.chunking import chunk_by_tokens
-from debrief.scoring.shown_session import end_once_more, session_facts, shown_text
+from debrief.scoring.shown_session import NO_CHECK, end_once_more, session_facts, shown_text
 from debrief.scoring.traces import traces_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
@@ -73,7 +73,7 @@ def test_the_last_check_of_each_kind_is_told_with_command_exit_status_and_langua
         wrote("/home/sam/shop/tests/test_tax.py"),
         ran("d", "ruff check .", "All checks passed!"),
     )
-    assert fact(given, "Checks run") == "- Checks run: 4"
+    assert fact(given, "Checks seen") == "- Checks seen among the commands: 4"
     assert fact(given, "Last test") == (
         "- Last test (pytest), turn 1: `pytest -q tests`: passed; exit code 0 of the command; "
         "it printed “3 passed”; it looks at python; before the last edit"
@@ -127,9 +127,8 @@ def test_a_commit_is_told_with_what_git_printed_and_one_that_a_hook_refused_is_n
 
 def test_what_a_source_does_not_tell_is_unknown() -> None:
     bare = replace(worked(), ended=NOON, usage=type(session().usage)())
-    assert fact(bare, "Duration") == "- Duration: unknown"
-    assert fact(bare, "Tokens") == "- Tokens in and out: unknown"
-    assert fact(bare, "Checks run") == "- Checks run: 0"
+    assert fact(bare, "Duration") == "- Duration, pauses included: unknown"
+    assert fact(bare, "Checks seen") == "- Checks seen among the commands: 0"
 
 
 def test_turn_0_is_named_where_work_stands_in_it() -> None:
@@ -157,7 +156,7 @@ def test_the_end_is_told_once_more_with_last_words_checks_and_the_closing_answer
 def test_the_end_says_what_breaks_off_and_that_no_check_ran() -> None:
     open_end = worked(ran("a", "ls", "a.py"), closing="Now I look:")
     told = end_once_more(open_end)
-    assert "- No check ran." in told
+    assert NO_CHECK in told
     assert "- The recording ends without a closing answer" in told
     stopped = (Intervention(kind="interruption", at=NOON + timedelta(minutes=1)),)
     turns = (replace(open_end.turns[0], interventions=stopped),)
@@ -171,7 +170,7 @@ def test_the_end_says_what_breaks_off_and_that_no_check_ran() -> None:
 
 
 def test_a_session_without_any_turn_has_an_end_too() -> None:
-    assert end_once_more(session(turns=())) == "- No check ran."
+    assert end_once_more(session(turns=())) == NO_CHECK
 
 
 @pytest.mark.parametrize("channel", ["user", "assistant", "tool_result", "tool_name", "file_name"])

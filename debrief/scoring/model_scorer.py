@@ -72,7 +72,7 @@ def scoring_question(
         ).rstrip(),
         text=render(
             mark + asked,
-            {"part": _part(chunk), "data": fence(_data(session, chunk))},
+            {"part": _part(chunk), "data": fence(shown_with_end(session, chunk))},
         ),
         form=answer_schema(names),
     )
@@ -83,7 +83,7 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
     return scoring_question(session, chunk, fence).whole
 
 
-def _data(session: Session, chunk: Chunk) -> str:
+def shown_with_end(session: Session, chunk: Chunk) -> str:
     """Return what is shown of a session, with its end once more where the chunk holds it and is so
     long that its end could be lost on a weak reader.
     """

@@ -30,9 +30,10 @@ from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
 from debrief.scoring.answer_form import Quotation, Text, is_null, word
 from debrief.scoring.model import SessionKind, SessionScores
+from debrief.scoring.model_scorer import shown_with_end
 from debrief.scoring.quotations import Recording
 from debrief.scoring.scorer import DEFAULT
-from debrief.scoring.shown_session import end_once_more, shown_text
+from debrief.scoring.shown_session import shown_text
 from debrief.sessions.model import Evidence, Session
 
 MOST_GROUNDS = 6
@@ -174,7 +175,7 @@ class _Shown:
             raise InputError(session.id, f"{reason}, so it cannot be compared")
         text = shown_text(session, chunks[0])
         self.id = session.id
-        self.text = f"{text}\n\n### The end once more\n\n{end_once_more(session)}"
+        self.text = shown_with_end(session, chunks[0])
         self.bare = bare_words(text)
         self.recording = Recording(session, chunks[0], self.bare)
 

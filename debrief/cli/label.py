@@ -54,16 +54,19 @@ def label(
         sessions_to_label,
     )
     from debrief.scoring.scorer import score_week
+    from debrief.sessions.model import SessionHead
+    from debrief.sessions.store import SESSIONS_TABLE
     from debrief.settings import load_settings
 
     settings = load_settings().with_given(model=model, max_cost_usd=max_cost)
     if not settings.model:
         raise ConfigurationError("debrief label", "has no model to ask", "Name one: --model NAME.")
     opened = Lake(existing_lake(lake) or settings.lake)
+    digests = {head.id: head.digest for head in opened.rows(SESSIONS_TABLE, SessionHead)}
     known = {
         row.session_id
         for row in opened.rows(PROPOSED, ProposedLabel)
-        if row.model == settings.model
+        if row.model == settings.model and row.session_digest == digests.get(row.session_id)
     }
     sessions = sessions_to_label(opened, sample, known)
     if not sessions:

@@ -42,6 +42,7 @@ class ProposedLabel(Struct, frozen=True, kw_only=True):
 
     session_id: str
     session_digest: str
+    """As it was read: of a session that went on the same model may propose again."""
     model: str
     value: Said
     verdict: VerdictName

@@ -12,10 +12,16 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.lake import Lake
-from debrief.outcomes.proposing import proposals_by_session, sessions_to_label
+from debrief.outcomes.proposing import (
+    PROPOSED,
+    ProposedLabel,
+    proposals_by_session,
+    sessions_to_label,
+)
 from debrief.outcomes.store import all_labels, success_labels
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
+from debrief.sessions.model import Session
 from debrief.settings import Settings
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.scoring.scenario import answer
@@ -116,6 +122,21 @@ def test_the_next_sample_is_of_others_and_a_session_that_cannot_be_read_is_named
     assert "middling: openai/tiny: gave no usable answer" in failed.stderr
     assert "0 labels proposed: 0 good, 0 bad, 0 unsure; 2 failed." in failed.stdout
     assert set(proposals_by_session(Lake(settings.lake))) == {"open"}
+
+
+def test_a_session_that_went_on_is_read_again_and_its_proposal_replaced(settings: Settings) -> None:
+    lake, week = Lake(settings.lake), f"{MONDAY:%Y-%m-%d}"
+    with OpenAIServer(reading) as server:
+        assert label(settings, server, "--sample", 1, "--yes").exit_code == 0
+    before = proposals_by_session(lake)["open"]
+    grown = session_of("open", "Fix the open cart, and then the till.", digest="grown")
+    sessions = [one for one in lake.read("raw_sessions", week, Session) if one.id != "open"]
+    lake.write("raw_sessions", week, [*sessions, grown], Session)
+    with OpenAIServer(lambda _: Reply(answer(verdict="not_done"))) as server:
+        assert label(settings, server, "--sample", 1, "--yes").exit_code == 0
+    after = proposals_by_session(lake)["open"]
+    assert (before.value, after.value, after.session_digest) == ("good", "bad", "grown")
+    assert len(list(lake.rows(PROPOSED, ProposedLabel))) == 1
 
 
 def test_sessions_are_chosen_in_the_order_of_the_page(settings: Settings) -> None:

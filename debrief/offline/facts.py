@@ -234,7 +234,7 @@ class _Reading:
             if call.status != "unanswered" and call.action not in ("plan", "wait"):
                 self.run = []
             return
-        where = Evidence(turn, call.id, f"{label(call)}: {first_line(text)}")
+        where = Evidence(turn, call.id, f"{label(call)}: {_line_of_failure(text)}")
         self.seen.setdefault("errors", []).append(where)
         self.run.append(where)
         if len(self.run) > len(self.streak):
@@ -277,7 +277,7 @@ class _Reading:
         if edit.patch.startswith("@@ -0,0"):
             self.note("created", turn, edit.path, call)
             self.own.add(edit.path)
-        elif edit.path not in self.own and _TESTS.search(edit.path):
+        elif edit.path not in self.own and _TESTS.search(edit.path) and "+0,0 @@" not in edit.patch:
             added = {line[1:].strip() for line in edit.patch.split("\n") if line[:1] == "+"}
             gone = (line.strip() for line in _ASSERTED.findall(edit.patch))
             older = (line for line in gone if line not in added and line not in self.written)
@@ -353,6 +353,13 @@ class _Reading:
         if not changed:
             return next((run for run in reversed(self.checks) if run.passed is not None), None)
         return last_covering(changed, self.checks, self.first_edit, max(changed.values()))
+
+
+def _line_of_failure(text: str) -> str:
+    """Return the line of a failed call's result that says so, else the first one."""
+    failed = pattern("outcomes", "failed")
+    found = next((line for line in text.split("\n") if failed.search(line)), text)
+    return first_line(found)
 
 
 def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:

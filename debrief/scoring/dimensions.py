@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.evaluation import interval_of
 from debrief.scoring.model import ChunkVerdicts, DimensionName, SessionScores, Verdict
-from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Evidence
 
 
@@ -193,21 +192,14 @@ def calculate_overall_quality(
     return math.fsum(weight * value for weight, value in counted) / whole if counted else None
 
 
-CEILINGS: Mapping[VerdictName, float] = {"not_done": 0.3, "partly": 0.6, "done_unverified": 0.7}
-"""The most that ``overall_quality`` is by a model's verdict. However tidy the work was, somebody
-who reads the session would not call what failed middling, nor what nothing shows good: careful
-readings of 48 real sessions gave at most .33 to what was not done, .70 (half of them at most .55)
-to what was done in part, and .68 to what nothing checked."""
-
-
-def overall_of_reading(verdicts: Sequence[Verdict], verdict: VerdictName) -> float | None:
-    """Return the weighted mean of dimensions that a model scored, bounded by its verdict.
+def overall_of_reading(verdicts: Sequence[Verdict], most: float) -> float | None:
+    """Return the weighted mean of dimensions that a model scored, bounded by its reading.
 
     Security only lowers it: a session in which nothing risky was done is no better for that.
 
     Args:
         verdicts: one a dimension.
-        verdict: whether what was asked was done, as the same model reads it.
+        most: that it can be, by the reading.
 
     Returns:
         From 0 to 1; None where no dimension but security has a value.
@@ -224,7 +216,7 @@ def overall_of_reading(verdicts: Sequence[Verdict], verdict: VerdictName) -> flo
     )
     if whole is None or plain is None:
         return None
-    return min(whole, plain, CEILINGS.get(verdict, 1.0))
+    return min(whole, plain, most)
 
 
 def problem_of(row: SessionScores) -> str:
@@ -235,7 +227,7 @@ def problem_of(row: SessionScores) -> str:
         if row.reading is None:
             overall = calculate_overall_quality(row.verdicts)
         else:
-            overall = overall_of_reading(row.verdicts, row.reading.verdict)
+            overall = overall_of_reading(row.verdicts, row.reading.most)
     except VerdictError as error:
         return str(error)
     said = row.overall_quality

@@ -96,8 +96,8 @@ class ChunkVerdicts(Struct, frozen=True, kw_only=True):
     """Of prompts and interventions among the chunk's own traces."""
     answers: tuple[tuple[Verdict, ...], ...] = ()
     """Each of several independent answers, which ``verdicts`` are made of; empty for one."""
-    answered: tuple[VerdictName, ...] = ()
-    """The verdict of each of them."""
+    bounds: tuple[float, ...] = ()
+    """The most that the overall quality is by each of them."""
     reading: SessionReading | None = None
     """Of the part; None offline, and in a row, which has that of the whole session."""
     input_tokens: int = 0

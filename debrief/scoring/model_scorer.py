@@ -186,7 +186,7 @@ class ModelChunkScorer:
             own_tokens=chunk.own_tokens,
             verdicts=combine(answers) if several else answers[0],
             answers=answers if several else (),
-            answered=tuple(each.reading.verdict for each in said) if several else (),
+            bounds=tuple(each.reading.most for each in said) if several else (),
             reading=middle_reading([each.reading for each in said]),
             **total(each.answer.usage for each in said).columns(),
         )

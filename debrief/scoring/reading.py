@@ -50,6 +50,17 @@ TROUBLE_KINDS: Final[tuple[TroubleKind, ...]] = get_args(TroubleKind)
 MOST_TROUBLES = 3
 
 
+CEILINGS: Final[Mapping[VerdictName, float]] = {
+    "not_done": 0.3,
+    "partly": 0.6,
+    "done_unverified": 0.7,
+}
+"""The most that ``overall_quality`` is by a model's verdict. However tidy the work was, somebody
+who reads the session would not call what failed middling, nor what nothing shows good: careful
+readings of 48 real sessions gave at most .33 to what was not done, .70 (half of them at most .55)
+to what was done in part, and .68 to what nothing checked."""
+
+
 class _Quoted(Struct, frozen=True, kw_only=True):
     turn: int
     call: str = ""
@@ -127,6 +138,14 @@ class SessionReading(Struct, frozen=True, kw_only=True):
     person: tuple[PersonWords, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     train: TrainOn | None = None
+
+    @property
+    def most(self) -> float:
+        """Return the most that ``overall_quality`` is: by the verdict, and by how right the work
+        is, as a tidy way of working makes it no better.
+        """
+        ceiling = CEILINGS.get(self.verdict, 1.0)
+        return ceiling if self.quality is None else min(ceiling, self.quality)
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:

@@ -206,13 +206,11 @@ def _scored(
             verdicts = (task_completion(row.verdict), *verdicts[1:])
         reading = _reading_of(chunks, said)
         overall = _overall(verdicts, reading, whole)
-        each_answered = said[-1].answered or (reading.verdict if reading else None,) * len(answers)
+        bounds = said[-1].bounds or (reading.most if reading else 1.0,) * len(answers)
         apart = interval_of(
             [
-                overall_of_reading(answer, verdict)
-                if verdict
-                else calculate_overall_quality(answer)
-                for answer, verdict in zip(answers, each_answered, strict=True)
+                overall_of_reading(answer, most) if reading else calculate_overall_quality(answer)
+                for answer, most in zip(answers, bounds, strict=True)
             ]
         )
         suspected = is_suspected(session)
@@ -281,7 +279,7 @@ def _overall(
 ) -> float | None:
     """Return the overall quality; offline there is none without completion or execution."""
     if reading is not None:
-        return overall_of_reading(verdicts, reading.verdict)
+        return overall_of_reading(verdicts, reading.most)
     decided = any(each.value is not None for each in verdicts if each.dimension in _DECIDING)
     return calculate_overall_quality(verdicts) if decided or not whole else None
 

@@ -154,7 +154,7 @@ def test_a_row_by_several_answers_tells_how_certain_its_overall_quality_is() -> 
     assert len(row.chunks) > 1
     assert all(len(part.answers) == 3 for part in row.chunks)
     overall = [
-        overall_of_reading(verdicts(tool_mastery=v, task_completion=c), "done_verified") or 0
+        overall_of_reading(verdicts(tool_mastery=v, task_completion=c), most=0.8) or 0
         for v, c in said
     ]
     assert row.overall_spread == pytest.approx(statistics.stdev(overall))

@@ -15,7 +15,7 @@ from itertools import pairwise
 from debrief.errors import InputError
 
 UNSEEN = "holds letters and digits made by chance, which no rule names"
-_VERSION = "3"
+_VERSION = "4"
 _SHORTEST, _LONGEST = 20, 200
 """Characters of a token. Longer ones are pictures, files and signatures."""
 _FEWEST_DIGITS = 2
@@ -30,13 +30,16 @@ _ID = re.compile(
     r"(?:^|[^A-Za-z0-9])(?:toolu|srvtoolu|tooluse|msg|req|call|fco?|rs|resp|ctco?|prt|ses|session"
     r"|item|run|thread|asst|file|batch|step|evt|exec|ws|cse|gen|cmpl|chatcmpl|agent|PRRC?|IC|PR)[_-]"
     r"(?:vrtx_|bdrk_|\d\d_|ET_){0,2}\Z"  # of calls, messages, reviews
-    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,12}\Z"
+    r"|(?:sha\d{1,3}-|h1:)(?:[A-Za-z0-9+/]{0,40}/)?\Z|var/folders/[\w+/]{1,14}\Z"
 )
 """The beginnings of ids and digests of known forms."""
 _KNOWN = re.compile(r"sha\d{1,3}-|AAAA[BCE]|iVBORw0KGgo|/9j/|(?:[A-Z]{1,5}_)?kwDO")
 """Beginnings of digests, public keys, pictures and ids of GitHub."""
 _HEX = re.compile(r"[0-9a-fA-F-]+\Z")
 """UUIDs, hashes of commits, digests."""
+_CUID = re.compile(r"c[h-o][0-9a-z]{7}0[0-9a-z]{15}\Z")
+"""Of rows of databases: ``c``, a time of 2012 to 2031 in base 36, a counter below 46,656 and 12
+more."""
 _BETWEEN = re.compile(r"[/_+=\-]")
 _WORD, _MOST_IN_WORDS = re.compile(r"[A-Z][a-z]{2,}"), 0.75
 """Of names such as ``TestBase64Literal2``: the share that words may have of what chance made."""
@@ -62,7 +65,7 @@ def random_tokens(line: bytes) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_random(token: str) -> bool:
-    if _HEX.match(token) or sum(map(str.isdigit, token)) < _FEWEST_DIGITS:
+    if _HEX.match(token) or _CUID.match(token) or sum(map(str.isdigit, token)) < _FEWEST_DIGITS:
         return False
     if sum(map(len, _WORD.findall(token))) >= _MOST_IN_WORDS * len(token):
         return False
@@ -94,5 +97,17 @@ def refuse_random(name: str, data: bytes) -> None:
 def gate_digest() -> str:
     """Return a digest of what is looked for: what has passed need not be searched again while it
     is the same."""
-    parts = (_VERSION, _ESCAPE, _RUN, _ID, _KNOWN, _HEX, _WORD, _PLAIN, _LONGEST, _LEAST_CHANGES)
+    parts = (
+        _VERSION,
+        _ESCAPE,
+        _RUN,
+        _ID,
+        _KNOWN,
+        _HEX,
+        _CUID,
+        _WORD,
+        _PLAIN,
+        _LONGEST,
+        _LEAST_CHANGES,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -89,6 +89,7 @@ class ContextExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     at: str | None = None
     call_id: str = ""
+    is_behind: bool = False
 
 
 class StepExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -110,6 +110,8 @@ class ContextText(Struct, frozen=True, kw_only=True, gc=False):
     at: datetime | None = None
     call_id: str = ""
     """The call that it is about, where it names one."""
+    is_behind: bool = False
+    """Its program put it behind the person's words, and not before them."""
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -120,13 +120,15 @@ class ConversationBuilder:
 
     def _give(self, answer: Message, words: Sequence[str]) -> bool:
         """Add what the model was given before an answer; return whether all of it is known."""
-        context = [each.text for each in answer.context if each.text.strip()]
+        given = [each for each in answer.context if each.text.strip()]
+        context = [each.text for each in given]
         is_whole = len(context) == len(answer.context)
         added = [answer.summary, *context] if answer.summary else context
         self.machine_texts += len(context)
         is_begun = self._last not in ("", "system")
         if words or answer.summary:
-            self._ask(added, words)
+            behind = [each.text for each in given if each.is_behind]
+            self._ask([text for text in added if text not in behind], words, behind)
             return True
         if is_begun and self._last == "tool":
             self._messages[-1] = _with(self._messages[-1], added, [])
@@ -153,13 +155,21 @@ class ConversationBuilder:
                 self._messages[place] = self._untrained(said, "corrected", sign)
             place -= 1
 
-    def _ask(self, added: Sequence[str], words: Sequence[str], *, is_known: bool = True) -> None:
-        """Add a message of the user's: what no person wrote, then the person's words."""
+    def _ask(
+        self,
+        added: Sequence[str],
+        words: Sequence[str],
+        behind: Sequence[str] = (),
+        *,
+        is_known: bool = True,
+    ) -> None:
+        """Add a message of the user's: what no person wrote, the person's words, and what no person
+        wrote behind them."""
         self._close_turn()
         if self._last == "user":
-            self._messages[-1] = _with(self._messages[-1], added, words)
+            self._messages[-1] = _with(self._messages[-1], added, words, behind)
         else:
-            asked = _with(ChatMessage(role="user", content=""), added, words)
+            asked = _with(ChatMessage(role="user", content=""), added, words, behind)
             self._messages.append(moved(asked, self._reminder, 0))
             self._reminder = ""
         self._is_known = is_known
@@ -285,12 +295,15 @@ def _joined(message: ChatMessage, text: str, thoughts: str = "") -> ChatMessage:
     return replace(message, content=words, reasoning_content=thought)
 
 
-def _with(message: ChatMessage, added: Sequence[str], words: Sequence[str]) -> ChatMessage:
-    """Return a message with more texts behind its own: first those that no person wrote."""
+def _with(
+    message: ChatMessage, added: Sequence[str], words: Sequence[str], behind: Sequence[str] = ()
+) -> ChatMessage:
+    """Return a message with more texts behind its own: the person's words between those that no
+    person wrote."""
     content, machine = message.content, list(message.machine)
-    for place, text in enumerate([*added, *words]):
+    for place, text in enumerate([*added, *words, *behind]):
         content = f"{content}\n\n{text}" if content else text
-        if place < len(added):
+        if not 0 <= place - len(added) < len(words):
             machine.append((len(content) - len(text), len(content)))
     return replace(message, content=content, machine=tuple(machine))
 

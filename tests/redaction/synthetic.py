@@ -107,6 +107,7 @@ langfuse       sk-|lf-{uuid}
 huggingface    hf|_{l34}
 groq           gsk|_{a52}
 xai            xai|-{a80}
+phoenix        SFM|yNTY.{u110}.{u43}
 nvidia         nv|api-{u64}
 replicate      r8|_{a37}
 slack          xox|{b,p,a}-{d12}-{d13}-{a24}
@@ -230,6 +231,7 @@ GENERIC: tuple[tuple[str, Callable[[Maker, str], str]], ...] = (
     ("token", lambda m, s: f"JWT_SECRET={s}\n"),
     ("token", lambda m, s: f"//npm.invalid/:_authToken={s}\n"),
     ("token", lambda m, s: f"Set-Cookie: connect.sid={s}; Path=/\n"),
+    ("token", lambda m, s: f'<meta name="csrf-token" content="{s}"/>\n'),
     ("token", lambda m, s: f"$ ./sync --api-key={s} --dry-run\n"),
     ("token", lambda m, s: f"$ ./sync --token {s}\n"),
     ("token", lambda m, s: json.dumps({"oauth": {"client_secret": s, "client_id": "web"}})),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import string
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ def test_ids_digests_pictures_paths_and_placeholders_are_not_made_by_chance() ->
         "src/components/UserProfile2/getElementByTestId.test.ts",
         "test_refresh_token_2_is_sent_again_after_401",
         "func ReadsBase64Literals2OfOlderFiles(t *testing.T)",
+        f"?id=cmfppfndo0001{make.of(string.ascii_lowercase + string.digits, 12)}",
+        "/private/var/folders/4n/2f7pppjd2_n0fftzg8vrlg040000gn/T/tmpk_ntrtq3",
         f"PRRC_kwDO{make.of(ALNUM, 18)}",
         "<secret:password:3f9a1c>",
         r"\u001b[36manalytics2024Chart\u001b[0m",

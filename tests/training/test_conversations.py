@@ -216,6 +216,7 @@ NEWS = ContextText(said_by="task", text="<task-notification>\nfailed\n</task-not
 UNTOLD = ContextText(said_by="task", text="")
 HOOK = ContextText(said_by="hook", text="<system-reminder>\nMind.\n</system-reminder>")
 PRINTED = ContextText(said_by="command", text="<bash-stdout>2 errors</bash-stdout>")
+REST = ContextText(said_by="program", text="If you need details, read it.", is_behind=True)
 
 
 def given(answer: Message, *context: ContextText) -> Message:
@@ -230,6 +231,8 @@ def worked(text: str) -> Message:
     ("turns", "told"),
     [
         pytest.param([turn("Fix these.", given(says("Done."), PRINTED))], "[P]|Fix these. Done.", id="output of a command before the prompt"),
+        pytest.param([turn("Fix these.", given(says("Done."), PRINTED, REST))], "[P]|Fix these.|[R] Done.", id="behind the prompt"),
+        pytest.param([turn("Go.", worked("A."), given(worked("B."), REST, NEWS), says("C."))], "Go. A. ok|[R]|[N] B. ok C.", id="behind no prompt"),
         pytest.param([turn("Go.", says("It runs."), given(says("It failed."), NEWS))], "Go. It runs. [N] It failed.", id="a notice when the model was at its end"),
         pytest.param([turn("Go.", says("It runs."), given(says("I see."), UNTOLD))], f"Go. It runs. {NO_PROMPT} I see. -", id="one that is not told"),
         pytest.param([turn("Go.", worked("A."), given(worked("B."), HOOK, NEWS), says("C."))], "Go. A. ok|[H]|[N] B. ok C.", id="while it works, behind the result"),
@@ -244,7 +247,10 @@ def test_what_no_person_wrote_stands_where_the_model_was_given_it(
     turns: list[Turn], told: str
 ) -> None:
     messages = talk(*turns)
-    short = {each.text: f"[{name}]" for each, name in ((NEWS, "N"), (HOOK, "H"), (PRINTED, "P"))}
+    short = {
+        each.text: f"[{name}]"
+        for each, name in ((NEWS, "N"), (HOOK, "H"), (PRINTED, "P"), (REST, "R"))
+    }
     words = " ".join(m.content + " -" * (m.weight == 0) for m in messages).replace("\n\n", "|")
     for text, name in short.items():
         words = words.replace(text, name)
@@ -257,10 +263,14 @@ def test_what_no_person_wrote_stands_where_the_model_was_given_it(
 def test_the_persons_words_are_what_is_left_of_a_request() -> None:
     reminder = "<system-reminder>\nUse tabs.\n</system-reminder>\n\n"
     conversation = ConversationBuilder(reminder=reminder)
-    conversation.add_turn(turn("Fix it,\n\nplease.", given(says("Ok."), PRINTED, HOOK)))
+    conversation.add_turn(turn("Fix it,\n\nplease.", given(says("Ok."), PRINTED, HOOK, REST)))
     asked, _ = conversation.close()
-    assert asked.content == f"{reminder}{PRINTED.text}\n\n{HOOK.text}\n\nFix it,\n\nplease."
-    assert [asked.content[slice(*span)] for span in asked.machine] == [PRINTED.text, HOOK.text]
+    assert asked.content == (
+        f"{reminder}{PRINTED.text}\n\n{HOOK.text}\n\nFix it,\n\nplease.\n\n{REST.text}"
+    )
+    assert [asked.content[slice(*span)] for span in asked.machine] == [
+        *(PRINTED.text, HOOK.text, REST.text)
+    ]
     assert without_reminder(persons_words(asked)) == "Fix it,\n\nplease."
 
 

@@ -369,6 +369,7 @@ class Timeline:
         call_id: str = "",
         *,
         is_ahead: bool = False,
+        is_behind: bool = False,
     ) -> None:
         """Record what the model was given, before its next message, that no person wrote.
 
@@ -376,8 +377,11 @@ class Timeline:
             text: empty where the transcript does not hold what it was told.
             call_id: of the call that it is about.
             is_ahead: its program puts it before all else that came since the last message.
+            is_behind: its program puts it behind the person's words.
         """
-        given = ContextText(said_by=said_by, text=text.strip("\n"), at=at, call_id=call_id)
+        given = ContextText(
+            said_by=said_by, text=text.strip("\n"), at=at, call_id=call_id, is_behind=is_behind
+        )
         (self._context_ahead if is_ahead else self._context).append(given)
         if not is_ahead:
             self.message = None

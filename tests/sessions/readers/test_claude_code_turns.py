@@ -97,6 +97,14 @@ def test_what_the_program_tells_of_itself_is_no_part_of_a_prompt(
     assert prompts_of(log.read(tmp_path)) == [prompt]
 
 
+def test_where_the_transcript_of_a_plan_is_was_told_behind_the_plan(tmp_path: Path) -> None:
+    log = Log(f"{PLAN}{WHERE}")
+    log.says("Going.")
+    session = log.read(tmp_path)
+    assert told_in(session) == [("program", WHERE.strip())]
+    assert [each.is_behind for each in session.turns[0].messages[0].context] == [True]
+
+
 def test_words_beside_a_result_are_a_remark(tmp_path: Path) -> None:
     log = Log("Go")
     log.calls("c1", "Bash", command="gh api user")
@@ -338,9 +346,12 @@ def test_a_rejected_call_is_an_intervention_with_its_words(
     log.calls("c1", "Bash", command="npm i")
     log.result("c1", text, outcome="User rejected tool use", error=True)
     log.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
-    (turn,) = log.read(tmp_path).turns
+    log.says("What then?")
+    session = log.read(tmp_path)
+    (turn,) = session.turns
     assert turn.messages[0].calls[0].status == "rejected"
     assert deeds_of(turn) == [("rejection", words)]
+    assert told_in(session) == [("program", "[Request interrupted by user for tool use]")]
 
 
 def test_interruptions_and_answers_to_questions_are_interventions(tmp_path: Path) -> None:
@@ -349,8 +360,11 @@ def test_interruptions_and_answers_to_questions_are_interventions(tmp_path: Path
     log.result("c1", "User has answered …", outcome={"answers": {"Which?": "The second"}})
     log.says("Going")
     log.user([{"type": "text", "text": "[Request interrupted by user]"}])
-    (turn,) = log.read(tmp_path).turns
-    assert deeds_of(turn) == [("answer", "Which?: The second"), ("interruption", "")]
+    log.user("Stop there")
+    log.says("Yes.")
+    session = log.read(tmp_path)
+    assert deeds_of(session.turns[0]) == [("answer", "Which?: The second"), ("interruption", "")]
+    assert told_in(session) == [("program", "[Request interrupted by user]")]
 
 
 def queued(log: Log, text: str) -> None:

@@ -191,7 +191,11 @@ def _take_steps(document: JsonRecord, draft: TranscriptDraft) -> None:
             message.summary = extra.summary
             message.context = tuple(
                 ContextText(
-                    said_by=each.said_by, text=each.text, at=moment(each.at), call_id=each.call_id
+                    said_by=each.said_by,
+                    text=each.text,
+                    at=moment(each.at),
+                    call_id=each.call_id,
+                    is_behind=each.is_behind,
                 )
                 for each in extra.context
             )

@@ -275,7 +275,7 @@ class TranscriptFile:
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
                 thread.prompt = said.said_in(content)
-            elif text and said.kind_of(text) != "interruption":
+            elif text:
                 self._add_context(text, at, thread)
             return
         self._human(record, content, at)
@@ -290,7 +290,7 @@ class TranscriptFile:
         kind = said.kind_of(words)
         if words and is_mine and kind == "prompt":
             thread.timeline.intervene("remark", words, at)
-        elif words and kind != "interruption":
+        elif words:
             self._add_context(words, at, thread)
 
     def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
@@ -313,7 +313,8 @@ class TranscriptFile:
         command, self._command, self._command_text = self._command_text, None, ""
         if kind == "prompt":
             if aside := said.asides_in(content):
-                timeline.add_context("program", aside, at)
+                is_behind = text.startswith(said.PLAN)
+                timeline.add_context("program", aside, at, is_behind=is_behind)
             if text or images:
                 self._prompt(record, timeline.prompt(text, at, images))
         elif kind == "slash_command":
@@ -326,6 +327,7 @@ class TranscriptFile:
                 timeline.add_context("command", command, at)
             self._add_context(text, at, self.main)
         elif kind == "interruption":
+            self._add_context(text, at, self.main)
             if type(record.interruptedMessageId) is str:
                 timeline.stop(record.interruptedMessageId)
             if text.startswith(said.INTERRUPTED_CALL) and timeline.latest == "rejection":

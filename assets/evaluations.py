@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
 from typing import Any
 
 import dagster as dg
@@ -120,11 +119,16 @@ def evaluation_stage(
         row_type,
         inputs=inputs,
         make=make,
-        is_final=lambda run, week, rows: "failed" not in map(attrgetter("status"), rows),
+        is_final=lambda run, week, rows: not any(map(_is_open, rows)),
         calls_models=True,
         scoped=True,
         **options,
     )
+
+
+def _is_open(row: Any) -> bool:
+    """Return whether the next run has something to ask again for a row."""
+    return row.status == "failed" or bool(getattr(row, "second_failure", ""))
 
 
 def score_check(
@@ -249,7 +253,10 @@ def _outcomes_of_week(run: StageRun, week: str) -> object:
     ),
     # The offline evaluator's rows of another version are out of date, and cost nothing to make.
     lambda by, row: (
-        row.scoring_fingerprint == by.scoring_fingerprint or row.model == by.name == OFFLINE
+        row.scoring_fingerprint == by.scoring_fingerprint
+        or row.model == by.name == OFFLINE
+        # What a model said alone is beside the second opinion, or is the same.
+        or (row.model == by.name and by.has_second_opinion)
     ),
     of_week=_outcomes_of_week,
     group_name="scoring",
@@ -272,6 +279,8 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     silent = scored - len(scores)
     suspected = sum(row.injection_suspected for row in current)
     verdicts = Counter(row.verdict.verdict for row in current if row.verdict is not None)
+    opinions = Counter(row.first_opinion.reason for row in current if row.first_opinion is not None)
+    without = sum(bool(row.second_failure) for row in current)
     return {
         "verdicts": {name: verdicts[name] for name in VERDICT_NAMES},
         "scores": measured("dimension", _values(current)),
@@ -280,9 +289,28 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
         "failed": sum(row.status == "failed" for row in current),
         "injection_suspected": suspected,
         "scored_by": run.evaluators.name,
+        **(_second_opinions(current) if run.evaluators.has_second_opinion else {}),
         "summary": f"{scored} scored, {chunked} in several chunks"
+        + f", {opinions.total()} by a second opinion" * bool(opinions)
+        + f", {without} still without theirs" * bool(without)
         + f", {silent} without a number" * bool(silent)
         + f", {suspected} to look at" * bool(suspected),
+    }
+
+
+def _second_opinions(rows: Iterable[SessionScores]) -> Metadata:
+    """Return how often another model was asked, why, and what that cost beyond the first."""
+    asked = [(row, row.first_opinion) for row in rows if row.first_opinion is not None]
+    costs = [
+        row.cost_usd - (first.cost_usd or 0.0) for row, first in asked if row.cost_usd is not None
+    ]
+    return {
+        "second_opinions": dict(Counter(first.reason for _, first in asked)),
+        "second_opinions_tokens": sum(
+            row.input_tokens + row.output_tokens - first.input_tokens - first.output_tokens
+            for row, first in asked
+        ),
+        **({"second_opinions_cost_usd": round(sum(costs), 6)} if costs else {}),
     }
 
 

@@ -54,6 +54,11 @@ class Evaluators(Struct, frozen=True, kw_only=True):
         return (self,) if self.second is None else (self, self.second)
 
     @property
+    def has_second_opinion(self) -> bool:
+        """Return whether another model reads the sessions of which the first is unsure."""
+        return getattr(self.chunk_scorer, "second_opinion", None) is not None
+
+    @property
     def spent(self) -> RunUsage:
         """Return what was asked so far, and what it cost."""
         return self.models.spent if self.models is not None else RunUsage()
@@ -78,6 +83,7 @@ def make_evaluators(
     offline: bool,
     repository: Path | None = None,
     second_model: str = "",
+    second_opinion: str = "",
     run: str = "",
     account: str = "",
     dry_run: bool = False,
@@ -93,6 +99,8 @@ def make_evaluators(
         offline: ask no model at all.
         repository: whose own ``.debrief/judges`` win.
         second_model: one that judges and scores as well; empty: none.
+        second_opinion: one that scores, instead of the first, the sessions of which that one is
+            unsure; empty: none.
         run: names the run where several processes work for it.
         account: names those runs that share the limits; the run alone by default.
         dry_run: count what would be asked, and ask nothing.
@@ -133,7 +141,9 @@ def make_evaluators(
     asked = partial(
         _by_model, models=models, samples=samples, secret=key_of(settings), history=history
     )
-    first = asked(name, **common)
+    opinion = litellm_name(second_opinion)
+    opinion = "" if opinion == name else opinion
+    first = asked(name, second_opinion=opinion, **common)
     second = litellm_name(second_model)
     if second in ("", name):
         return first
@@ -143,7 +153,14 @@ def make_evaluators(
 
 
 def _by_model(
-    name: str, *, models: Models, samples: int, secret: bytes, history: bool, **common: Any
+    name: str,
+    *,
+    models: Models,
+    samples: int,
+    secret: bytes,
+    history: bool,
+    second_opinion: str = "",
+    **common: Any,
 ) -> Evaluators:
     from debrief.judging.dspy_judge import FORM, DspyJudge
     from debrief.models.templates import SCORER, version_of
@@ -153,7 +170,8 @@ def _by_model(
     from debrief.scoring.riding import RidingJudge, can_ride
     from debrief.scoring.scorer import scoring_fingerprint
 
-    for each in sorted({name, *(judge.model for judge in common["judges"])}):
+    others = {judge.model for judge in common["judges"]} | {second_opinion} - {""}
+    for each in sorted({name, *others}):
         models.get(each)
     ask = models.get(name).ask
     asked = f"temperature {models.temperature:g}, answers {samples}"
@@ -171,6 +189,15 @@ def _by_model(
             if models.keeps_answers and can_ride(judge, name)
         ),
     )
+    if second_opinion:
+        larger = models.get(second_opinion).ask
+        scorer.second_opinion = dataclasses.replace(
+            scorer,
+            model=second_opinion,
+            ask=larger,
+            further=[partial(larger, sample=number) for number in range(1, samples)],
+            judges=(),
+        )
     alone = DspyJudge(
         models.get,
         secret=secret,

@@ -55,7 +55,8 @@ def permitted_model(field: str, model: str, settings: Settings) -> str:
     Raises:
         ConfigurationError: settings name no such model.
     """
-    if model and model not in (settings.model, settings.second_model, *settings.models):
+    known = (settings.model, settings.second_model, settings.second_opinion, *settings.models)
+    if model and model not in known:
         raise _refused(f"evaluator.{field}", model, "models")
     return model
 

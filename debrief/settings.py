@@ -202,6 +202,9 @@ class Settings(BaseSettings):
     second_model: str = ""
     """one that judges and scores as well; `judge_agreement` shows where the two differ.
     Default: none"""
+    second_opinion: str = ""
+    """a larger one that scores, instead of the first, sessions of which that one is unsure.
+    Default: none"""
     models: Names = ()
     """further models that a run may choose in Dagster's UI; commas between"""
     samples: PositiveInt = 1

@@ -21,6 +21,7 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.training.manifest import current_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
@@ -201,6 +202,8 @@ def _agree(
             continue
         tokens = f"{done.input_tokens:,} + {done.output_tokens:,} tokens"
         screen.print(f"  estimate · {stage}: {done.calls:,} calls, {tokens}, {_cost(done)}")
+        if resources["evaluator"]["second_opinion"] and stage == "session_scores":
+            screen.print(f"  {ASSUMED_SHOWN}")
         costs = costs or done.cost_usd != 0
         if limit is not None and (done.cost_usd or 0) > limit:
             screen.print(f"  more than --max-cost {limit:g}: what is over it is left for later")

@@ -19,6 +19,7 @@ from debrief.cli.shared import (
     Offline,
     Samples,
     SecondModel,
+    SecondOpinion,
     Sessions,
     console,
     existing_lake,
@@ -68,6 +69,7 @@ def run(
     offline: Offline = False,
     model: Model = "",
     second_model: SecondModel = "",
+    second_opinion: SecondOpinion = "",
     samples: Samples = 0,
     lake: LakeUrl = "",
 ) -> None:
@@ -85,6 +87,7 @@ def run(
         model,
         second_model,
         samples,
+        second_opinion=second_opinion,
         clones=tuple(repositories or ()),
     )
     run_graph(own, weeks=parse_weeks(week or []))
@@ -120,6 +123,7 @@ def backfill(
     offline: Offline = False,
     model: Model = "",
     second_model: SecondModel = "",
+    second_opinion: SecondOpinion = "",
     samples: Samples = 0,
     lake: LakeUrl = "",
 ) -> None:
@@ -139,6 +143,7 @@ def backfill(
             model,
             second_model,
             samples,
+            second_opinion=second_opinion,
             max_cost_usd=max_cost,
         ),
         Backfill(

@@ -28,6 +28,7 @@ class RunOptions(Struct, frozen=True):
     local: bool = False
     """No Langfuse server and no webhook is used, whatever is configured."""
 
+    second_opinion: str = ""
     max_cost_usd: float | None = None
     clones: tuple[str, ...] = ()
     """Folders that are or hold clones of the sessions' repositories."""
@@ -59,6 +60,7 @@ class RunOptions(Struct, frozen=True):
             "offline": "1" if self.offline else "0" if self.model else "",
             "model": self.model,
             "second_model": self.second_model,
+            "second_opinion": self.second_opinion,
             "samples": str(self.samples or ""),
             "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
             "langfuse": "off" if self.local else "",
@@ -79,6 +81,7 @@ class RunOptions(Struct, frozen=True):
                 "offline": settings.offline,
                 "model": "" if settings.offline else settings.model,
                 "second_model": "" if settings.offline else settings.second_model,
+                "second_opinion": "" if settings.offline else settings.second_opinion,
                 "samples": settings.samples,
                 "repository": str(here) if here else "",
             },

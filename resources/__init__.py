@@ -290,6 +290,14 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             "its rows stay apart. Empty: DEBRIEF_SECOND_MODEL, else none."
         ),
     )
+    second_opinion: str = Field(
+        default="",
+        description=(
+            "A LiteLLM model name, among those of DEBRIEF_MODELS, that scores, instead of the "
+            "first, the sessions of which that one is unsure. Empty: DEBRIEF_SECOND_OPINION, else "
+            "none."
+        ),
+    )
     samples: int = Field(
         default=0,
         ge=0,
@@ -340,6 +348,7 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = known.with_given(
             model=permitted_model("model", self.model, known),
             second_model=permitted_model("second_model", self.second_model, known),
+            second_opinion=permitted_model("second_opinion", self.second_opinion, known),
             samples=self.samples or None,
             max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
             max_calls=lower(self.max_calls, known.max_calls),
@@ -349,6 +358,7 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             settings,
             offline=offline,
             second_model="" if offline else settings.second_model,
+            second_opinion="" if offline else settings.second_opinion,
             repository=self.repository_folder(),
             run=run.run_id if run is not None else "",
             account=account_of(run) if run is not None else "",

@@ -12,15 +12,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debrief.cli.shared import print_unwrapped
+from debrief.cli.shared import cost_text, print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.reading import STATES_SHOWN, SessionReading
+from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
-from debrief.scoring.verdict import SessionVerdict, ground_with_turns
+from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_with_turns
 from debrief.sessions.model import Evidence, Session
 from debrief.summary import counted_verdicts
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.outcomes.store import Label
+    from debrief.scoring.pairwise import SessionComparison
 
 _TURNS_SHOWN = 4
 _WARNINGS = {
@@ -71,7 +73,16 @@ def print_scores(
     turns, parts = counted(session.prompt_count, "turn"), counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
     out.print(f"{turns}, {shown}", style="dim")
-    out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
+    out.print(f"scored by {row.model} ({row.scoring_fingerprint})", style="dim")
+    if (first := row.first_opinion) is not None:
+        said = f"; it said: {SHOWN[first.verdict]}" if first.verdict else ""
+        reason = UNSURE_SHOWN[first.reason]
+        out.print(
+            _plain(f"{first.model} read it first and was unsure: {reason}{said}"), style="dim"
+        )
+    if row.second_failure:
+        out.print(_plain(f"no second opinion: {row.second_failure}"), style="yellow")
+    out.print()
     if row.verdict is not None:
         out.print(verdict_line(row.verdict))
         out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
@@ -108,6 +119,29 @@ def print_scores(
     for field, warning in _WARNINGS.items():
         if getattr(row, field):
             out.print(warning, style="yellow")
+
+
+def print_comparison(out: Console, compared: SessionComparison) -> None:
+    """Print which of two sessions did better, on what grounds, and what each could learn."""
+    from debrief.scoring.pairwise import FINDINGS_SHOWN
+
+    one, other = compared.sessions
+    out.print(_plain(FINDINGS_SHOWN[compared.finding].format(a=one, b=other)), style="bold")
+    used = compared.usage
+    spent = f"{used.input_tokens:,} + {used.output_tokens:,} tokens, {cost_text(used.cost_usd)}"
+    out.print(_plain(f"asked of {compared.model} in both orders: {spent}\n"), style="dim")
+    for said in compared.orders:
+        better = f"{said.better} did better" if said.better else "neither did better"
+        out.print(_plain(f"{said.shown_first} first: {better}"), style="bold cyan")
+        for ground in said.grounds:
+            line = f"{ground.what} ({ground.session_id}, turn {ground.place.turn}: "
+            shown = _plain(f"{line}“{ground.place.quote}”)")
+            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
+        for session_id, lesson in said.lessons.items():
+            shown = _plain(f"{session_id} could learn: {lesson}")
+            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
+    if compared.injection_suspected:
+        out.print(LOOK_FIRST, style="yellow")
 
 
 def print_reading(out: Console, reading: SessionReading) -> None:

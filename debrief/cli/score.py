@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from debrief.cli.shared import (
     Offline,
     Repo,
     Samples,
+    SecondOpinion,
     User,
     check_models,
     console,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
+    from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
     from debrief.settings import Settings
 
@@ -52,6 +54,7 @@ def score(
     everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
     offline: Offline = False,
     model: Model = "",
+    second_opinion: SecondOpinion = "",
     samples: Samples = 0,
     store: Annotated[
         bool,
@@ -65,6 +68,15 @@ def score(
             "size, against the same sessions uncut.",
         ),
     ] = False,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="SESSION",
+            help="Another session, or median: which of the two did better what was asked of it? A "
+            "model is asked in both orders, and only what both say counts.",
+        ),
+    ] = "",
     answers: Annotated[
         str,
         typer.Option(
@@ -82,7 +94,7 @@ def score(
     parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
     be scored or the server does not confirm a score.
     """
-    from debrief.cli.results import print_receipts, print_scores, report_of
+    from debrief.cli.results import print_comparison, print_receipts, print_scores, report_of
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
@@ -104,10 +116,33 @@ def score(
         if answers:
             return HandScorer(Path(answers), model or AGENT)
         no_model = offline or (not model and settings.offline)
-        given = settings.with_given(model=model, samples=samples or None)
-        return make_evaluators(given, offline=no_model).chunk_scorer
+        given = settings.with_given(
+            model=model, second_opinion=second_opinion, samples=samples or None
+        )
+        other = given.second_opinion
+        return make_evaluators(given, offline=no_model, second_opinion=other).chunk_scorer
 
     opened = Lake(existing_lake(lake) or settings.lake)
+    if against:
+        others = (
+            langfuse,
+            everything,
+            offline,
+            second_opinion,
+            samples,
+            store,
+            invariance,
+            answers,
+        )
+        if any(others) or Path(session).is_dir():
+            raise InputError("--against", "takes one session, --model, --lake and --json alone")
+        given = settings.with_given(model=model)
+        compared = _compared(session, against, given, opened, redact)
+        if as_json:
+            print_json(compared)
+        else:
+            print_comparison(console(), compared)
+        return
     if everything or (session and Path(session).is_dir()):
         if store or answers:
             raise InputError(
@@ -146,6 +181,48 @@ def score(
         if store:
             print_receipts(console(), receipts)
     raise typer.Exit(int(any(one.status not in ("written", "replaced") for one in receipts)))
+
+
+def _compared(
+    session: str,
+    against: str,
+    settings: Settings,
+    lake: Lake,
+    redact: Callable[[Session], Session],
+) -> SessionComparison:
+    """Ask a model which of two sessions did better.
+
+    Raises:
+        InputError: there is no model, or no such session.
+        ModelError: there was no usable answer.
+    """
+    from debrief.evaluators import make_evaluators
+    from debrief.models.fencing import fence, marker_of
+    from debrief.offline.facts import facts_of
+    from debrief.redaction.redactor import key_of
+    from debrief.scoring.model import SessionScores
+    from debrief.scoring.pairwise import compare, median_session, placed_of
+    from debrief.scoring.speaking import speaking_rows
+    from debrief.sessions.model import SessionHead
+
+    one, other = find_session(session, settings, lake, redact), against
+    if against == "median":
+        rows = speaking_rows(lake.rows("session_scores", SessionScores))
+        heads = lake.rows("raw_sessions", SessionHead)
+        placed = placed_of(rows, {head.id: head.repository for head in heads})
+        other = median_session(one, facts_of(one).kind, placed)
+    second = find_session(other, settings, lake, redact)
+    by = make_evaluators(settings, offline=settings.offline and not settings.model)
+    if by.models is None:
+        raise InputError("--against", "needs a model", "Name one: --model NAME.")
+    secret = key_of(settings)
+    return compare(
+        one,
+        second,
+        by.models.get(by.name).ask,
+        by.name,
+        lambda text: fence(text, marker_of(secret, text)),
+    )
 
 
 def _score_many(

@@ -209,6 +209,14 @@ SecondModel = Annotated[
         "is shown. Default: DEBRIEF_SECOND_MODEL, else none.",
     ),
 ]
+SecondOpinion = Annotated[
+    str,
+    typer.Option(
+        "--second-opinion",
+        help="A larger model that reads only the sessions of which the first is unsure; then its "
+        "answer counts. Default: DEBRIEF_SECOND_OPINION, else none.",
+    ),
+]
 Samples = Annotated[
     int,
     typer.Option(

@@ -20,6 +20,7 @@ from debrief.lake import Lake
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
+from debrief.outcomes.proposing import PROPOSED, ProposedLabel
 from debrief.outcomes.store import (
     LABELS,
     PROBLEMS,
@@ -83,6 +84,7 @@ TABLES: dict[str, LakeTable] = {
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
+    PROPOSED: LakeTable(ProposedLabel),
     TRAITS_TABLE: LakeTable(SessionTraits),
     # What is mined from several, and quotes them.
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),

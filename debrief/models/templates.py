@@ -19,6 +19,7 @@ EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"
 JUDGE = "judge_template"
 SCORER = "session_scorer"
+COMPARER = "session_comparer"
 
 _EXTRACTORS = {
     "excellence": f"{EXTRACTOR}_excellence",
@@ -35,6 +36,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     ),
     SUMMARIZER: frozenset({"all_rubrics"}),
     SCORER: frozenset({"data", "part", "criteria", "judges", "form"}),
+    COMPARER: frozenset({"first", "second", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
 }
 """Which variables a template has, by its name."""

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.scoring.reading import SessionReading
-from debrief.scoring.verdict import SessionVerdict
+from debrief.scoring.reading import Confidence, SessionReading
+from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence, Session
 
 DimensionName = Literal[
@@ -116,6 +116,27 @@ class ChunkScorer(Protocol):
         ...
 
 
+UnsureReason = Literal[
+    "refused", "low_confidence", "cannot_tell", "parts_differ", "contradicts_check"
+]
+"""Why one model's reading does not do: its answers could not be used, it says so itself, nothing
+decides for it, its parts were scored differently, or the last check says the opposite."""
+
+
+class FirstOpinion(Struct, frozen=True, kw_only=True):
+    """What a model said of a session before another one was asked for its opinion."""
+
+    model: str
+    reason: UnsureReason
+    verdict: VerdictName | None = None
+    """None where its answers could not be used."""
+    confidence: Confidence | None = None
+    overall_quality: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
 class SessionScores(Struct, frozen=True, kw_only=True):
     """One row: a session's six dimensions and what is computed from them and beside them."""
 
@@ -160,6 +181,12 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     """What the order of sessions is made of (``debrief.offline.order``), by name."""
     injection_suspected: bool = False
     """The session holds words that look made for whoever judges it."""
+    first_opinion: FirstOpinion | None = None
+    """Of the model that read it first and was unsure, so that the row's was asked; its tokens and
+    cost are part of the row's. None where one model alone was asked."""
+    second_failure: str = ""
+    """Why there is no second opinion, though the row's model was unsure: the next run asks for it
+    again."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None

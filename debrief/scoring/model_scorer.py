@@ -19,7 +19,7 @@ from debrief.models.usage import total
 from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
-from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, Verdict
 from debrief.scoring.quotations import Recording, checked
 from debrief.scoring.reading import SessionReading, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
@@ -72,7 +72,7 @@ def scoring_question(
         ).rstrip(),
         text=render(
             mark + asked,
-            {"part": _part(chunk), "data": fence(_data(session, chunk))},
+            {"part": _part(chunk), "data": fence(shown_with_end(session, chunk))},
         ),
         form=answer_schema(names),
     )
@@ -83,7 +83,7 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
     return scoring_question(session, chunk, fence).whole
 
 
-def _data(session: Session, chunk: Chunk) -> str:
+def shown_with_end(session: Session, chunk: Chunk) -> str:
     """Return what is shown of a session, with its end once more where the chunk holds it and is so
     long that its end could be lost on a weak reader.
     """
@@ -167,6 +167,8 @@ class ModelChunkScorer:
     """Of how the model is asked, beside the prompt."""
     judges: Sequence[Judge] = ()
     """Whose questions ride in the same call, where a session fits into one."""
+    second_opinion: ChunkScorer | None = None
+    """Asked as well where this one is unsure of a session."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
         """Score one chunk, by as many independent answers as there are doors.

@@ -49,6 +49,8 @@ from debrief.scoring.model import (
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.reading import SessionReading, whole_reading
+from debrief.scoring.second_opinion import VERSION as SECOND_OPINION
+from debrief.scoring.second_opinion import is_assumed, unsure_reason, with_first
 from debrief.scoring.traces import FORM, traces_of
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session, calls_of
@@ -128,7 +130,9 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
     shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
     riding = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
-    return digest_of("scoring-v2", *asked, shown, riding)[:8]
+    other = getattr(scorer, "second_opinion", None)
+    second = [(SECOND_OPINION, scoring_fingerprint(other, parameters))] if other else []
+    return digest_of("scoring-v2", *asked, shown, riding, *second)[:8]
 
 
 def score_session(
@@ -138,6 +142,8 @@ def score_session(
     outcome: Outcome | None = None,
 ) -> SessionScores:
     """Return the scores of one session.
+
+    Where the scorer has a ``second_opinion`` and is unsure of its own, the row is the other one's.
 
     Nothing is raised for what a session or a model does: the row has status ``failed`` and the
     reason then. A setting that concerns every session, like a template that is not there, is
@@ -149,6 +155,26 @@ def score_session(
         parameters: how the session is cut.
         outcome: whether it succeeded and the source that says so, where one does.
     """
+    facts = _facts_and_verdict(session, outcome)
+    first, error = _scored(session, scorer, parameters, facts)
+    other = getattr(scorer, "second_opinion", None)
+    if other is None:
+        return first
+    if isinstance(error, DryRunError):
+        if is_assumed(session.id):
+            _scored(session, other, parameters, facts)
+        return first
+    reason = unsure_reason(first, facts.get("verdict"), error)
+    if reason is None:
+        return first
+    second, _ = _scored(session, other, parameters, facts)
+    return with_first(second, first, reason)
+
+
+def _scored(
+    session: Session, scorer: ChunkScorer, parameters: ChunkParameters, facts: dict[str, Any]
+) -> tuple[SessionScores, Exception | None]:
+    """Return one scorer's row, and what it failed by."""
     row = SessionScores(
         session_id=session.id,
         session_digest=session.digest,
@@ -161,13 +187,13 @@ def score_session(
         status="failed",
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
-        **_facts_and_verdict(session, outcome),
+        **facts,
     )
     try:
         whole = getattr(scorer, "reads_whole", False)
         chunks = whole_of(session) if whole else parameters.chunks_of(session)
         if not chunks:
-            return replace(row, failure="the session has no turns")
+            return replace(row, failure="the session has no turns"), None
         with asking_about(session.id):
             said = _said_of(session, chunks, scorer)
         verdicts, agreement = aggregate(said)
@@ -189,8 +215,8 @@ def score_session(
         )
         suspected = is_suspected(session)
     except Exception as error:
-        return replace(row, failure=failure_of(error))
-    return replace(
+        return replace(row, failure=failure_of(error)), error
+    scored = replace(
         row,
         status="ok",
         verdict=_decided(row.verdict, reading, scorer.model),
@@ -207,6 +233,7 @@ def score_session(
         output_tokens=sum(chunk.output_tokens for chunk in said),
         cost_usd=total_cost(chunk.cost_usd for chunk in said),
     )
+    return scored, None
 
 
 def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, Any]:
@@ -316,7 +343,7 @@ def score_week(
     stored = {
         (row.session_id, row.session_digest): row
         for row in previous
-        if row.status == "ok" and row.scoring_fingerprint == fingerprint
+        if row.status == "ok" and row.scoring_fingerprint == fingerprint and not row.second_failure
     }
 
     def stored_row(session: Session) -> SessionScores | None:

@@ -13,6 +13,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.offline.order import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
+from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
 from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
@@ -109,14 +110,21 @@ def label(
 
 @router.get("/labels/next")
 def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
-    """Show the session whose label would teach most, and how far scores are known to be right."""
+    """Show the session whose label would teach most, and how far scores are known to be right.
+
+    Sessions that a model proposes a label for come first.
+    """
     given = list(given_labels(page.lake))
     labelled = {one.session_id for one in given}
+    proposals = proposals_by_session(page.lake)
+    proposed = sorted(page.index.with_ids(proposals).values(), key=lambda row: (-row.worth, row.id))
+    labelled |= {row.id for row in proposed if row.labels}
     rows = page.index.sessions(
         "labels = '' AND failed = '' AND verdict != ''",
         order="worth DESC, id",
-        limit=skip + _SHOWN + len(labelled),
+        limit=skip + _SHOWN + len(labelled) + len(proposals),
     )
+    rows = [*proposed, *(row for row in rows if row.id not in proposals)]
     waiting = [row for row in rows if row.id not in labelled][skip:]
     first = waiting[0] if waiting else None
     counts = Counter(one.value for one in given if one.name == SUCCESS)
@@ -130,6 +138,8 @@ def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) 
         row=first,
         skip=skip,
         waiting=waiting[1:_SHOWN],
+        proposal=proposals.get(first.id) if first else None,
+        records=records_of(page.lake.rows(PROPOSED, ProposedLabel), given, labelled),
         lately=sorted(given, key=lambda one: one.seen, reverse=True)[:_SHOWN],
         counts=[(said, counts[said]) for said in _SAID],
         others=sum(one.name != SUCCESS for one in given),

@@ -234,3 +234,49 @@ def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Hom
         assert run_with(home, folder, server).code == 0
         assert not [call for call in server.calls[asked:] if "two cents" in call.user]
     state.close()
+
+
+def test_a_second_opinion_is_one_row_a_session_and_its_estimate_names_its_assumption(
+    home: Home,
+) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("sure", "unsure"):
+        write(folder, f"{name}.jsonl", conversation(name))
+    lake = Lake(str(home.path / "lake"))
+
+    def reply(call: Call) -> Reply:
+        if SCORING not in call.system:
+            return answer(call)
+        said = json.loads(verdicts(judged=dict.fromkeys(riding(call), 0.8)))
+        is_sure = call.body["model"] == "gpt-4o" or "Session: sure" in call.user
+        return Reply(json.dumps({**said, "confidence": "high" if is_sure else "low"}))
+
+    with OpenAIServer(reply) as server:
+        assert run_with(home, folder, server, "--model", MODEL).code == 0
+        alone = list(lake.read("session_scores", WEEK, SessionScores))
+        both = ("--model", MODEL, "--second-opinion", "openai/gpt-4o")
+        done = run_with(home, folder, server, *both)
+        assert done.code == 0, done.err
+        large = [call for call in server.calls if call.body["model"] == "gpt-4o"]
+        asked = len(server.calls)
+        assert run_with(home, folder, server, *both).code == 0
+        assert len(server.calls) == asked
+        dry = home.debrief(
+            *("backfill", "--stage", "session_scores", "--dry-run", "--force", *both),
+            *("--lake", lake.url, "--sessions", str(folder)),
+            OPENAI_API_KEY="sk-loopback",
+            DEBRIEF_MODEL_BASE_URL=server.url,
+        )
+    assert len(large) == 1, "nobody but the scorer asks the larger model"
+    rows = {row.session_id: row for row in lake.read("session_scores", WEEK, SessionScores)}
+    assert len(alone) == len(rows) == 2
+    assert {id_: row.model for id_, row in rows.items()} == {
+        "sure": MODEL,
+        "unsure": "openai/gpt-4o",
+    }
+    first = rows["unsure"].first_opinion
+    assert first is not None
+    assert (first.model, first.reason) == (MODEL, "low_confidence")
+    assert {row.model for row in lake.read("judge_evaluations", WEEK, JudgeEvaluation)} == {MODEL}
+    assert "a second opinion is counted for one in 4 sessions" in dry.out

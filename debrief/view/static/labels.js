@@ -1,4 +1,5 @@
-// Keys of the label bar: g good, b bad, u unsure, m note, l another label; s skips, r reads.
+// Keys of the label bar: g good, b bad, u unsure, m note, l another label; s skips, r reads, y says
+// what a model proposes.
 "use strict";
 
 document.addEventListener("keydown", (event) => {

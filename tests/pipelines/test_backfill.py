@@ -18,9 +18,10 @@ from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 from debrief.snapshots.model import SessionMetadataRow
-from tests.models.openai_server import OpenAIServer, Reply, judged
+from tests.models.openai_server import OpenAIServer
 from tests.pipelines.conftest import Home, Said
-from tests.pipelines.test_run import WEEK, conversation, write
+from tests.pipelines.test_model_run import answer, conversation
+from tests.pipelines.test_run import WEEK, write
 from tests.waiting import LONG
 
 MODEL = "openai/gpt-4o-mini"
@@ -255,13 +256,13 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
     transcripts = tmp_path / "transcripts"
     transcripts.mkdir()
     for name in ("one", "two", "three"):
-        told = [line.replace("cents", f"cents of {name}") for line in conversation(name)]
+        told = [line.replace("to cents", f"to cents of {name}") for line in conversation(name)]
         write(transcripts, f"{name}.jsonl", told)
     prices = tmp_path / ".debrief" / "prices.json"
     prices.parent.mkdir()
     prices.write_text(json.dumps({MODEL: {"input": 1000, "output": 1000}}))
 
-    with OpenAIServer(lambda _: Reply(judged(0.9))) as server:
+    with OpenAIServer(answer) as server:
 
         def run(*arguments: str) -> Said:
             return backfill(
@@ -285,7 +286,7 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
         judge = ("--stage", "judge_evaluations")
         refused = run(*judge)
         assert refused.code == 1
-        assert "judge_evaluations: 6 calls" in refused.all
+        assert "judge_evaluations: 3 calls" in refused.all, "both judges ride in one question"
         assert "nobody agreed. Add --yes." in refused.all
         assert len(server.calls) == 0
         bounded = run(*judge, "--yes", "--max-cost", "0.001")
@@ -295,8 +296,8 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
         assert "6 failed: the next run tries them again" in bounded.all
         agreed = run(*judge, "--yes")
         assert agreed.code == 0, agreed.all
-        assert len(server.calls) == 6
-        assert "6 calls, $" in agreed.all
+        assert len(server.calls) == 3
+        assert "3 calls, $" in agreed.all
         rows = list(Lake(str(tmp_path / "lake")).read("judge_evaluations", WEEK, JudgeEvaluation))
         assert [row.score for row in rows] == [0.9] * 6
         again = run(*judge, "--force", "--dry-run")

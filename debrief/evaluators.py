@@ -212,7 +212,6 @@ def _by_model(
             scorer,
             alone,
             version=f"{alone.version}, {version_of(SCORER)}",
-            dry_run=common["dry_run"],
         ),
         chunk_scorer=scorer,
         scoring_fingerprint=scoring_fingerprint(scorer),

@@ -112,6 +112,8 @@ class LanguageModel:
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
         self._refused: frozenset[Setting] = frozenset()
+        self._counted: set[str] = set()
+        """Questions that were asked: a dry run counts one that two stages ask once."""
         if not self.dry_run:
             self.budget.check(self.name, self.price)
 
@@ -131,9 +133,12 @@ class LanguageModel:
         asked = Question(text=question) if isinstance(question, str) else question
         form = [digest_of(asked.form)] if asked.form else []
         key = self.key_of("ask", asked.whole, str(sample), *form)
+        if self.dry_run and key in self._counted:
+            raise DryRunError(self.name, "counted before")
         kept = self.recall(key)
         if kept is not None:
             return kept
+        self._counted.add(key)
         lm = self.new_lm(prompt_cache=bool(asked.constant))
         with failures_named(self.name):
             lm(messages=_messages(asked), **_response_format(asked))

@@ -10,7 +10,7 @@ from debrief.judging.dspy_judge import DspyJudge, distance
 from debrief.judging.model import ChangeContext, Judge, Judgement
 from debrief.models.answers import NoAnswerError
 from debrief.models.citing import cited_evidence
-from debrief.models.language_model import DryRunError, TooLongError
+from debrief.models.language_model import TooLongError
 from debrief.scoring.model_scorer import ModelChunkScorer
 from debrief.scoring.scorer import DEFAULT
 from debrief.sessions.model import Session
@@ -34,8 +34,6 @@ class RidingJudge:
     alone: DspyJudge
     version: str
     """Of how models are asked."""
-    dry_run: bool = False
-    """Nothing is asked; the call that scores is counted where it scores."""
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
@@ -53,8 +51,6 @@ class RidingJudge:
         chunks = DEFAULT.chunks_of(session) if judge in self.scorer.judges else []
         if len(chunks) != 1:
             return None
-        if self.dry_run:
-            raise DryRunError(judge.model, "its questions ride in the call that scores")
         try:
             read = self.scorer.read(session, chunks[0])
         except (NoAnswerError, TooLongError):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -21,6 +21,10 @@ from debrief.rubrics.model import RubricJudge, RubricMiner
 from debrief.scoring.model import ChunkScorer
 from debrief.settings import Settings
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, eval_digest
+
+if TYPE_CHECKING:
+    from debrief.scoring.pairwise import SessionComparison
+    from debrief.sessions.model import Session
 
 OFFLINE = "offline"
 
@@ -220,6 +224,27 @@ def _by_model(
         concurrency=models.concurrency,
         models=models,
         **common,
+    )
+
+
+def comparer_of(
+    evaluators: Evaluators, settings: Settings
+) -> Callable[[Session, Session], SessionComparison]:
+    """Return what compares two sessions by the model of evaluators, in both orders.
+
+    Raises:
+        ValueError: there is no model behind the evaluators.
+    """
+    from debrief.scoring.pairwise import compare
+
+    name, models, secret = evaluators.name, evaluators.models, key_of(settings)
+    if models is None:
+        raise ValueError(f"{name} is no model")
+    return partial(
+        compare,
+        ask=models.get(name).ask,
+        model=name,
+        put_between=lambda text: fence(text, marker_of(secret, text)),
     )
 
 

@@ -111,7 +111,7 @@ def _check_model(
     as_json: bool,
 ) -> int:
     from debrief.cli.asking import agreed
-    from debrief.evaluators import scorer_asked_again
+    from debrief.evaluators import comparer_of, scorer_asked_again
     from debrief.settings import load_settings
     from debrief.validity.calibration import calibration_sessions
     from debrief.validity.changes import wordings_from
@@ -126,8 +126,10 @@ def _check_model(
     cases, words = calibration_sessions(), wordings_from(wordings)
 
     def check(by: Evaluators, progress: Callable[[int], None] = lambda _: None) -> ModelCheck:
-        again = scorer_asked_again(by)
-        return check_model(by.chunk_scorer, again, cases, words, seed, by.concurrency, progress)
+        again, compared = scorer_asked_again(by), comparer_of(by, settings)
+        return check_model(
+            by.chunk_scorer, again, compared, cases, words, seed, by.concurrency, progress
+        )
 
     asking, screen = agreed(settings, check, yes), console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:

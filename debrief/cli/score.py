@@ -196,12 +196,10 @@ def _compared(
         InputError: there is no model, or no such session.
         ModelError: there was no usable answer.
     """
-    from debrief.evaluators import make_evaluators
-    from debrief.models.fencing import fence, marker_of
+    from debrief.evaluators import comparer_of, make_evaluators
     from debrief.offline.facts import facts_of
-    from debrief.redaction.redactor import key_of
     from debrief.scoring.model import SessionScores
-    from debrief.scoring.pairwise import compare, median_session, placed_of
+    from debrief.scoring.pairwise import median_session, placed_of
     from debrief.scoring.speaking import speaking_rows
     from debrief.sessions.model import SessionHead
 
@@ -215,14 +213,7 @@ def _compared(
     by = make_evaluators(settings, offline=settings.offline and not settings.model)
     if by.models is None:
         raise InputError("--against", "needs a model", "Name one: --model NAME.")
-    secret = key_of(settings)
-    return compare(
-        one,
-        second,
-        by.models.get(by.name).ask,
-        by.name,
-        lambda text: fence(text, marker_of(secret, text)),
-    )
+    return comparer_of(by, settings)(one, second)
 
 
 def _score_many(

@@ -25,6 +25,7 @@ from debrief.models.answers import (
     refuse,
 )
 from debrief.models.fencing import bare_words, fence, is_suspected, refuse_lifted
+from debrief.models.language_model import DryRunError
 from debrief.models.subject import asking_about
 from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
@@ -141,11 +142,16 @@ def compare(
     if first.id == second.id:
         raise InputError(first.id, "is the same session", "Name another one with --against.")
     shown = {each.id: _Shown(each) for each in (first, second)}
+    said: list[tuple[OrderedComparison, Answer]] = []
+    nothing: DryRunError | None = None
     with asking_about(first.id, second.id):
-        said = [
-            _in_order(shown[one], shown[other], ask, model, put_between)
-            for one, other in ((first.id, second.id), (second.id, first.id))
-        ]
+        for one, other in ((first.id, second.id), (second.id, first.id)):
+            try:
+                said.append(_in_order(shown[one], shown[other], ask, model, put_between))
+            except DryRunError as error:  # goes on, or it would count the first order alone
+                nothing = error
+    if nothing is not None:
+        raise nothing
     orders = (said[0][0], said[1][0])
     return SessionComparison(
         sessions=(first.id, second.id),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from random import Random
 
@@ -18,11 +19,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
+from debrief.errors import ModelError
 from debrief.keys import digest_of
 from debrief.markdown import counted, interval, table
 from debrief.scoring.model import ChunkScorer, SessionScores
+from debrief.scoring.pairwise import Finding, SessionComparison
 from debrief.scoring.scorer import score_session
-from debrief.scoring.verdict import SHOWN, VerdictName
+from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.sessions.model import Session
 from debrief.stats import Estimate
 from debrief.validity.calibration import CalibrationSession, KnownAnswer
@@ -68,6 +71,15 @@ class CheckedSession(Struct, frozen=True, kw_only=True):
         return quality is not None and least <= quality <= most
 
 
+class CheckedPair(Struct, frozen=True, kw_only=True):
+    """Two calibration sessions, one of them done and checked, compared in both orders."""
+
+    better: str
+    other: str
+    finding: Finding | None
+    """``first`` is right; None where there was no usable answer."""
+
+
 class ModelCheck(Struct, frozen=True, kw_only=True):
     """All that was found out about a model."""
 
@@ -75,6 +87,7 @@ class ModelCheck(Struct, frozen=True, kw_only=True):
     sessions: tuple[CheckedSession, ...]
     moves: tuple[Move, ...]
     """What changes did to its verdict, where that could show."""
+    pairs: tuple[CheckedPair, ...] = ()
 
     @property
     def exact(self) -> Estimate | None:
@@ -93,6 +106,10 @@ class ModelCheck(Struct, frozen=True, kw_only=True):
         return self.exact is not None and self.exact.low > self.constant
 
 
+Compare = Callable[[Session, Session], SessionComparison]
+_Opposed = tuple[CalibrationSession, CalibrationSession]
+
+
 class _Question(Struct, frozen=True):
     """One of the questions that a check asks."""
 
@@ -103,6 +120,7 @@ class _Question(Struct, frozen=True):
 def check_model(
     scorer: ChunkScorer,
     again: ChunkScorer,
+    compared: Compare,
     cases: Sequence[CalibrationSession],
     wordings: Wordings,
     seed: int = 0,
@@ -114,6 +132,7 @@ def check_model(
     Args:
         scorer: asks the model, or only counts what that would take.
         again: asks the same model the same, and gets an answer of its own.
+        compared: asks it which of two sessions did better, in both orders.
         cases: sessions with what is known of them.
         wordings: to draw the words of changes from.
         seed: draws other words, and other sessions for each change.
@@ -132,6 +151,10 @@ def check_model(
         for row in pool.map(_answer, questions):
             rows.append(row)
             progress(1)
+        pairs = []
+        for pair in pool.map(partial(_pair, compared=compared), _opposed(cases, seed)):
+            pairs.append(pair)
+            progress(1)
     first, second, as_own, moved = _divided(rows, len(cases))
     before = {row.session_id: given for row in first if (given := _given(row))}
     return ModelCheck(
@@ -148,12 +171,30 @@ def check_model(
             for case, once, twice, own in zip(cases, first, second, as_own, strict=True)
         ),
         moves=tuple(_moves(changed, moved, before)),
+        pairs=tuple(pairs),
     )
 
 
 def questions_of(cases: Sequence[CalibrationSession], wordings: Wordings, seed: int = 0) -> int:
-    """Return how many questions a check asks."""
-    return 3 * len(cases) + len(list(_changed(cases, wordings, seed)))
+    """Return how often a check reports progress."""
+    changed, pairs = _changed(cases, wordings, seed), _opposed(cases, seed)
+    return 3 * len(cases) + len(list(changed)) + len(list(pairs))
+
+
+def _opposed(cases: Sequence[CalibrationSession], seed: int) -> Iterator[_Opposed]:
+    """Yield each session that is done and checked with one that fell short."""
+    good = [case for case in cases if case.known.verdict == "done_verified"]
+    bad = [case for case in cases if case.known.verdict in SHORT_OF_DONE]
+    yield from zip(good, Random(f"{seed} pairs").sample(bad, len(bad)), strict=False)
+
+
+def _pair(opposed: _Opposed, compared: Compare) -> CheckedPair:
+    better, other = opposed
+    try:
+        finding = compared(better.session, other.session).finding
+    except ModelError:
+        finding = None
+    return CheckedPair(better=better.name, other=other.name, finding=finding)
 
 
 def _answer(question: _Question) -> SessionScores:
@@ -259,6 +300,12 @@ def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:
     yield from _compared("asked again", [(one.given, one.again) for one in answered])
     name = f"done by {check.model.rpartition('/')[2]} itself"
     yield from _compared(name, [(one.given, one.as_own) for one in answered])
+    pairs = [pair.finding for pair in check.pairs if pair.finding]
+    yield _share(
+        "compared in both orders: the better one is named", pairs.count("first"), len(pairs)
+    )
+    decides = pairs.count("order_decides")
+    yield _share("compared in both orders: the order decides", decides, len(pairs))
     for change, must, _ in CHANGES:
         moves = [move for move in check.moves if move.change == change]
         held = sum(move.holds for move in moves)

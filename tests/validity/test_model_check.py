@@ -39,8 +39,25 @@ def reading(verdict: VerdictName, claim: dict[str, Any] | None = None) -> Reply:
     return Reply(json.dumps({**said, "verdict": verdict, "claims": [claim] if claim else []}))
 
 
+def better(call: Call) -> Reply:
+    """Name the recording that is done and checked, and words of it."""
+    shown = {
+        call.user.index(case.session.id): case for case in CASES if case.session.id in call.user
+    }
+    place, case = next(
+        (place, shown[at])
+        for place, at in enumerate(sorted(shown), 1)
+        if shown[at].known.verdict == "done_verified"
+    )
+    quote = case.session.turns[0].prompt.splitlines()[0][:60]
+    ground = {"recording": place, "turn": 1, "quote": quote, "what": "It was seen to hold."}
+    return Reply(json.dumps({"grounds": [ground], "better": place}))
+
+
 def careful(call: Call) -> Reply:
     """Answer as a careful reader: sees complaints, admissions, what broke off or failed last."""
+    if "You compare how a coding agent" in call.system + call.user:
+        return better(call)
     case, words = case_of(call), wordings_from()
     closing = case.session.turns[-1].messages[-1].text.splitlines()[0][:60]
     claim = {"turn": len(case.session.turns), "quote": closing, "state": "contradicted"}
@@ -77,7 +94,10 @@ def test_a_careful_reader_is_worth_more_than_none() -> None:
     assert "| a false claim is seen | 4 | 4 (100%" in done.stdout
     assert "| a false claim is seen where there is none | 8 | 0 (0%" in done.stdout
     assert "| asked again: the same verdict | 12 | 12 (100%" in done.stdout
+    assert "| compared in both orders: the better one is named | 3 | 3 (100%" in done.stdout
+    assert "| compared in both orders: the order decides | 3 | 0 (0%" in done.stdout
     assert f"{len(server.calls)} questions, " in done.stdout
+    assert f"would be asked {len(server.calls)} questions" in done.stderr
 
 
 @pytest.mark.parametrize("verdict", ["done_verified", "partly", "cannot_tell"])

@@ -67,7 +67,7 @@ def session_facts(session: Session) -> str:
         + ("; turn 0 is work without a prompt" if preamble else ""),
         "Duration, pauses included": counted(round(minutes), "minute") if minutes else "unknown",
         "Calls": f"{facts.calls}{', subagents included' if session.subagents else ''}",
-        "Calls that failed": _places(facts.errors),
+        "Calls that failed": _failed(session, facts),
         "Calls that the person refused": _places(facts.rejections),
         "Interruptions by the person": _places(facts.interruptions),
         "Files that the agent changed": _files(session, facts),
@@ -140,6 +140,17 @@ def _places(places: Sequence[Evidence]) -> str:
     ]
     more = [f"and {len(places) - len(shown)} more"] if len(places) > len(shown) else []
     return f"{len(places)} ({'; '.join([*shown, *more])})" if places else ""
+
+
+def _failed(session: Session, facts: Facts) -> str:
+    """Return how many calls failed, as the recording marks them, and those that are no answer."""
+    failed = sum(call.status == "failed" or bool(call.exit_code) for call in calls_of(session))
+    if failed <= len(facts.errors):
+        return _places(facts.errors)
+    less = (
+        "without searches that found nothing, and checks that found a fault before the first edit"
+    )
+    return f"{failed}; {less}: {_places(facts.errors) or 0}"
 
 
 def _files(session: Session, facts: Facts) -> str:

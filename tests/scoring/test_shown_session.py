@@ -125,6 +125,16 @@ def test_a_commit_is_told_with_what_git_printed_and_one_that_a_hook_refused_is_n
     assert fact(worked(ran("a", "rtk git commit -m tax", refused)), "Commits") == ""
 
 
+def test_calls_that_failed_are_all_counted_and_searches_without_a_find_are_named_apart() -> None:
+    lost = ran("a", "rg nothing src", "", code=1)
+    broken = ran("b", "make install", "error: no rule", code=2)
+    assert fact(worked(broken), "Calls that failed").startswith("- Calls that failed: 1 (turn ")
+    both = fact(worked(lost, broken), "Calls that failed")
+    assert both.startswith("- Calls that failed: 2; without searches that found nothing")
+    assert "make install" in both
+    assert "rg nothing" not in both
+
+
 def test_what_a_source_does_not_tell_is_unknown() -> None:
     bare = replace(worked(), ended=NOON, usage=type(session().usage)())
     assert fact(bare, "Duration") == "- Duration, pauses included: unknown"

@@ -31,8 +31,15 @@ def line_at(text: str, found: re.Match[str]) -> str:
     return line if len(line) <= _QUOTE else shorten(text[max(start, found.start() - 40) :], _QUOTE)
 
 
+_ENVELOPE = re.compile(
+    r"</?\w+>\W*\d*|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
+    r"|Process exited with code |Script (?:completed|failed)$"
+)
+"""Lines that a program puts around what a command printed."""
+
+
 def first_line(text: str) -> str:
     """Return the first line that says something, short."""
     lines = (line.strip() for line in text[:2_000].split("\n"))
-    said = (line for line in lines if line and not re.match(r"</?\w+>\W*\d*|Exit code", line))
+    said = (line for line in lines if line and not _ENVELOPE.match(line))
     return shorten(next(said, ""), 100)

@@ -71,7 +71,7 @@ TABLES: dict[str, LakeTable] = {
     # What is read. The sessions themselves go last: until then, their words are known.
     SESSIONS_TABLE: LakeTable(Session),
     UNREAD_TABLE: LakeTable(UnreadTranscript, may_quote=True),
-    SCAN_TABLE: LakeTable(ScanEntry),
+    SCAN_TABLE: LakeTable(ScanEntry, may_quote=True),
     LISTING_TABLE: LakeTable(ListedSession, keeps_stamp=True),
     FETCHED_TABLE: LakeTable(Session, keeps_stamp=True),
     RECORDER_LISTING: LakeTable(ListedRecord, keeps_stamp=True),
@@ -147,13 +147,22 @@ def _sweep_partition(
         if is_theirs and act:
             lake.remove(file)
         return int(is_theirs)
-    left = [pruned_row(row, signs, may_quote=table.may_quote) for row in rows]
+    left = [
+        pruned_row(row, signs, may_quote=table.may_quote and not _is_kept_transcript(row))
+        for row in rows
+    ]
     changed = sum(new is not old for new, old in zip(left, rows, strict=True))
     if changed and act:
         stamp = lake.stamp(name, partition)
         inputs = stamp.inputs if stamp and table.keeps_stamp else ""
         _store(lake, name, partition, [row for row in left if row is not None], table.rows, inputs)
     return changed
+
+
+def _is_kept_transcript(row: Struct) -> bool:
+    """Return whether a row of the scan is of a session: it goes with that one, and not for a folder
+    that both have."""
+    return isinstance(row, ScanEntry) and bool(row.session_id)
 
 
 class _Id(Struct, frozen=True):

@@ -6,6 +6,7 @@ A machine of its own is below the folder: lake, home, and Dagster's storage.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from tests.machine import clean_environment
-from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.models.openai_server import Call, OpenAIServer, Reply
+from tests.scoring.scenario import answer
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -53,13 +55,20 @@ def session_of(number: int) -> Session:
 
 
 def score_of(call: Call, latency: float = 0.0) -> Reply:
-    """Give each session and judge a score of its own, always the same."""
+    """Give each session and judge a score of its own, always the same, in the one answer in which
+    the judges' questions ride."""
     session = re.search(r"Add helpers (\d+)", call.user)
-    judge = re.search(r"# (Code reuse|Plan compliance)", call.system)
+    judges = re.findall(r'<judge name="([^"]+)">', call.system)
     assert session
-    assert judge
-    score = hashlib.sha256(f"{session[1]} {judge[1]}".encode()).digest()[0] / 255
-    return Reply(judged(round(score, 3), f"{judge[1]} of {session[1]}."), latency=latency)
+    assert judges
+    said = {
+        name: {
+            "feedback": f"{name} of {session[1]}.",
+            "score": round(hashlib.sha256(f"{session[1]} {name}".encode()).digest()[0] / 255, 3),
+        }
+        for name in judges
+    }
+    return Reply(json.dumps({**json.loads(answer()), "judges": said}), latency=latency)
 
 
 class Machine:

@@ -16,11 +16,11 @@ def test_two_kills_and_a_server_that_fails_in_every_way_lose_nothing(tmp_path: P
     questions, kills = 36, 2
     with OpenAIServer(score_of) as server:
         plain = Machine(tmp_path / "plain", server)
-        plain.write_sessions(questions // 2)
+        plain.write_sessions(questions)
         plain.run_here()
     with OpenAIServer(lambda call: faults.of(call) or score_of(call, 0.02)) as server:
         machine = Machine(tmp_path / "faults", server, more={"DEBRIEF_TIMEOUT": "1"})
-        machine.write_sessions(questions // 2)
+        machine.write_sessions(questions)
         for number in range(1, kills + 1):
             run = machine.start()
             wait_until(lambda: len(server.delivered) >= questions * number // (kills + 1))  # noqa: B023

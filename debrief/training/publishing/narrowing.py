@@ -167,10 +167,16 @@ def _rows_of(
     for name, found in counts.items():
         ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
         for value, sides in ranked[:_MOST_ROWS]:
-            yield name, plain(value or "not known"), str(sides["train"]), str(sides["eval"])
+            shown = _code(value) if value else "not known"
+            yield name, shown, str(sides["train"]), str(sides["eval"])
         if rest := ranked[_MOST_ROWS:]:
             train, held = (sum(sides[side] for _, sides in rest) for side in SIDES)
             yield name, f"{len(rest)} more", str(train), str(held)
+
+
+def _code(text: str) -> str:
+    """Return a name as code: nothing in it is Markdown, and placeholders stay what they are."""
+    return f"`{' '.join(text.replace('`', chr(39)).split())}`"
 
 
 def order_note(rows: Iterable[LineRow], rule: SplitRule) -> str:

@@ -127,7 +127,9 @@ def test_the_page_counts_lines_by_all_that_can_be_asked_for(lake: Lake, tmp_path
     told(lake, tmp_path / "out", "--kind", "coding", "--split", "time:2026-01-20")
     page = (tmp_path / "out" / "README.md").read_text()
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    counts = {(row[0][2:], row[1]): (row[2], row[3][:-2]) for row in rows if len(row) == 4}
+    counts = {
+        (row[0][2:], row[1].strip("`")): (row[2], row[3][:-2]) for row in rows if len(row) == 4
+    }
     assert counts["task", "billing"] == ("1", "1")
     assert counts["tool", "codex"] == ("2", "2")
     assert counts["version", "codex 2.7.0"] == ("0", "1")

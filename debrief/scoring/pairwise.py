@@ -53,7 +53,7 @@ FINDINGS_SHOWN: Final[Mapping[Finding, str]] = {
 """Each finding as a sentence; ``a`` and ``b`` are the sessions."""
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class ComparisonGround(Struct, frozen=True, kw_only=True):
     """What a comparison rests on."""
 
     session_id: str
@@ -68,7 +68,7 @@ class OrderedComparison(Struct, frozen=True, kw_only=True):
     """A session's id."""
     better: str
     """A session's id; empty where neither did better."""
-    grounds: tuple[Ground, ...]
+    grounds: tuple[ComparisonGround, ...]
     """Each with words that stand in its recording."""
     lessons: Mapping[str, str]
     """What each session could do as the other did, by session id; those without are left out."""
@@ -228,7 +228,7 @@ def _read(text: str, one: _Shown, other: _Shown) -> OrderedComparison:
     refuse_lifted(text, [each.what for each in said.grounds if each.what], one.bare + other.bare)
     by_number = {1: one, 2: other}
     grounds = [
-        Ground(session_id=by_number[each.recording].id, place=place, what=each.what)
+        ComparisonGround(session_id=by_number[each.recording].id, place=place, what=each.what)
         for each in said.grounds
         if each.quote and (place := by_number[each.recording].recording.place(each)) is not None
     ]

@@ -16,10 +16,10 @@ from debrief.scoring.reading import (
     ClaimReading,
     Incident,
     PersonWords,
+    ReadTrouble,
     RequestReading,
     SessionReading,
     TrainOn,
-    Trouble,
 )
 from debrief.scoring.traces import trace_text
 from debrief.sessions.model import Evidence, Session
@@ -203,7 +203,7 @@ def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
             if at is not None
         ),
         troubles=tuple(
-            Trouble(
+            ReadTrouble(
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,

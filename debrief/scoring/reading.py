@@ -103,7 +103,7 @@ class PersonWords(_Quoted, frozen=True, kw_only=True):
     says: Attitude
 
 
-class Trouble(_Quoted, frozen=True, kw_only=True):
+class ReadTrouble(_Quoted, frozen=True, kw_only=True):
     """What cost the work most, and the one line that would stop it."""
 
     kind: TroubleKind
@@ -136,7 +136,7 @@ class SessionReading(Struct, frozen=True, kw_only=True):
     """From 0 to 1: how little was spent in vain; None where that cannot be said."""
     incidents: tuple[Incident, ...] = ()
     person: tuple[PersonWords, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[ReadTrouble, ...] = ()
     train: TrainOn | None = None
 
     @property

@@ -22,10 +22,10 @@ from debrief.scoring.reading import (
     ClaimReading,
     Incident,
     PersonWords,
+    ReadTrouble,
     RequestReading,
     SessionReading,
     TrainOn,
-    Trouble,
 )
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.actions import described
@@ -232,7 +232,7 @@ def read_by_model(scores: SessionScores) -> SessionScores:
         incidents=(Incident(turn=1, call="c3", what="It wrote without leave."),),
         person=(PersonWords(turn=1, quote="it adds up wrong", says="correction"),),
         troubles=(
-            Trouble(
+            ReadTrouble(
                 turn=2,
                 kind="false_claim",
                 what="It says that all is well while a test fails.",

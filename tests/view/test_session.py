@@ -19,10 +19,10 @@ from debrief.scoring.reading import (
     ClaimReading,
     Incident,
     PersonWords,
+    ReadTrouble,
     RequestReading,
     SessionReading,
     TrainOn,
-    Trouble,
 )
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import (
@@ -202,7 +202,7 @@ def hostile_reading(text: str, place: Evidence) -> SessionReading:
         verdict="not_done",
         incidents=(Incident(**fields, what=text),),
         person=(PersonWords(**fields, says="correction"),),
-        troubles=(Trouble(**fields, kind="other", what=text, rule=text),),
+        troubles=(ReadTrouble(**fields, kind="other", what=text, rule=text),),
         train=TrainOn(what="parts", turns=((1, 99),)),
     )
 

@@ -1,0 +1,89 @@
+"""What a trouble is, and one time that it happened."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.sessions.model import Evidence, Usage
+
+TroubleKind = Literal[
+    "failing_command",
+    "missed_edit",
+    "refused_permission",
+    "correction",
+    "interruption",
+    "repeated_read",
+    "polling",
+    "blind_check",
+    "work_done_twice",
+    "missing_tool",
+    "wrong_folder",
+    "long_output",
+    "same_start",
+]
+"""``missed_edit``: the text to replace was not there, or the file had not been read.
+``blind_check``: a check that could not have failed because of the change. ``work_done_twice``:
+after a compaction. ``same_start``: sessions that begin by finding out the same thing."""
+
+
+class TroubleEvent(Struct, frozen=True, kw_only=True):
+    """One time that something went wrong, with what that stretch of the session cost.
+
+    A row of ``trouble_events``, a partition a week.
+    """
+
+    session_id: str
+    repository: str
+    """Empty where the session names none."""
+    kind: TroubleKind
+    subject: str
+    """What happened, without paths of machines, numbers and ids: two events of one repository,
+    kind and subject are one trouble."""
+    at: datetime
+    evidence: Evidence
+    """The place, and the words that show it."""
+    calls: tuple[str, ...] = ()
+    """Ids of the calls of the stretch: what failed, and all that was done about it."""
+    command: str = ""
+    """As it was run; empty where it is about none."""
+    file: str = ""
+    """The file below the repository that it is about; empty where it is about none."""
+    words: str = ""
+    """The person's own; empty where they said none."""
+    worked: str = ""
+    """The command, or the file, that then did what had failed; empty where none was seen."""
+    usage: Usage = Usage()
+    """Of the messages of the stretch alone."""
+    cost_usd: float | None = None
+    """Of ``usage``, by the model's price; None where that is not known."""
+    minutes: float | None = None
+    """From the first call of the stretch to the end of the last; None without times."""
+
+
+class Trouble(Struct, frozen=True, kw_only=True):
+    """What happened more than once in a repository. A row of ``troubles``, all in one partition."""
+
+    id: str
+    """A short digest of repository, kind and subject: its page's address."""
+    repository: str
+    kind: TroubleKind
+    subject: str
+    count: int
+    """At least 2."""
+    sessions: tuple[str, ...]
+    """Ids, the newest first."""
+    first_seen: datetime
+    last_seen: datetime
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """Of the events whose price is known; None where none is."""
+    unpriced: int = 0
+    """Events whose price is not known."""
+    minutes: float | None = None
+    examples: tuple[TroubleEvent, ...] = ()
+    """Two, of two sessions where there are, the newest first."""
+    worked: str = ""
+    """What then worked most often; empty where nothing did twice, or once of two."""

@@ -17,6 +17,36 @@ TestStatus = Literal["passed", "failed", "skipped"]
 RunEnd = Literal["ended", "timed_out", "killed"]
 """``killed``: by a limit of the sandbox."""
 
+NoOutcome = Literal[
+    "no_repository",
+    "no_base",
+    "base_gone",
+    "shallow_clone",
+    "submodules",
+    "lfs_pointers",
+    "nothing_changed",
+    "not_rebuilt",
+    "no_check",
+    "not_prepared",
+    "not_runnable",
+    "timed_out",
+    "killed",
+    "flaky",
+    "same_before",
+]
+"""Why running says nothing of a session. ``not_prepared``: what its checks need was not made ready.
+``not_runnable``: a check ends before it tests anything, on both trees. ``same_before``: no test
+tells the trees apart."""
+
+
+class NotExecuted(Struct, frozen=True, kw_only=True):
+    """Why a session's work cannot be rebuilt, or not be run."""
+
+    session_id: str
+    reason: NoOutcome
+    detail: str = ""
+    """What the reason is about: a file, a commit, a command."""
+
 
 class RebuiltTree(Struct, frozen=True, kw_only=True):
     """A session's change, made again in its repository. Ids are of git objects, in hex."""
@@ -85,7 +115,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     value: Literal["yes", "no", ""] = ""
     """``yes``: a test that failed passes now, and none that passed fails. ``no``: one that passed
     fails now. Empty: it says nothing, for ``reason``."""
-    reason: str = ""
-    """Why there is no value, as the name of a member of the reasons; empty with one."""
+    reason: NoOutcome | Literal[""] = ""
+    """Why there is no value; empty with one."""
     detail: str = ""
     """What the reason is about: a file, a commit, a command."""

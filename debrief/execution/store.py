@@ -1,6 +1,6 @@
 """What running says of sessions, kept as a table: rows, their labels, results by test.
 
-``executions`` has a partition a week. A row of a session replaces the one before it.
+``executed_outcomes`` has a partition a week. A row of a session replaces the one before it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.outcomes.store import Labels, outcome
 
-EXECUTIONS = "executions"
+EXECUTIONS = "executed_outcomes"
 
 
 def execution_of(lake: Lake, week: str, session_id: str) -> Execution | None:

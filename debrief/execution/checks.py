@@ -33,17 +33,10 @@ _TEST_FILE = re.compile(
     r"|[^/]*[._-](?:test|spec)s?\.[cm]?[jt]sx?|(?:tests?|__tests__)/[^/]+\.(?:[cm]?[jt]sx?|rs))$"
 )
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|__tests__|__snapshots__|testdata|fixtures)/")
-_TOOLS_ELSEWHERE = frozenset(
-    [
-        "tox",
-        "nox",
-        "pre-commit run",
-        "gh run watch",
-        "gh pr checks",
-        "playwright test",
-        "cypress run",
-    ]
-)
+_TOOLS_ELSEWHERE = {
+    *("tox", "nox", "pre-commit run", "gh run watch", "gh pr checks"),
+    *("playwright test", "cypress run"),
+}
 """They make an environment over the network, or ask another machine."""
 _IN_ENVIRONMENT = re.compile(
     r"(?:.*/)?(?:node_modules/\.bin|[^/]*env[^/]*/bin|/usr(?:/local)?/bin)/([^/]+)"

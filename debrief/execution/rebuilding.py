@@ -199,7 +199,6 @@ class _Rebuilding:
 
     def _made(self, base: BaseCommit, replayed: Replay) -> RebuiltTree:
         entries = self._entries(base.commit)
-        self._check(entries, replayed.changed)
         ending = self._ending(replayed.changed)
         began = self._stored({path: replayed.began[path] for path in replayed.changed}, entries)
         ended = self._stored({path: replayed.files[path] for path in replayed.changed}, entries)
@@ -218,6 +217,7 @@ class _Rebuilding:
             if began[path] != ended[path]
             or (path in replayed.unknown and (path in entries or path in ending.own))
         ]
+        self._check(entries, files)
         base_tree = self._tree(base.commit, {path: began[path] for path in files}, entries)
         final_tree = self._tree(base.commit, {path: ended[path] for path in files}, entries)
         if base_tree == final_tree and not set(files) & replayed.unknown:
@@ -257,9 +257,9 @@ class _Rebuilding:
             landed=landed,
         )
 
-    def _check(self, entries: Mapping[str, Entry], paths: set[str]) -> None:
+    def _check(self, entries: Mapping[str, Entry], paths: Sequence[str]) -> None:
         modules = [path for path, entry in entries.items() if entry.mode == SUBMODULE]
-        for path in sorted(paths):
+        for path in paths:
             if any(f"{path}/".startswith(f"{module}/") for module in modules):
                 raise _NoTreeError("submodules", path)
         files = {path: entries[path].id for path in paths if path in entries}
@@ -295,8 +295,10 @@ class _Rebuilding:
                 found.blobs.setdefault(path, {}).setdefault(entry.id, commit)
         if self._commits:
             own = [commit.id for commit in self._commits]
-            for _, changed in self._log("--no-walk=unsorted", *own, "--", *sorted(paths)):
+            for commit, changed in self._log("--no-walk=unsorted", *own, "--", *sorted(paths)):
                 found.own |= dict(changed)
+                for path, entry in changed:
+                    found.blobs.setdefault(path, {}).setdefault(entry.id, commit)
         return found
 
     def _log(self, *which: str) -> Iterator[tuple[str, list[tuple[str, Entry]]]]:

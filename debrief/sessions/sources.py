@@ -23,12 +23,14 @@ from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
+    Beginning,
     BrokenTranscript,
     Head,
     NoSession,
     Reader,
     SessionReader,
     Transcript,
+    claims_of,
 )
 from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import first_line_error
@@ -309,8 +311,10 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
     yield from parts.values()
     done = {file.path for entry in parts.values() for file in entry.files}
     found = replace(found, sources={**sources, **dict.fromkeys(done, "")})
+    claims = claims_of(found, READERS.values())
     for reader in READERS.values():
-        for transcript in reader.find(found):
+        own = claims[reader.source]
+        for transcript in _transcripts(reader, found, claims):
             if transcript.path in done or (transcript.file or transcript.path) not in stamps:
                 continue
             file = transcript.stamp or stamps[transcript.file or transcript.path]
@@ -324,7 +328,14 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
                 yield entry
             else:
                 entry = replace(_entry(file), path=transcript.path, source=transcript.source)
-                yield _peeked(reader, transcript, replace(entry, companions=companions))
+                entry = replace(entry, companions=companions)
+                beginning = own.get(transcript.on_disk, Beginning(may_be_ours=True))
+                yield _peeked(reader, transcript, entry, beginning)
+        for path, beginning in own.items():
+            if beginning.failure is not None and path not in done:
+                done.add(path)
+                entry = replace(_entry(stamps[path]), source=reader.source)
+                yield _failed(entry, beginning.failure)
     for path in sorted(stamps.keys() - done):
         entry = unchanged.get(path)
         if entry and not entry.source:
@@ -333,15 +344,28 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
             yield replace(_unclaimed(stamps[path]), looked_for=tuple(READERS))
 
 
+def _transcripts(
+    reader: Reader, found: Walk, claims: dict[str, dict[str, Beginning]]
+) -> list[Transcript]:
+    """Return a reader's transcripts; where it fails, its files are those that it failed with."""
+    try:
+        return list(reader.transcripts(found, claims))
+    except Exception as error:  # one reader must never cost the scan
+        claims[reader.source] |= dict.fromkeys(claims[reader.source], Beginning(failure=error))
+        return []
+
+
 def _entry(file: FileStamp) -> ScanEntry:
     changed, facts = moment_of_change(file.mtime_ns), asdict(file)
     return ScanEntry(source="", started=changed, week=week_of(changed), **facts)
 
 
-def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEntry:
+def _peeked(
+    reader: Reader, transcript: Transcript, entry: ScanEntry, beginning: Beginning
+) -> ScanEntry:
     try:
         peek = reader.peek(transcript)
-        if peek is not None and _is_own_question(reader, transcript):
+        if peek is not None and beginning.may_be_ours and _is_own_question(reader, transcript):
             at = peek.started or entry.started
             own = replace(entry, reason=OWN_QUESTION, expected=True)
             return replace(own, started=at, week=week_of(at))

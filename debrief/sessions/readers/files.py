@@ -273,8 +273,8 @@ def head_of(path: str) -> bytes:
     Empty when it cannot be read, which a scan reports itself.
     """
     try:
-        with opened(path) as file:
-            head = file.read(HEAD)
+        with Decompressed(path) if path.endswith(SUFFIX) else io.FileIO(path) as file:
+            head = file.read(HEAD) or b""
             while len(head) < _LONGEST_HEAD and b"\n" not in head:
                 more = file.read(_LONGEST_HEAD - len(head))
                 if not more:

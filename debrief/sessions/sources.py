@@ -52,9 +52,14 @@ RedactRows = Callable[[Sequence[Any]], Sequence[Any]]
 
 _DATABASE, _ARCHIVE = "a database that no reader knows", "an archive"
 _KINDS = {
-    ".json": "no known tool's session is in it",
-    **dict.fromkeys((".db", ".db3", ".sqlite", ".sqlite3", ".vscdb"), _DATABASE),
-    **dict.fromkeys((".zst", ".gz", ".tgz", ".bz2", ".xz", ".zip", ".tar", ".7z"), _ARCHIVE),
+    "*.json": "no known tool's session is in it",
+    **dict.fromkeys(("*.db", "*.db3", "*.sqlite", "*.sqlite3", "*.vscdb"), _DATABASE),
+    **dict.fromkeys(
+        ("*.zst", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.zip", "*.tar", "*.7z"), _ARCHIVE
+    ),
+    "tool-results/*.txt": "long results that Claude Code keeps beside its transcripts",
+    ".specstory/history/*.md": "SpecStory's Markdown, which holds a conversation without its calls",
+    "*.cast": "a terminal's recording, which holds a screen and no calls",
 }
 
 
@@ -141,20 +146,20 @@ def _kinds(found: Walk, settled: Sequence[ScanEntry]) -> Iterator[ScanEntry]:
     for entry in inside:
         if is_reported(entry) or entry.path.endswith(LOG):
             continue
-        suffix = Path(entry.path).suffix
-        kinds[suffix] = (*kinds.get(suffix, ()), entry.path)[:2]
+        kind = f"*{Path(entry.path).suffix}"
+        kinds[kind] = (*kinds.get(kind, ()), entry.path)[:2]
     sessions = [entry.started for entry in inside if entry.session_id]
-    for suffix, (path, *more) in sorted(kinds.items()):
+    for kind, (path, *more) in sorted(kinds.items()):
         with suppress(OSError):
             if not sessions:
                 sessions = [moment_of_change(Path(path).stat().st_mtime_ns)]
             started = min(sessions)
             yield ScanEntry(
                 source="",
-                path=f"{found.folder}/**/*{suffix}" if more else path,
+                path=f"{found.folder}/**/{kind}" if more else path,
                 started=started,
                 week=week_of(started),
-                reason=f"not read: {_KINDS.get(suffix, 'no known session has this form')}",
+                reason=f"not read: {_KINDS.get(kind, 'no known session has this form')}",
                 expected=True,
             )
 

@@ -111,7 +111,7 @@ class ExecutedCheck(Struct, frozen=True, kw_only=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """What running says of a session. A row of ``executions``, a partition a week."""
+    """What running says of a session. A row of ``executed_outcomes``, a partition a week."""
 
     session_id: str
     executed_at: datetime

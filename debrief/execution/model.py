@@ -68,6 +68,9 @@ class RebuiltTree(Struct, frozen=True, kw_only=True):
     empty where nothing is."""
     differing: tuple[str, ...] = ()
     """Files that do not equal it, or could not be rebuilt."""
+    landed: str = ""
+    """The last commit of the repository that holds the session's work; empty where none is known.
+    It may hold more than the session's."""
 
 
 class Check(Struct, frozen=True, kw_only=True):

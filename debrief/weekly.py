@@ -26,6 +26,7 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "executed_outcomes",
     "labels",
     "prompt_snapshots",
     "session_metadata",

@@ -60,8 +60,8 @@ def outcome_shown(row: Execution) -> str:
 
 def _change_shown(check: ExecutedCheck, value: str) -> str:
     tests = compared_tests(check)
-    wanted = ("failed", "passed") if value == "yes" else ("passed", "failed")
-    count = sum((test.before, test.after) == wanted for test in tests)
+    change = ("failed", "passed") if value == "yes" else ("passed", "failed")
+    count = sum((test.before, test.after) == change for test in tests)
     if count:
         verb = "now passes" if count == 1 else "now pass"
         if value == "no":
@@ -79,7 +79,7 @@ def _change_shown(check: ExecutedCheck, value: str) -> str:
     return ""
 
 
-def test_results(row: Execution) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def results_of(row: Execution) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return the results before and after a session's change, as a training sample holds them.
 
     Each has the ``commit`` or tree that was run, and of each check its ``command``, ``exit_code``

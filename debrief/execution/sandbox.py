@@ -24,7 +24,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
@@ -54,6 +54,8 @@ count all that a person runs."""
 _FIRST_USER, _USERS = 61_184, 4_000
 """Users that root's runs have: of no account, so that the kernel counts each run's processes."""
 _MEGABYTE = 1 << 20
+_SMALL_MB = 256
+"""Of shared memory, and of each scratch folder in a mount."""
 _SETUP_FAILED = 97
 _runs = itertools.count()
 
@@ -93,18 +95,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     processes: int = 512
     """With threads: the kernel counts both."""
     disk_mb: int = 2048
-    """Of each writable place: the tree's copy, ``/tmp``, each of ``copies``."""
+    """Of each place that it writes to: each of ``copies``, ``/tmp``, each writable mount."""
     output_mb: int = 16
     """Of what it prints, and of what it hands back."""
 
 
 class Mount(Struct, frozen=True, kw_only=True):
-    """A folder or file of the machine that a run sees."""
+    """A folder or file that a run sees beside the copies it works on."""
 
-    source: Path
     target: str
     """Its path in the sandbox."""
-    writable: bool = False
+    source: Path
+    """On the machine."""
+    access: Literal["read", "write", "copy"] = "read"
+    """``copy``: it writes to a copy, which ends with it."""
+    scratch: tuple[str, ...] = ()
+    """Folders in it, by name, that are empty and written to. The source has to have them."""
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -164,7 +170,11 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             ConfigurationError: the sandbox itself does not work.
         """
         limits = limits or Limits()
+        copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
+        mounts = [mount for mount in mounts if mount.access != "copy"]
+        copies = {**copies, **copied}
         places = sorted({"/tmp", *copies})
+        walled = {mount.target for mount in mounts}
         variables = {
             "HOME": HOME,
             "PATH": ":".join([*path, SYSTEM_PATH]),
@@ -198,7 +208,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
                 drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
                 inner = ["setpriv", *drop, *inner]
             descriptors = [arguments, *data.values()]
-            return _Run(stack, program, inner, descriptors, limits).of(copies, added or {})
+            run = _Run(stack, program, inner, descriptors, limits, mounts)
+            return run.of(copies, added or {}, walled)
 
     def _walls(
         self,
@@ -235,17 +246,21 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         for target, descriptor in data.items():
             walls += ["--perms", "0644", "--ro-bind-data", str(descriptor), target]
         walls += ["--proc", "/proc", "--dev", "/dev"]
-        sizes = {"/dev/shm": min(limits.disk_mb, 256), **dict.fromkeys(places, limits.disk_mb)}
-        for place, megabytes in sizes.items():
-            size = str(megabytes * _MEGABYTE)
-            walls += ["--perms", "1777", "--size", size, "--tmpfs", place]
+        size, small = limits.disk_mb * _MEGABYTE, min(limits.disk_mb, _SMALL_MB) * _MEGABYTE
+        sizes = {"/dev/shm": small, **dict.fromkeys(places, size)}
+        for place, size in sizes.items():
+            walls += ["--perms", "1777", "--size", str(size), "--tmpfs", place]
         for mount in mounts:
-            if mount.writable and os.geteuid() == 0:
+            if mount.access == "write" and os.geteuid() == 0:
                 os.chown(mount.source, user, user)
-            for parent in reversed(Path(mount.target).parents[:-1]):
-                walls += ["--perms", "0755", "--dir", str(parent)]
-            option = "--bind" if mount.writable else "--ro-bind"
+            for parent in _parents(mount.target):
+                inside = any(parent.startswith(f"{place}/") for place in places)
+                walls += ["--perms", "0777" if inside else "0755", "--dir", parent]
+            option = "--bind" if mount.access == "write" else "--ro-bind"
             walls += [option, str(mount.source), mount.target]
+            for name in mount.scratch:
+                walls += ["--perms", "1777", "--size", str(small)]
+                walls += ["--tmpfs", f"{mount.target}/{name}"]
         return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 
@@ -259,8 +274,12 @@ class _Run:
         inner: Sequence[str],
         descriptors: Sequence[int],
         limits: Limits,
+        mounts: Sequence[Mount],
     ) -> None:
         self.limits = limits
+        self.written = {
+            mount.source: _free(mount.source) for mount in mounts if mount.access == "write"
+        }
         self.limit: RunLimit | Literal[""] = ""
         self.output, self.answer = bytearray(), bytearray()
         facts, facts_in = _pipe(stack)
@@ -292,10 +311,12 @@ class _Run:
         self.watched = process
         return process
 
-    def of(self, copies: Mapping[str, Path], added: Mapping[str, str]) -> Ran:
+    def of(
+        self, copies: Mapping[str, Path], added: Mapping[str, str], walled: Collection[str]
+    ) -> Ran:
         """Hand the files over, wait for the end, return it."""
         assert self.process.stdin is not None
-        feeder = Thread(target=_feed, args=(self.process.stdin, copies, added), daemon=True)
+        feeder = Thread(target=_feed, args=(self.process.stdin, copies, added, walled), daemon=True)
         feeder.start()
         self._read()
         self._end()
@@ -334,6 +355,9 @@ class _Run:
     def _look(self, now: float) -> None:
         if now - self.started > self.limits.seconds:
             return self._stop("time")
+        allowed = self.limits.disk_mb * _MEGABYTE
+        if any(free - _free(folder) > allowed for folder, free in self.written.items()):
+            self._stop("disk")
         with suppress(psutil.Error):
             running = psutil.Process(self.watched).children(recursive=True)
             used = _used(running, self.limits.memory_mb * _MEGABYTE)
@@ -409,11 +433,33 @@ def _used(running: Sequence[psutil.Process], allowed: int) -> _Use:
     return _Use(threads, memory)
 
 
-def _feed(stream: IO[bytes], copies: Mapping[str, Path], added: Mapping[str, str]) -> None:
-    """Write an archive of the files to a run that may end at any moment."""
+def _parents(path: str) -> list[str]:
+    return [str(parent) for parent in reversed(Path(path).parents[:-1])]
+
+
+def _free(folder: Path) -> int:
+    """Return the bytes that are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+def _feed(
+    stream: IO[bytes],
+    copies: Mapping[str, Path],
+    added: Mapping[str, str],
+    walled: Collection[str],
+) -> None:
+    """Write an archive of the files to a run that may end at any moment.
+
+    Args:
+        stream: that the run reads.
+        copies: folders by their place.
+        added: texts by theirs.
+        walled: places that are taken: what a folder has there stays out.
+    """
+    there = {parent for place in walled for parent in _parents(place)}
     with suppress(OSError), stream, tarfile.open(fileobj=stream, mode="w|") as archive:
         for target, source in copies.items():
-            _pack(archive, source, target.lstrip("/"))
+            _pack(archive, source, target.lstrip("/"), walled, there)
         for target, text in added.items():
             content = text.encode("utf-8", "surrogateescape")
             member = tarfile.TarInfo(target.lstrip("/"))
@@ -421,16 +467,23 @@ def _feed(stream: IO[bytes], copies: Mapping[str, Path], added: Mapping[str, str
             archive.addfile(member, io.BytesIO(content))
 
 
-def _pack(archive: tarfile.TarFile, source: Path, target: str) -> None:
+def _pack(
+    archive: tarfile.TarFile,
+    source: Path,
+    target: str,
+    walled: Collection[str],
+    there: Collection[str],
+) -> None:
     """Add what is in a folder: plain files, folders, and links as links."""
     with os.scandir(source) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
         mode = entry.stat(follow_symlinks=False).st_mode
         kind = stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)
-        if not kind or (entry.name == ".git" and target.count("/") == 0):
+        name = f"{target}/{entry.name}"
+        if not kind or (entry.name == ".git" and "/" not in target) or f"/{name}" in walled:
             continue
-        member = archive.gettarinfo(entry.path, f"{target}/{entry.name}")
+        member = archive.gettarinfo(entry.path, name)
         if member.islnk():  # a second name of a file: each is a file of its own
             member.type, member.size = tarfile.REGTYPE, entry.stat(follow_symlinks=False).st_size
         member.uid = member.gid = 0
@@ -439,10 +492,10 @@ def _pack(archive: tarfile.TarFile, source: Path, target: str) -> None:
         if member.isreg():
             with open(entry.path, "rb") as content:  # noqa: PTH123
                 archive.addfile(member, content)
-        else:
+        elif f"/{name}" not in there:
             archive.addfile(member)
         if stat.S_ISDIR(mode):
-            _pack(archive, Path(entry.path), f"{target}/{entry.name}")
+            _pack(archive, Path(entry.path), name, walled, there)
 
 
 def _unpacked(archive: bytes) -> dict[str, bytes]:

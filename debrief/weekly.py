@@ -27,6 +27,8 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 STAGES = (
     "raw_sessions",
     "executed_outcomes",
+    "trouble_events",
+    "troubles",
     "labels",
     "prompt_snapshots",
     "session_metadata",

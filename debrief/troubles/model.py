@@ -87,3 +87,39 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
+
+
+LineOutcome = Literal["fewer", "more", "no_change", "too_early", "always_there"]
+"""``fewer``, ``more``: of the sessions after the line came in, a smaller or a larger share had the
+trouble, and the 95 % interval of the difference leaves nought out. ``no_change``: it leaves out a
+fall by half. ``too_early``: it leaves out neither. ``always_there``: every session whose prompt
+files are known had the line."""
+
+
+class LineEffect(Struct, frozen=True, kw_only=True):
+    """How often sessions had a trouble before and after a line about it came into their prompt
+    files. A row of ``line_effects``, all in one partition.
+
+    Counted are the repository's sessions whose prompt files are known: before are those that began
+    before the first one with the line and did not have it, after are those that had it. It is a
+    comparison in time; whatever else changed meanwhile is in it too.
+    """
+
+    repository: str
+    trouble_id: str
+    line: str
+    """As it stands in the prompt files, on one line."""
+    since: datetime
+    """When the first session began that had it."""
+    sessions_before: int
+    troubled_before: int
+    """Of ``sessions_before``, those with the trouble."""
+    sessions_after: int
+    troubled_after: int
+    change: float | None = None
+    """Share of sessions with the trouble after, minus the share before, −1 to 1; None without
+    sessions on both sides."""
+    low: float | None = None
+    """Of its 95 % interval."""
+    high: float | None = None
+    outcome: LineOutcome

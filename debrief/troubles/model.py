@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -27,6 +28,23 @@ TroubleKind = Literal[
 """``missed_edit``: the text to replace was not there, or the file had not been read.
 ``blind_check``: a check that could not have failed because of the change. ``work_done_twice``:
 after a compaction. ``same_start``: sessions that begin by finding out the same thing."""
+
+KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
+    "failing_command": "command that fails",
+    "missed_edit": "edit that misses",
+    "refused_permission": "permission refused",
+    "correction": "correction",
+    "interruption": "interruption",
+    "repeated_read": "read again and again",
+    "polling": "polling",
+    "blind_check": "check that cannot see the change",
+    "work_done_twice": "work done twice",
+    "missing_tool": "missing tool",
+    "wrong_folder": "wrong folder",
+    "long_output": "long output",
+    "same_start": "same start",
+}
+"""Each kind in a few words."""
 
 
 class TroubleEvent(Struct, frozen=True, kw_only=True):

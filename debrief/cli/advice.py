@@ -140,8 +140,8 @@ def _worded(
     """Return the lines as a model words them; what that costs is said first."""
     from debrief.cli.asking import agreed
     from debrief.evaluators import Evaluators
+    from debrief.models.prompting import PromptedModel
     from debrief.redaction.redactor import key_of
-    from debrief.rubrics.asking import PromptedModel
     from debrief.settings import load_settings
     from debrief.troubles.advising import MOST
     from debrief.troubles.wording import worded_or_own
@@ -192,7 +192,6 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
 
     from debrief.troubles.advising import advice_markdown, shown_repository
     from debrief.troubles.model import KINDS_SHOWN
-    from debrief.troubles.remedies import evidence_shown
 
     if not advised:
         console().print("No trouble happened more than once.")
@@ -208,7 +207,7 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
             repository = trouble.repository
         kind = KINDS_SHOWN[trouble.kind].capitalize()
         out.print(f"  {kind}: {' '.join(trouble.subject.split())}")
-        out.print(Text(f"    {evidence_shown(trouble)}", style="dim"))
+        out.print(Text(f"    {one.evidence}", style="dim"))
         if one.line:
             out.print(Text(f"    {one.line}", style="green"))
     out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")

@@ -29,6 +29,11 @@ class AdvisedLine(Struct, frozen=True, kw_only=True):
     line: str
     """For CLAUDE.md or AGENTS.md; empty where no remedy is known."""
 
+    @property
+    def evidence(self) -> str:
+        """Return how often the trouble happened and what it cost."""
+        return evidence_shown(self.trouble)
+
 
 def advised_lines(troubles: Iterable[Trouble]) -> list[AdvisedLine]:
     """Return troubles with their lines, in the order given.
@@ -89,8 +94,7 @@ def patch_for(advised: Sequence[AdvisedLine], path: str, text: str | None) -> st
 
 def _items(lines: Iterable[AdvisedLine]) -> str:
     return "".join(
-        f"- {one.line}\n  <!-- trouble {one.trouble.id}: {_in_comment(evidence_shown(one.trouble))}"
-        " -->\n"
+        f"- {one.line}\n  <!-- trouble {one.trouble.id}: {_in_comment(one.evidence)} -->\n"
         for one in lines
     )
 
@@ -109,12 +113,12 @@ def advice_markdown(advised: Iterable[AdvisedLine]) -> str:
         parts.append(f"# {shown_repository(repository)}\n")
         for one in own:
             what = f"{KINDS_SHOWN[one.trouble.kind].capitalize()}: {one.trouble.subject}"
-            parts.append(f"- {' '.join(what.split())} ({evidence_shown(one.trouble)})")
+            parts.append(f"- {' '.join(what.split())} ({one.evidence})")
             parts += [f"  → {one.line}"] if one.line else []
         parts.append("")
     return without_controls("\n".join(parts))
 
 
 def shown_repository(repository: str) -> str:
-    """Return a repository's name, or what stands for none."""
+    """Return a repository's name; "no repository" where sessions name none."""
     return repository or "no repository"

@@ -35,7 +35,7 @@ _TROUBLE = re.compile(r"<!-- trouble ([0-9a-f]+)\b")
 _SPAN = re.compile(r"`([^`]+)`")
 _NAME = re.compile(r"`([^`\n]+)`|([\w-]*(?:[._/][\w-]+)+|\w+(?:_\w+)+|[a-z]+[A-Z]\w+|[\w-]+\(\))")
 _OF_FILES = re.compile(r"\b(?:re-?read|read|open|edit|begin|start|look)\b", re.IGNORECASE)
-"""A line that names a file tells what to do with it; a list of the repository's files does not."""
+"""A line about a file says what to do with it; a list of the repository's files does not."""
 
 _EVERYWHERE = re.compile(r"(?:readme|index|main|mod|lib|__init__|setup|config)\b", re.IGNORECASE)
 """Files of these names are in many folders."""
@@ -166,10 +166,10 @@ def _effect(
 
 def _lines_about(trouble: Trouble, prompt: str) -> dict[str, str]:
     """Return the lines of a prompt file that are about a trouble, by what tells them apart."""
-    own = _told_apart(line_for(trouble) or "")
+    own = _line_key(line_for(trouble) or "")
     found: dict[str, str] = {}
     for line, ids in _lines_of(prompt):
-        key = _told_apart(line)
+        key = _line_key(line)
         if key and (trouble.id in ids or key == own or _names(line, trouble)):
             found.setdefault(key, line)
     return found
@@ -187,7 +187,7 @@ def _lines_of(prompt: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(lines)
 
 
-def _told_apart(line: str) -> str:
+def _line_key(line: str) -> str:
     """Return what is the same in two spellings of a line."""
     return " ".join(_SIGNS.sub("", line).casefold().split()).rstrip(".!:")
 

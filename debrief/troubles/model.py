@@ -126,7 +126,7 @@ class LineEffect(Struct, frozen=True, kw_only=True):
     repository: str
     trouble_id: str
     line: str
-    """As it stands in the prompt files, on one line."""
+    """As the prompt files have it, without list marks."""
     since: datetime
     """When the first session began that had it."""
     sessions_before: int

@@ -86,8 +86,7 @@ def advice(
 
 
 def _troubles(store: Lake, repository: str) -> list[Trouble]:
-    from debrief.troubles.helped import ALL, TROUBLES
-    from debrief.troubles.model import Trouble
+    from debrief.troubles.model import ALL, TROUBLES, Trouble
 
     troubles = list(store.read(TROUBLES, ALL, Trouble))
     if store.stamp(TROUBLES, ALL) is None:
@@ -218,8 +217,8 @@ def _show_effects(store: Lake, repository: str, form: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from debrief.troubles.helped import ALL, EFFECTS, effects_markdown, shown_effect
-    from debrief.troubles.model import LineEffect
+    from debrief.troubles.helped import effects_markdown, shown_effect
+    from debrief.troubles.model import ALL, EFFECTS, LineEffect
 
     if store.stamp(EFFECTS, ALL) is None:
         raise InputError(store.url, "was not searched for lines yet", _RUN_FIRST)

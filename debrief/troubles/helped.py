@@ -21,12 +21,19 @@ from debrief.lake import Lake
 from debrief.markdown import interval, plain, shorten, table
 from debrief.snapshots.model import SNAPSHOTS
 from debrief.stats import difference_of_shares
-from debrief.troubles.model import LineEffect, LineOutcome, Trouble, TroubleEvent
+from debrief.troubles.model import (
+    ALL,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    LineOutcome,
+    Trouble,
+    TroubleEvent,
+)
 from debrief.troubles.remedies import code, line_for, stands_in
 
-TROUBLES, EFFECTS = "troubles", "line_effects"
-ALL = "all"
-"""The partition of both."""
+VERSION = "1"
+"""Raised when the same sessions and troubles give other effects."""
 
 _SHOWN_LINE = 400
 _MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,3}[.)]|>|#{1,6})?\s*(?:\[[ x]\]\s+)?")
@@ -77,6 +84,12 @@ def prompted_sessions(lake: Lake) -> Iterator[PromptedSession]:
                 yield PromptedSession(
                     id=head.id, repository=head.repository, started=head.started, prompt=row.main
                 )
+
+
+def line_effects_in(lake: Lake) -> list[LineEffect]:
+    """Return what became of the troubles of a lake."""
+    troubles = list(lake.read(TROUBLES, ALL, Trouble))
+    return line_effects(troubles, lake.rows(EVENTS, TroubleEvent), prompted_sessions(lake))
 
 
 def line_effects(

@@ -11,6 +11,7 @@ from msgspec import Struct
 from debrief.sessions.model import Evidence, Usage
 
 EVENTS, TROUBLES, ALL = "trouble_events", "troubles", "all"
+EFFECTS = "line_effects"
 """Tables: what happened, a partition a week; what recurs, all in one partition."""
 TroubleKind = Literal[
     "failing_command",

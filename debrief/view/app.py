@@ -21,8 +21,8 @@ from debrief.summary import CountedVerdicts, content_of, counted_verdicts
 from debrief.training.decomposition import WeeklyMove
 from debrief.training.manifest import stored_sets
 from debrief.troubles.advising import advised_lines
-from debrief.troubles.helped import ALL, EFFECTS, TROUBLES, shown_effect
-from debrief.troubles.model import LineEffect, Trouble
+from debrief.troubles.helped import shown_effect
+from debrief.troubles.model import ALL, EFFECTS, TROUBLES, LineEffect, Trouble
 from debrief.view import labels, prompts, session, training
 from debrief.view.index import Index
 from debrief.view.query import SCORES, SORTS, choices_of, query_of, search

@@ -14,8 +14,7 @@ from debrief.cli.app import app
 from debrief.errors import ModelError
 from debrief.lake import Lake
 from debrief.troubles.advising import HEADING
-from debrief.troubles.helped import ALL, TROUBLES
-from debrief.troubles.model import KINDS_SHOWN, Trouble
+from debrief.troubles.model import ALL, KINDS_SHOWN, TROUBLES, Trouble
 from debrief.troubles.remedies import line_for
 from debrief.troubles.wording import evidence_of, read_line
 from tests.models.openai_server import OpenAIServer, Reply

@@ -26,8 +26,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import Split, searches_of
 from debrief.sessions.model import Evidence
 from debrief.settings import Settings
-from debrief.troubles.helped import EFFECTS, TROUBLES
-from debrief.troubles.model import LineEffect, Trouble
+from debrief.troubles.model import EFFECTS, TROUBLES, LineEffect, Trouble
 from tests.rubrics.scenario import mined, rubric
 from tests.troubles.lines import SHOP, WRONG_RUNNER
 from tests.view.shown import MONDAY, fill, served, session_of, settings_of, words

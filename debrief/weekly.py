@@ -31,6 +31,7 @@ STAGES = (
     "troubles",
     "labels",
     "prompt_snapshots",
+    "line_effects",
     "session_metadata",
     "judge_evaluations",
     "session_scores",

@@ -15,12 +15,14 @@ from debrief.keys import is_week, week_of
 from debrief.lake import Lake
 from debrief.offline.order import LOOK_FIRST
 from debrief.rubrics.model import RUBRICS, Rubric
-from debrief.rubrics.page import advice_markdown, advice_of
 from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST
 from debrief.settings import Settings
 from debrief.summary import CountedVerdicts, content_of, counted_verdicts
 from debrief.training.decomposition import WeeklyMove
 from debrief.training.manifest import stored_sets
+from debrief.troubles.advising import advised_lines
+from debrief.troubles.helped import shown_effect
+from debrief.troubles.model import ALL, EFFECTS, TROUBLES, LineEffect, Trouble
 from debrief.view import labels, prompts, session, training
 from debrief.view.index import Index
 from debrief.view.query import SCORES, SORTS, choices_of, query_of, search
@@ -184,10 +186,13 @@ def week(page: Page, week: str) -> Response:
 
 @router.get("/advice")
 def advice(page: Page) -> Response:
-    """Show lines for a file that agents read, with their evidence, and what is missing for more."""
-    advised = advice_of(page.lake)
-    text = advice_markdown(advised)
-    return page.render("advice.html", title="Advice", advised=advised, text=text)
+    """Show the lines that stop troubles, and what became of troubles with lines that are there."""
+    return page.render(
+        "advice.html",
+        title="Lines for prompt files",
+        advised=[one for one in advised_lines(page.lake.read(TROUBLES, ALL, Trouble)) if one.line],
+        effects=[shown_effect(row) for row in page.lake.read(EFFECTS, ALL, LineEffect)],
+    )
 
 
 _FIGURES = (

@@ -7,8 +7,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from debrief.keys import digest_of
 from debrief.sessions.model import Evidence, Usage
 
+EVENTS, TROUBLES = "trouble_events", "troubles"
+"""Tables of the lake: each time that something went wrong, a partition a week, and what happened
+more than once, all in the partition ``ALL``."""
+ALL = "all"
 TroubleKind = Literal[
     "failing_command",
     "missed_edit",
@@ -87,3 +92,8 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
+
+
+def trouble_id(repository: str, kind: TroubleKind, subject: str) -> str:
+    """Return the id of what happened, in hex: the same for each event of one trouble."""
+    return digest_of(repository, kind, subject)[:12]

@@ -26,6 +26,8 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "trouble_events",
+    "troubles",
     "labels",
     "prompt_snapshots",
     "session_metadata",

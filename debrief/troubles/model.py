@@ -11,10 +11,8 @@ from msgspec import Struct
 from debrief.keys import digest_of
 from debrief.sessions.model import Evidence, Usage
 
-EVENTS, TROUBLES = "trouble_events", "troubles"
-"""Tables of the lake: each time that something went wrong, a partition a week, and what happened
-more than once, all in the partition ``ALL``."""
-ALL = "all"
+EVENTS, TROUBLES, ALL = "trouble_events", "troubles", "all"
+"""Tables: what happened, a partition a week; what recurs, all in one partition."""
 TroubleKind = Literal[
     "failing_command",
     "missed_edit",
@@ -71,7 +69,8 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     """Ids of the calls of the stretch: what failed, and all that was done about it."""
     command: str = ""
-    """As it was run; empty where it is about none."""
+    """The part of a command line that it is about, as it was typed; empty where it is about
+    none."""
     file: str = ""
     """The file below the repository that it is about; empty where it is about none."""
     words: str = ""

@@ -17,6 +17,8 @@ from pipelines.definitions import defs
 TOP = Path(__file__).parents[2]
 PARTITIONS = {
     "raw_sessions": WEEKS,
+    "trouble_events": WEEKS,
+    "troubles": None,
     "labels": None,
     "prompt_snapshots": WEEKS,
     "session_metadata": WEEKS,

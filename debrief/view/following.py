@@ -29,6 +29,7 @@ class _State(Struct, frozen=True):
     """Since the pages were started; another number than before: something was read."""
     done: int
     weeks: int
+    is_behind: bool
 
 
 @router.get("/progress")
@@ -50,7 +51,8 @@ async def _told(index: Index, request: Request, calm: float) -> AsyncIterator[by
         if index.progress.is_behind or now - looked >= calm:
             await run_in_threadpool(index.follow, 0.0)
             looked = now
-        state = _State(index.changes, index.progress.done, index.progress.weeks)
+        progress = index.progress
+        state = _State(index.changes, progress.done, progress.weeks, progress.is_behind)
         if state != last:
             yield b"data: " + json.encode(state) + b"\n\n"
             last, said = state, now

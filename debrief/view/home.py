@@ -20,8 +20,13 @@ from debrief.view.counting import figures_by, figures_of, verdicts_of
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.templating import Page
-from debrief.view.troubles import since as troubles_since
-from debrief.view.troubles import troubles_known, worst_of
+from debrief.view.troubles import (
+    in_all,
+    sorted_by_cost,
+    troubles_known,
+    troubles_since,
+    worst_of,
+)
 
 router = APIRouter()
 _DAYS, _FEWEST = 30, 5
@@ -71,6 +76,9 @@ def home(page: Page) -> Response:
     late = ("started >= ?", (day,))
     known = troubles_known(page)
     found = troubles_since(page.index, known, day)
+    if len(found) < _EACH:
+        shown_ids = {one.trouble.id for one in found}
+        found += sorted_by_cost(in_all(one) for one in known if one.id not in shown_ids)
     first_week = week_of(datetime.combine(recent.since, time(), UTC))
     shown = [row["week"] for row in weeks if row["week"] >= first_week]
     failures = tuple(dict.fromkeys(content_of(page.lake, shown).failures))
@@ -84,7 +92,6 @@ def home(page: Page) -> Response:
         verdicts=verdicts_of(page.index, *late),
         figures=figures_of(page.index, *late),
         troubles=found[:_EACH],
-        more_troubles=len(found) - _EACH,
         known_troubles=len(known),
         reading=list(worth_reading(page.index, known, day)),
         failures=failures[:_FAILURES],
@@ -149,7 +156,10 @@ def _of_all_kinds(
         found("short", "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"),
         found("broke_off", "ground = 'open_end'", "started DESC"),
     ]
-    for tier in (*zip_longest(*reasons), found("newest", "true", "started DESC")):
+    for tier in (
+        *zip_longest(*reasons),
+        found("newest", "true", "ground = 'no_work', started DESC"),
+    ):
         yield from (one for one in tier if one is not None and one.row.id not in without)
 
 

@@ -87,11 +87,13 @@ class Progress(Struct, frozen=True):
     weeks: int = 0
     problems: tuple[str, ...] = ()
     """What could not be read: the file, why, and what to do."""
+    is_listed: bool = True
+    """The weeks of the lake are known by now."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether weeks are still being read."""
-        return self.done < self.weeks
+        """Whether weeks are still being read, or looked for."""
+        return self.done < self.weeks or not self.is_listed
 
 
 class Index:
@@ -108,7 +110,7 @@ class Index:
         self._prices = prices
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = index_file(lake, folder)
-        self.progress = Progress()
+        self.progress = Progress(is_listed=False)
         self.changes = 0
         """How often something was read into it since it was opened: pages follow it."""
         self._worker: threading.Thread | None = None
@@ -231,7 +233,7 @@ class Index:
             or is_repriced
             or any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
         ]
-        problems: list[str] = []
+        problems = self._read_changed(TROUBLES, now, known)
         for number, week in enumerate(stale):
             self.progress = Progress(number, len(stale), tuple(problems))
             try:
@@ -242,6 +244,8 @@ class Index:
                 self.changes += 1
             except DebriefError as error:
                 problems.append(str(error))
+            problems += self._read_changed(EVENTS, now, known, [week])
+        problems += self._read_changed(EVENTS, now, known)
         if (is_recalibrated or is_repriced) and not problems:
             with self._writing() as database:
                 _note(database, "", {name: now[name].get("") for name in (_CALIBRATED, _PRICED)})
@@ -260,26 +264,31 @@ class Index:
                     _note(database, "", {_TABLE: now[_TABLE].get("")})
             except DebriefError as error:
                 problems.append(str(error))
-        problems += self._read_troubles(now, known)
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
 
-    def _read_troubles(self, now: _Versions, known: _Versions) -> list[str]:
-        """Read the troubles and the weeks of their events that changed; return what could not be
-        read."""
+    def _read_changed(
+        self,
+        table: str,
+        now: _Versions,
+        known: dict[str, dict[str, str]],
+        partitions: Iterable[str] | None = None,
+    ) -> list[str]:
+        """Read the partitions of the troubles or of their events that changed; return what could
+        not be read."""
         problems: list[str] = []
-        readers = {EVENTS: self._read_events, TROUBLES: self._read_shown_troubles}
-        for table, read in readers.items():
-            for partition in sorted({*now[table], *known[table]}, reverse=True):
-                version = now[table].get(partition)
-                if version == known[table].get(partition):
-                    continue
-                try:
-                    with self._writing() as database:
-                        read(database, partition)
-                        _note(database, partition, {table: version})
-                    self.changes += 1
-                except DebriefError as error:
-                    problems.append(str(error))
+        read = self._read_events if table == EVENTS else self._read_shown_troubles
+        for partition in sorted({*now[table], *known[table]}) if partitions is None else partitions:
+            version = now[table].get(partition)
+            if version == known[table].get(partition):
+                continue
+            try:
+                with self._writing() as database:
+                    read(database, partition)
+                    _note(database, partition, {table: version})
+                self.changes += 1
+            except DebriefError as error:
+                problems.append(str(error))
+            known[table][partition] = version or ""
         return problems
 
     def _read_events(self, database: sqlite3.Connection, week: str) -> None:

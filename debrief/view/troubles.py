@@ -58,6 +58,8 @@ class ShownTrouble(Struct, frozen=True, kw_only=True):
     unpriced: int
     """Events whose price is not known."""
     minutes: float | None
+    is_of_late: bool = False
+    """All of this is of the days that a page is about."""
 
     @property
     def cost(self) -> tuple[bool, float, int]:
@@ -93,7 +95,7 @@ def in_all(trouble: Trouble) -> ShownTrouble:
     )
 
 
-def since(index: Index, known: Iterable[Trouble], day: str) -> list[ShownTrouble]:
+def troubles_since(index: Index, known: Iterable[Trouble], day: str) -> list[ShownTrouble]:
     """Return the troubles of the sessions since a day, with what they came to in these, those that
     cost most first."""
     by_id = {trouble.id: trouble for trouble in known}
@@ -115,11 +117,17 @@ def since(index: Index, known: Iterable[Trouble], day: str) -> list[ShownTrouble
             cost_usd=row[5],
             unpriced=row[6],
             minutes=row[7],
+            is_of_late=True,
         )
         for row in rows
         if row[0] in by_id
     ]
-    return sorted(found, key=lambda one: one.cost, reverse=True)
+    return sorted_by_cost(found)
+
+
+def sorted_by_cost(troubles: Iterable[ShownTrouble]) -> list[ShownTrouble]:
+    """Return troubles, those that cost most first."""
+    return sorted(troubles, key=lambda one: one.cost, reverse=True)
 
 
 @router.get("/troubles")

@@ -112,8 +112,7 @@ function hear(event) {
     bar.nextElementSibling.textContent = `${state.done} of ${state.weeks} weeks`;
   }
   newest = state.changes;
-  const isBehind = state.done < state.weeks;
-  if (bar && !isBehind) shown = -1;
+  if (!state.is_behind && document.querySelector("[data-behind]")) shown = -1;
   if (newest !== shown) waits ??= setTimeout(renew, shown < 0 ? 0 : PAUSE);
 }
 

@@ -65,6 +65,8 @@ class Done(Struct, frozen=True, kw_only=True):
     """None when a price is not known."""
 
 
+NOTHING_DONE = Done(stage="")
+
 _ADDED = ("rows", "fresh", "failed", "calls", "input_tokens", "output_tokens")
 
 

@@ -265,14 +265,14 @@ def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun
 
 def model_stages() -> list[str]:
     """Return the weekly stages that ask a model."""
-    return [table for table, (*_, calls_models) in _STAGES.items() if calls_models]
+    return [table for table, (*_, asks, _off) in _STAGES.items() if asks]
 
 
 def due_weeks_of(
     run: StageRun, table: str, weeks: Sequence[str]
 ) -> Iterator[tuple[str, Callable[[], Iterable[Any]]]]:
     """Yield the weeks that a stage would make, each with what makes its rows."""
-    row_type, inputs, make, _ = _STAGES[table]
+    row_type, inputs, make, *_ = _STAGES[table]
     for week in weeks:
         if run.lake.stamp("raw_sessions", week) is None:
             continue

@@ -10,9 +10,15 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.troubles.helped import ALL as EFFECTS_PARTITION
-from debrief.troubles.helped import EFFECTS
-from debrief.troubles.model import ALL, KINDS_SHOWN, TROUBLES, LineEffect, LineOutcome, Trouble
+from debrief.troubles.model import (
+    ALL,
+    EFFECTS,
+    KINDS_SHOWN,
+    TROUBLES,
+    LineEffect,
+    LineOutcome,
+    Trouble,
+)
 from debrief.troubles.remedies import line_for
 from debrief.view.columns import WIDE, count_columns
 from debrief.view.index import Index
@@ -175,7 +181,7 @@ def _counted(values: Iterable[str]) -> list[tuple[str, int]]:
 
 def _effects(page: PageContext, trouble_id: str = "") -> list[LineEffect]:
     """Return what became of lines, of one trouble or of all."""
-    rows = page.lake.read(EFFECTS, EFFECTS_PARTITION, LineEffect)
+    rows = page.lake.read(EFFECTS, ALL, LineEffect)
     return [row for row in rows if not trouble_id or row.trouble_id == trouble_id]
 
 

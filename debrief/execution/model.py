@@ -70,6 +70,9 @@ class RebuiltTree(Struct, frozen=True, kw_only=True):
     empty where nothing is."""
     differing: tuple[str, ...] = ()
     """Files that do not equal it, or could not be rebuilt."""
+    landed: str = ""
+    """The last commit of the repository that holds the session's work; empty where none is known.
+    It may hold more than the session's."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ class ExecutedCheck(Struct, frozen=True, kw_only=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """What running says of a session. A row of ``executions``, a partition a week."""
+    """What running says of a session. A row of ``executed_outcomes``, a partition a week."""
 
     session_id: str
     executed_at: datetime

@@ -47,15 +47,20 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
     repository: str
     tree: RebuiltTree
     checks: tuple[Check, ...]
-    missing: str = ""
-    """What is not installed of what the checks need; empty where nothing is known to be missing."""
-    key: str
-    """As ``Execution`` has it."""
+    packages: Prepared | NotPrepared
+    """What the checks need, as far as it is here."""
 
     @property
     def session_id(self) -> str:
         """Return whose it is."""
         return self.tree.session_id
+
+    @property
+    def key(self) -> str:
+        """Return what ``Execution.key`` is of its runs."""
+        packages = self.packages
+        kept = packages if isinstance(packages, NotPrepared) else packages.key
+        return digest_of(FORM, self.tree.base_tree, self.tree.final_tree, self.checks, kept)
 
 
 class Executor:
@@ -96,30 +101,26 @@ class Executor:
             checks = checks_of(session, final, tree.files, future)
             if not checks:
                 return NotExecuted(session_id=session.id, reason="no_check")
-            prepared = self._packages(final, checks, network=False)
+            packages = self._packages(final, checks, network=False)
         return ExecutionPlan(
-            repository=session.repository,
-            tree=tree,
-            checks=checks,
-            missing=prepared.missing if isinstance(prepared, NotPrepared) else "",
-            key=_key(tree, checks, prepared),
+            repository=session.repository, tree=tree, checks=checks, packages=packages
         )
 
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
         """Run the checks of a plan on both of its trees."""
         with self._laid_out(plan.tree) as (base, final):
-            prepared = self._packages(final, plan.checks, network=self._network)
+            packages = self._packages(final, plan.checks, network=self._network)
             row = Execution(
                 session_id=plan.session_id,
                 executed_at=now,
                 tree=plan.tree,
-                key=_key(plan.tree, plan.checks, prepared),
+                key=replace(plan, packages=packages).key,
             )
-            if isinstance(prepared, NotPrepared):
-                return replace(row, reason="not_prepared", detail=prepared.missing)
+            if isinstance(packages, NotPrepared):
+                return replace(row, reason="not_prepared", detail=packages.missing)
             checks = tuple(
                 execute_check(
-                    base, final, check, prepared, self._sandbox, self._redact, self.limits
+                    base, final, check, packages, self._sandbox, self._redact, self.limits
                 )
                 for check in plan.checks
             )
@@ -158,11 +159,6 @@ class Executor:
             for id_, place in ((tree.base_tree, base), (tree.final_tree, final)):
                 lay_out(id_, Path(tree.clone), self._store, place)
             yield base, final
-
-
-def _key(tree: RebuiltTree, checks: tuple[Check, ...], prepared: Prepared | NotPrepared) -> str:
-    installed = prepared if isinstance(prepared, NotPrepared) else prepared.key
-    return digest_of(FORM, tree.base_tree, tree.final_tree, checks, installed)
 
 
 def not_executed(why: NotExecuted, now: datetime) -> Execution:

@@ -30,6 +30,7 @@ _VARIABLES = re.compile(
 """Variables by which the usual clients are told of proxies, certificates and registries."""
 _SECRET = re.compile(r"//[^/\s@]*@")
 _TIMEOUT = 30.0
+_OLDEST_PYTHON = 9
 
 
 class Toolchain(Struct, frozen=True, kw_only=True):
@@ -60,10 +61,12 @@ def toolchain(name: str, version: str = "--version") -> Toolchain | None:
     said = _said([found, version])
     if name == "uv":
         file = Path(found).resolve()
-        if file.is_relative_to("/usr"):
-            return Toolchain(version=said)
-        mount = Mount(source=file, target="/opt/uv/bin/uv")
-        return Toolchain(version=said, mounts=(mount,), path=("/opt/uv/bin",))
+        homes = _pythons()
+        return Toolchain(
+            version=" ".join([said, sys.version, *(home.source.name for home in homes)]),
+            mounts=(Mount(source=file, target="/opt/uv/bin/uv"), *homes),
+            path=("/opt/uv/bin", *(f"{home.target}/bin" for home in homes)),
+        )
     if name == "npm":  # a script of Node.js, which is beside it
         node = shutil.which("node")
         if node is None:
@@ -83,6 +86,34 @@ def _with_home(version: str, home: Path) -> Toolchain | None:
     return Toolchain(version=version, mounts=(mount,), path=(str(home / "bin"),))
 
 
+def _pythons() -> list[Mount]:
+    """Return the folders of Python that lie outside ``/usr``: our own, then those of pyenv and uv,
+    the newest first."""
+    home = Path.home()
+    kept = (
+        Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions",
+        Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local/share/uv/python"),
+    )
+    others = {
+        each.resolve()
+        for folder in kept
+        for each in folder.glob("*3.*")
+        if any(each.glob("bin/python3.*")) and _minor(each) >= _OLDEST_PYTHON
+    }
+    found = [Path(sys.base_prefix).resolve(), *sorted(others, key=_minor, reverse=True)]
+    return [
+        Mount(source=each, target=str(each))
+        for each in dict.fromkeys(found)
+        if not each.is_relative_to("/usr") and not home.is_relative_to(each)
+    ]
+
+
+def _minor(folder: Path) -> int:
+    """Return the second number of a Python's version, by the name of its folder."""
+    found = re.search(r"3\.(\d+)", folder.name)
+    return int(found[1]) if found else 0
+
+
 def registries() -> tuple[dict[str, str], tuple[Mount, ...]]:
     """Return how the usual clients reach their registries: variables, and files that these name.
 
@@ -91,7 +122,7 @@ def registries() -> tuple[dict[str, str], tuple[Mount, ...]]:
     """
     found = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     if npm := shutil.which("npm"):
-        for key in ("registry", "cafile"):
+        for key in ("registry", "cafile", "nodedir"):
             if (value := _said([npm, "config", "get", key])) not in ("", "null", "undefined"):
                 found.setdefault(f"npm_config_{key}", value)
     if go := shutil.which("go"):

@@ -151,7 +151,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 locks: .venv/bin/uv
 	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock
 	$(COMPILE) --extra build --extra team --extra test pyproject.toml -o $(LOCKS)/test.lock
-	$(COMPILE) --extra build -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
+	$(COMPILE) --extra build --extra sandbox -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
 	$(COMPILE) --extra build --extra team -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/team.lock
 
 clean:

@@ -28,8 +28,9 @@ _NARROWS = re.compile(
     r"--(?:all|branches|remotes|tags|author|grep|reverse|since|until|after|before|follow|merges"
     r"|format|pretty|graph|no-merges)|-[SGn]?$|-[SG].|--$"
 )
-_NEAR = 12
-"""Commits to the session's own files that are tried."""
+_LISTED, _NEAR = 400, 24
+"""Commits to the session's own files that are looked at, and those nearest to its beginning, which
+are tried."""
 WAIT = timedelta(days=7)
 """Time in which work is committed."""
 WORK = ("--exclude=entire/*", "--branches", "--exclude=*/entire/*", "--remotes", "--tags")
@@ -122,19 +123,21 @@ def inferred_bases(
 
 
 def _likely(session: Session, scratch: Scratch, files: Sequence[str], landed: str) -> Iterator[str]:
-    def listed(*arguments: str) -> list[str]:
+    def listed(*arguments: str) -> list[list[str]]:
         try:
-            return scratch.git("rev-list", *arguments).decode().split()
+            lines = scratch.git("log", "--format=%H %ct", *arguments).decode().splitlines()
         except InputError:
             return []  # an empty repository, or a branch that it does not have
+        return [line.split() for line in lines]
 
-    before = f"--before={int(session.started.timestamp())}"
+    began = int(session.started.timestamp())
     for name in (session.branch, f"origin/{session.branch}", "HEAD"):
         if name and not name.startswith(("-", "origin/-")) and name != "origin/":
-            yield from listed("-1", before, name)
+            yield from (commit for commit, _ in listed("-1", f"--before={began}", name, "--"))
     if landed:
-        yield from listed("-1", f"{landed}^")
+        yield from (commit for commit, _ in listed("-1", f"{landed}^", "--"))
     if files:
         until = f"--before={int((session.ended + WAIT).timestamp())}"
-        near = listed(until, "--date-order", f"-{2 * _NEAR}", *WORK, "--", *files)
-        yield from near
+        near = listed(until, f"-{_LISTED}", *WORK, "--", *files)
+        near.sort(key=lambda each: abs(int(each[1]) - began))
+        yield from (commit for commit, _ in near[:_NEAR])

@@ -279,7 +279,8 @@ def _of_command(call: ToolCall) -> Iterator[FileEvent]:
     for (words, _), folder in placed_commands(call.command):
         yield from _of_words(words, folder)
     for write in writes_of(call.command):
-        if write.is_edit and write.path not in removed and not write.path.startswith("git "):
+        is_elsewhere = write.path.startswith(("git ", "$")) and "/" in write.path
+        if write.is_edit and write.path not in removed and not is_elsewhere:
             yield Shaken(write.path) if _is_pattern(write.path) else Touched(write.path)
     yield from (Removed(path, sure=False) for path in sorted(removed))
 

@@ -69,7 +69,6 @@ def replay(events: Iterable[FileEvent], base: Callable[[str], str | None]) -> Re
 class _Replaying:
     def __init__(self, base: Callable[[str], str | None]) -> None:
         self.state, self._base = Replay(), base
-        self._by_others: set[str] = set()
         self._is_shaken = False
 
     def apply(self, event: FileEvent) -> None:
@@ -84,7 +83,6 @@ class _Replaying:
             return
         if isinstance(event, Touched):
             self._change(path, state.files[path], known=False)
-            self._by_others.add(path)
         elif isinstance(event, Wrote):
             self._change(path, _with_ends_of(state.files[path], event.text))
         elif isinstance(event, Removed):
@@ -119,7 +117,6 @@ class _Replaying:
             state.files[event.to] = state.began[event.to] = self._base(event.to)
         if text is None:
             self._change(event.to, state.files[event.to], known=False)
-            self._by_others.add(event.to)
             return
         self._change(event.path, None, known=event.sure)
         self._change(event.to, text, known=is_known)
@@ -132,29 +129,32 @@ class _Replaying:
         same = _rstripped(there) == _rstripped(event.lines) and (
             not event.whole or len(_rstripped(lines)) == len(_rstripped(event.lines))
         )
-        is_ours = path not in state.changed and path not in self._by_others and not self._is_shaken
-        if not same and is_ours:
-            state.misfits.append(path)
+        is_first = self._is_first(path)
+        if not same and is_first:
+            self._misfit(path)
         if event.whole:
-            read = text if same else _read_text(text, event.lines)
-            if not same and is_ours:
-                state.began[path] = read
-            state.files[path] = read
+            state.files[path] = text if same else _read_text(text, event.lines)
+            if is_first:
+                state.began[path] = state.files[path]
             state.unknown.discard(path)
             state.seen.add(path)
-            if not same and not is_ours:
-                state.changed.add(path)
-        elif not same and not is_ours:
+        elif not same and path in state.changed:
             state.unknown.add(path)
-            state.changed.add(path)
+
+    def _is_first(self, path: str) -> bool:
+        """Return whether nothing has changed a file yet, so that it is as it was to begin with."""
+        return not (path in self.state.changed or self._is_shaken)
+
+    def _misfit(self, path: str) -> None:
+        if path not in self.state.misfits:
+            self.state.misfits.append(path)
 
     def _edit(self, event: Replaced | Patched | Sought) -> None:
         state, path = self.state, event.path
         text = state.files[path]
-        is_first = not (path in state.changed or path in self._by_others or self._is_shaken)
         after, stands = _edited(text, event)
-        if is_first and not stands:
-            state.misfits.append(path)
+        if self._is_first(path) and not stands:
+            self._misfit(path)
         if after is None:
             self._change(path, text, known=False)
             return

@@ -54,6 +54,10 @@ count all that a person runs."""
 _FIRST_USER, _USERS = 61_184, 4_000
 """Users that root's runs have: of no account, so that the kernel counts each run's processes."""
 _MEGABYTE = 1 << 20
+_AHEAD_MB = 4096
+"""What one process may take beyond the limit before the watcher sees it."""
+_SPARE = 8
+"""Processes that the kernel lets run beyond the limit, so that the watcher sees it reached."""
 _SMALL_MB = 256
 """Of shared memory, and of each scratch folder in a mount."""
 _SETUP_FAILED = 97
@@ -66,6 +70,7 @@ umask 022
 if [ "$1" -gt 0 ]; then
   if (ulimit -u "$1") 2>/dev/null; then ulimit -u "$1"; else ulimit -p "$1"; fi
 fi
+echo 1000 > /proc/self/oom_score_adj
 ulimit -c 0
 ulimit -d "$2"
 mkdir -p "$HOME"
@@ -106,7 +111,7 @@ class Mount(Struct, frozen=True, kw_only=True):
     target: str
     """Its path in the sandbox."""
     source: Path
-    """On the machine."""
+    """On the machine. Where root starts the run, another user reads it."""
     access: Literal["read", "write", "copy"] = "read"
     """``copy``: it writes to a copy, which ends with it."""
     scratch: tuple[str, ...] = ()
@@ -186,8 +191,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         }
         inner = [
             "sh", "-c", _SCRIPT, "sh",
-            str(limits.processes if _processes_are_counted() else 0),
-            str(2 * limits.memory_mb * 1024),
+            str(limits.processes + _SPARE if _processes_are_counted() else 0),
+            str((limits.memory_mb + _AHEAD_MB) * 1024),
             folder, command, " ".join(places),
             *(each.lstrip("/") for each in hand_back),
         ]  # fmt: skip

@@ -36,6 +36,7 @@ _NODE_OPTIONS = (
 )
 _OPTIONS = {
     "jest": f"--json --outputFile={REPORTS}/jest.json",
+    "bun test": f"--reporter=junit --reporter-outfile={REPORTS}/bun.xml",
     "vitest": f"--reporter=default --reporter=json --outputFile.json={REPORTS}/vitest.json",
 }
 _SCRIPT_RUNNERS = frozenset(["npm", "pnpm", "yarn", "bun"])

@@ -35,7 +35,8 @@ class Equipment:
                 base would not have it.
         """
         final = source.final_folder
-        prepared = prepare(final, self._cache, self._sandbox, network=False)
+        below = sorted({check.folder for check in source.checks})
+        prepared = prepare(final, self._cache, self._sandbox, network=False, folders=below)
         if isinstance(prepared, NotPrepared):
             raise HeldBack("not_prepared", prepared.missing)
 
@@ -57,7 +58,7 @@ class Equipment:
         programs = [f"{folder}/node_modules/.bin" for folder in folders]
         return Stage(
             sandbox=self._sandbox,
-            image=image_of(final, source.checks, ask),
+            image=image_of(final, source.checks, prepared.environment, ask),
             mounts=prepared.mounts,
             environment=prepared.environment,
             path=(*prepared.path, *dict.fromkeys(programs)),

@@ -7,7 +7,7 @@ is what the repository's own files name, so that the image needs nothing of this
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -100,12 +100,18 @@ def _text(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def image_of(tree: Path, checks: Sequence[Check], ask: Callable[[str], str]) -> Image:
+def image_of(
+    tree: Path,
+    checks: Sequence[Check],
+    environment: Mapping[str, str],
+    ask: Callable[[str], str],
+) -> Image:
     """Return the image for a tree's checks.
 
     Args:
         tree: the files that the solution leaves.
         checks: that the tests run.
+        environment: variables of the proof.
         ask: returns what a command prints where the proof is run; empty where it fails.
     """
     language = language_of(tree, checks)
@@ -120,7 +126,8 @@ def image_of(tree: Path, checks: Sequence[Check], ask: Callable[[str], str]) -> 
     name = f"{_IMAGES[language]}:{version}"
     match language:
         case "python":
-            return _python(name, tree / folder, top, ask(_INSTALLED))
+            paths = environment.get("PYTHONPATH", "")
+            return _python(name, tree / folder, top, ask(_INSTALLED), paths)
         case "javascript":
             return Image(
                 name=name,
@@ -133,7 +140,7 @@ def image_of(tree: Path, checks: Sequence[Check], ask: Callable[[str], str]) -> 
             return Image(name=name, steps=(f"cd {top} && cargo fetch",))
 
 
-def _python(name: str, folder: Path, top: PurePosixPath, installed: str) -> Image:
+def _python(name: str, folder: Path, top: PurePosixPath, installed: str, paths: str) -> Image:
     """Return an image with the packages that the proof had, in their versions."""
     packages = sorted(line for line in installed.splitlines() if _PINNED.fullmatch(line))
     steps = []
@@ -143,7 +150,8 @@ def _python(name: str, folder: Path, top: PurePosixPath, installed: str) -> Imag
         steps.append(f"pip install --no-cache-dir --no-deps -e {top}")
     listed = "".join(f"{line}\n" for line in packages)
     files = {"requirements.txt": listed.encode()} if packages else {}
-    return Image(name=name, steps=tuple(steps), files=files)
+    variables = {"PYTHONPATH": paths} if paths else {}
+    return Image(name=name, steps=tuple(steps), files=files, environment=variables)
 
 
 def _node_steps(folder: Path) -> tuple[str, ...]:

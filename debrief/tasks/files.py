@@ -102,7 +102,7 @@ def task_of(source: TaskSource, image: Image) -> HarborTask:
     """Return the task of a session as it is to be proven: all but ``task.toml``."""
     files = {
         "instruction.md": source.instruction.encode(),
-        "environment/Dockerfile": _dockerfile(image).encode(),
+        "environment/Dockerfile": dockerfile(image).encode(),
         "environment/repository.tar": archive_of(source.base_folder),
         "tests/test.sh": _test_script(source).encode(),
         "tests/check.sh": _check_script(source.checks).encode(),
@@ -164,7 +164,7 @@ def _difficulty(source: TaskSource) -> str:
     return f"{source.failed / source.executed:.2f}" if is_known else "unknown"
 
 
-def _dockerfile(image: Image) -> str:
+def dockerfile(image: Image) -> str:
     """Return how the container is built: the base's files, as the only commit of a repository."""
     commit = "git -c user.name=base -c user.email=base@localhost commit --quiet --message base"
     lines = [

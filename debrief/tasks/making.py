@@ -60,8 +60,11 @@ def source_of(
     clone = Path(tree.clone)
     base, final = folder / "base", folder / "final"
     final_tree = tree.landed if solution == "landed" else tree.final_tree
-    lay_out(tree.base_tree, clone, store, base)
-    lay_out(final_tree, clone, store, final)
+    try:
+        lay_out(tree.base_tree, clone, store, base)
+        lay_out(final_tree, clone, store, final)
+    except InputError as error:  # the clone lacks a file of the tree
+        raise HeldBack("not_rebuilt", error.reason) from error
     with scratch_into(clone, store) as scratch:
         patch = scratch.git(*_DIFF, tree.base_tree, f"{final_tree}^{{tree}}")
     instruction = instruction_of(session, _added_lines(patch))

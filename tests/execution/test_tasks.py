@@ -27,7 +27,8 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.snapshots.clones import find_clones
-from debrief.tasks.files import Image
+from debrief.tasks.files import Image, dockerfile
+from debrief.tasks.images import image_of
 from debrief.tasks.proving import Stage
 from debrief.tasks.publishing import PublishedTasks, publish_tasks
 from debrief.training.contamination import BenchmarkProblem, Problems
@@ -291,3 +292,56 @@ def test_the_command_runs_nothing_that_nobody_agreed_to(shop: Shop, tmp_path: Pa
     assert "1 proven task\n" in done.stdout
     dockerfile = (tmp_path / "out" / "shop-taxed" / "environment" / "Dockerfile").read_text()
     assert dockerfile.startswith("FROM buildpack-deps:bookworm\nWORKDIR /app\n")
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "printed", "lines"),
+    [
+        (
+            {"pyproject.toml": "", "package.json": "{}"},
+            "pytest -q",
+            {"--version": "Python 3.12.3", "metadata": "shop\npytest==9.0.1\n"},
+            [
+                "FROM python:3.12",
+                "COPY requirements.txt /opt/requirements.txt",
+                "RUN pip install --no-cache-dir --no-deps -r /opt/requirements.txt",
+                "RUN pip install --no-cache-dir --no-deps -e /app",
+                'ENV PYTHONPATH="/app:/app/src"',
+            ],
+        ),
+        (
+            {"package.json": "{}", "pnpm-lock.yaml": ""},
+            "npm test",
+            {"--version": "v22.4.0"},
+            [
+                "FROM node:22",
+                "RUN cd /app && npm install -g pnpm",
+                "RUN cd /app && pnpm install --frozen-lockfile",
+                'ENV PATH="/app/node_modules/.bin:$PATH"',
+            ],
+        ),
+        (
+            {"go.mod": ""},
+            "go test ./...",
+            {"version": "go version go1.19.8 linux/amd64"},
+            ["FROM golang:1.19", "RUN cd /app && go mod download"],
+        ),
+    ],
+    ids=["python", "javascript", "go"],
+)
+def test_a_container_begins_as_what_the_proof_had(
+    files: dict[str, str | bytes],
+    command: str,
+    printed: dict[str, str],
+    lines: list[str],
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, files)
+    image = image_of(
+        tmp_path,
+        [Check(command=command, origin="repository")],
+        {"PYTHONPATH": "/app:/app/src"},
+        lambda asked: next((text for part, text in printed.items() if part in asked), ""),
+    )
+    made = dockerfile(image).splitlines()
+    assert [line for line in made if line in lines] == lines

@@ -35,8 +35,7 @@ class Equipment:
                 base would not have it.
         """
         final = source.final_folder
-        below = sorted({check.folder for check in source.checks})
-        prepared = prepare(final, self._cache, self._sandbox, network=False, folders=below)
+        prepared = prepare(final, self._cache, self._sandbox, network=False)
         if isinstance(prepared, NotPrepared):
             raise HeldBack("not_prepared", prepared.missing)
 

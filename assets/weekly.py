@@ -5,10 +5,10 @@ The weekly report is an asset of ``assets/reports.py``.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
@@ -252,6 +252,36 @@ _STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool, 
 whether it is off."""
 
 
+def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun:
+    """Return what stages work with before a run is launched, over weeks that were read already."""
+    context = SimpleNamespace(
+        resources=SimpleNamespace(**resources),
+        asset_key=dg.AssetKey("raw_sessions"),
+        run=None,
+        partition_keys=weeks,
+    )
+    return StageRun(context)
+
+
+def model_stages() -> list[str]:
+    """Return the weekly stages that ask a model."""
+    return [table for table, (*_, asks, _off) in _STAGES.items() if asks]
+
+
+def due_weeks_of(
+    run: StageRun, table: str, weeks: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], Iterable[Any]]]]:
+    """Yield the weeks that a stage would make, each with what makes its rows."""
+    row_type, inputs, make, *_ = _STAGES[table]
+    for week in weeks:
+        if run.lake.stamp("raw_sessions", week) is None:
+            continue
+        stamp = run.lake.stamp(table, week)
+        if run.scope.force or stamp is None or stamp.inputs != inputs(run, week):
+            stored = list(run.lake.read(table, week, row_type))
+            yield week, partial(make, run, week, stored)
+
+
 def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
     """Return whether no weekly stage has anything to do, by the stamps of its partitions.
 
@@ -259,13 +289,7 @@ def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
         resources: of the run that would be launched, by name.
         weeks: that it would take, all of them read already.
     """
-    context = SimpleNamespace(
-        resources=SimpleNamespace(**resources),
-        asset_key=dg.AssetKey("raw_sessions"),
-        run=None,
-        partition_keys=weeks,
-    )
-    run = StageRun(context)
+    run = stage_run_of(resources, weeks)
     # Nothing is written here, and stages ask for the same stamps again and again.
     run.lake.stamp = cache(run.lake.stamp)  # type: ignore[method-assign]
     for table, (row_type, inputs, make, calls_models, off) in _STAGES.items():

@@ -11,6 +11,7 @@ import typer
 
 from debrief import __version__
 from debrief.cli import (
+    advice,
     capture,
     criteria,
     eval,
@@ -72,7 +73,7 @@ for panel, commands in {
         score.score,
         label.label,
         show.show,
-        criteria.advice,
+        advice.advice,
         leaderboard.leaderboard,
         outcomes.outcomes,
         execute.execute,

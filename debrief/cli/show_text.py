@@ -14,7 +14,7 @@ from debrief.execution.shown import check_shown, reason_shown, tree_shown
 from debrief.markdown import counted
 from debrief.scoring.verdict import ground_with_turns
 from debrief.view.reasons import OF_READING, EvidenceMark, Gap, find
-from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, title_of
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, shown_title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +63,7 @@ class _Printer:
 
     def head(self, transcript: ShownTranscript, figure: Figure | None) -> None:
         session, main = transcript.session, transcript.assessment.main
-        self.line(title_of(session), style="bold")
+        self.line(shown_title(session), style="bold")
         took = f"{session.started:%Y-%m-%d %H:%M} UTC, {counted(session.prompt_count, 'turn')}"
         lines = f"+{session.lines_added} −{session.lines_removed} lines"
         self.line(f"{session.id}  {session.tool}, {session.task}, {took}, {lines}", style="dim")

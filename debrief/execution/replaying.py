@@ -24,7 +24,7 @@ from debrief.execution.file_events import (
     Touched,
     Wrote,
 )
-from debrief.recorder.patching import HunkError, apply_hunks
+from debrief.git.hunks import HunkError, apply_hunks
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 

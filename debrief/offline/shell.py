@@ -6,6 +6,7 @@ be taken for a run of it, which is why nothing is searched for in a command's pl
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -133,8 +134,33 @@ def commands_in(command: str) -> tuple[Command, ...]:
     and options that only say where (``git -C folder``) are taken off. Text that no shell could
     read gives what can be had.
     """
+    return tuple(
+        Command(tuple(_placeless(_unwrapped(words))), tuple(targets))
+        for words, targets in _typed(command)
+    )
+
+
+def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
+    """Take a shell command apart as it was typed: wrappers and all, leading assignments and
+    keywords off."""
+    return tuple(
+        tuple(itertools.dropwhile(_is_before_program, words)) for words, _ in _typed(command)
+    )
+
+
+def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a simple command without wrappers such as ``sudo`` or ``uv run``."""
+    return tuple(_unwrapped(list(words)))
+
+
+def _is_before_program(word: str) -> bool:
+    return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
+
+
+def _typed(command: str) -> list[tuple[list[str], list[str]]]:
+    """Return the words of each simple command, and the files that its output goes to."""
     flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command
-    found: list[Command] = []
+    found: list[tuple[list[str], list[str]]] = []
     words: list[str] = []
     targets: list[str] = []
     into: list[str] = words
@@ -151,10 +177,10 @@ def commands_in(command: str) -> tuple[Command, ...]:
             into = targets if ">" in text else []
         elif kind == "end":
             if words or targets:
-                found.append(Command(tuple(_placeless(_unwrapped(words))), tuple(targets)))
+                found.append((words, targets))
             words, targets = [], []
             into = words
-    return tuple(found)
+    return found
 
 
 def _bare(kind: str | None, text: str) -> str:

@@ -27,6 +27,7 @@ from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.sessions.titles import title_of
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
 from debrief.view.calls import DiffLine, ShownCall, shown_call
@@ -223,10 +224,10 @@ class SessionView:
         return f"{self.path}whole={anchor}" if self.path else ""
 
 
-def title_of(session: Session) -> str:
-    """Return what a session is called: by itself, else by its first prompt."""
-    first = next((turn.prompt for turn in session.turns if turn.prompt.strip()), "")
-    return shorten(session.title or first, 160) or session.id
+def shown_title(session: Session) -> str:
+    """Return what a session is called; its id where it has no words."""
+    title = title_of(session.title, (turn.prompt for turn in session.turns))
+    return shorten(title, 160) or session.id
 
 
 def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
@@ -234,7 +235,7 @@ def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
     styles = "\n".join((_STATIC / name).read_text("utf-8") for name in ("style.css", "session.css"))
     template = environment().get_template("session/file.html")
     return template.render(
-        title=title_of(transcript.session),
+        title=shown_title(transcript.session),
         view=SessionView(transcript, limits=OF_A_FILE),
         figure=figure,
         styles=styles,
@@ -299,7 +300,7 @@ def session(
     earlier, later = (f"task = ? AND (started, id) {sign} (?, ?)" for sign in "<>")
     return page.render(
         "session/page.html",
-        title=title_of(transcript.session),
+        title=shown_title(transcript.session),
         row=row,
         agent=agent,
         before=parts[:number],

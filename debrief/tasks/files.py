@@ -77,6 +77,8 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     """With the base's files."""
     final_folder: Path
     """With those that the solution leaves."""
+    lacking: int = 0
+    """Files of the base that the clone does not have, and so the task neither."""
     checks: tuple[Check, ...]
     """All of which have to end with 0."""
     tests: Mapping[str, TestFile]
@@ -138,6 +140,7 @@ def _configuration(name: str, source: TaskSource, proof: Proof) -> dict[str, Any
         "requests": len(source.requests),
         "requests_left_out": source.left_out,
         "images_left_out": source.images,
+        "files_left_out": source.lacking,
         "checks": [{"command": each.command, "origin": each.origin} for each in source.checks],
         "proof": {
             "runs": proof.runs,

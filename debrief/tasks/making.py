@@ -61,7 +61,7 @@ def source_of(
     base, final = folder / "base", folder / "final"
     final_tree = tree.landed if solution == "landed" else tree.final_tree
     try:
-        lay_out(tree.base_tree, clone, store, base)
+        lacking = lay_out(tree.base_tree, clone, store, base)
         lay_out(final_tree, clone, store, final)
     except InputError as error:  # the clone lacks a file of the tree
         raise HeldBack("not_rebuilt", error.reason) from error
@@ -91,6 +91,7 @@ def source_of(
         images=instruction.images,
         base_folder=base,
         final_folder=final,
+        lacking=len(lacking),
         checks=tuple(replace(check, added={}) for check in checks),
         tests=dict(sorted(tests.items())),
         removed=tuple(sorted({path for path, _ in _tests_in(base)} - tests.keys())),

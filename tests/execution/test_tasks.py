@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
 import tomllib
@@ -38,6 +39,7 @@ from tests.training.lakes import lake_of
 
 pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable())
 
+HARBOR_NAME = r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*"
 PRICE = "echo 100\n"
 TAXED = 'net=100\necho "$((net * 119 / 100))"\n'
 OLD_TEST = 'test -n "$(sh price.sh)"\n'
@@ -216,6 +218,13 @@ def test_a_session_becomes_a_task_that_its_own_change_solves(shop: Shop, tmp_pat
         assert archive.getnames() == ["LICENSE-MIT", "price.sh", "tests/test_old.sh"]
         archive.extractall(tmp_path / "base", filter="data")
     told = tomllib.loads(files["task.toml"].decode())
+    assert {name: list(told[name]) for name in told if name != "metadata"} == {
+        "schema_version": list("1.4"),
+        "task": ["name", "description", "keywords"],
+        "verifier": ["timeout_sec"],
+        "environment": ["build_timeout_sec", "workdir"],
+    }
+    assert re.fullmatch(HARBOR_NAME, told["task"]["name"])
     assert told["metadata"]["licence"] == "MIT"
     assert told["metadata"]["base_source"] == "inferred"
     assert told["metadata"]["difficulty"] == "unknown"

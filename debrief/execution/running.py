@@ -14,7 +14,7 @@ from msgspec import Struct
 from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun, TestStatus
 from debrief.execution.preparing import Prepared
 from debrief.execution.sandbox import TREE, Limits, Sandbox
-from debrief.execution.test_results import REPORTS, reporting, tests_of
+from debrief.execution.test_results import REPORTS, reporting, results_of
 from debrief.offline.shell import check_of, commands_in, pattern
 
 _KEPT = 20_000
@@ -74,7 +74,7 @@ def run_check(
         end=ran.end,
         limit=ran.limit,
         seconds=ran.seconds,
-        tests=tests_of(files, ran.output),
+        tests=results_of(files, ran.output),
         output=redact(ran.output[-_KEPT:]),
     )
 

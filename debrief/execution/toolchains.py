@@ -1,7 +1,7 @@
-"""Programs of this machine that checks take: where they are, and how they reach registries.
+"""Tools of this machine that checks take: where they are, and how they reach registries.
 
-A person's programs often lie in the home folder, which no run sees; what is seen of it is the
-folder of the program alone.
+A person's tools often lie in the home folder, which no run sees; what is seen of it is the folder
+of the tool alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from debrief.execution.sandbox import Mount
 _VARIABLES = re.compile(
     r"(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|PIP_CERT"
     r"|NODE_EXTRA_CA_CERTS|CARGO_HTTP_CAINFO|GO(?:PROXY|NOPROXY|SUMDB|NOSUMDB|PRIVATE)"
-    r"|UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|PYTHON_INSTALL_MIRROR)"
+    r"|UV_(?:DEFAULT_INDEX|NO_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|PYTHON_INSTALL_MIRROR)"
     r"|npm_config_(?:registry|cafile)",
     re.IGNORECASE,
 )
@@ -32,16 +32,16 @@ _SECRET = re.compile(r"//[^/\s@]*@")
 _TIMEOUT = 30.0
 
 
-class Program(Struct, frozen=True, kw_only=True):
-    """A program that a run can start."""
+class Toolchain(Struct, frozen=True, kw_only=True):
+    """Programs that a run can start."""
 
     version: str
     mounts: tuple[Mount, ...] = ()
     path: tuple[str, ...] = ()
 
 
-def program(name: str, version: str = "--version") -> Program | None:
-    """Return a program of this machine; None where it is not installed.
+def toolchain(name: str, version: str = "--version") -> Toolchain | None:
+    """Return a toolchain of this machine; None where it is not installed.
 
     Args:
         name: ``uv``, ``npm``, ``go`` or ``cargo``.
@@ -61,9 +61,9 @@ def program(name: str, version: str = "--version") -> Program | None:
     if name == "uv":
         file = Path(found).resolve()
         if file.is_relative_to("/usr"):
-            return Program(version=said)
+            return Toolchain(version=said)
         mount = Mount(source=file, target="/opt/uv/bin/uv")
-        return Program(version=said, mounts=(mount,), path=("/opt/uv/bin",))
+        return Toolchain(version=said, mounts=(mount,), path=("/opt/uv/bin",))
     if name == "npm":  # a script of Node.js, which is beside it
         node = shutil.which("node")
         if node is None:
@@ -73,14 +73,14 @@ def program(name: str, version: str = "--version") -> Program | None:
     return _with_home(said, home)
 
 
-def _with_home(version: str, home: Path) -> Program | None:
-    """Return a program by the folder that it is installed in; None where that is a home folder."""
+def _with_home(version: str, home: Path) -> Toolchain | None:
+    """Return a toolchain by its folder; None where the home folder is in that."""
     if home.is_relative_to("/usr"):
-        return Program(version=version)
+        return Toolchain(version=version)
     if Path.home().is_relative_to(home) or not (home / "bin").is_dir():
         return None
     mount = Mount(source=home, target=str(home))
-    return Program(version=version, mounts=(mount,), path=(str(home / "bin"),))
+    return Toolchain(version=version, mounts=(mount,), path=(str(home / "bin"),))
 
 
 def registries() -> tuple[dict[str, str], tuple[Mount, ...]]:

@@ -6,7 +6,7 @@ What was run before on the same trees, with the same checks and packages, is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -66,7 +66,8 @@ class Executor:
         sandbox: where.
         store: a folder for the trees that are made. They hold words of sessions: whoever made it
             removes it.
-        prepared: the folder that keeps packages that were installed for checks.
+        prepared: the folder that keeps packages that were installed for checks; or packages that
+            all checks run with.
         limits: of one run of a check.
         redact: takes secrets out of what checks print.
         network: packages may be installed, over the network, where they are missing.
@@ -76,7 +77,7 @@ class Executor:
         self,
         sandbox: Sandbox,
         store: Path,
-        prepared: Path,
+        prepared: Path | Prepared,
         limits: Limits,
         redact: Callable[[str], str],
         *,
@@ -103,7 +104,7 @@ class Executor:
             checks = checks_of(session, final, tree.files, future)
             if not checks:
                 return NotExecuted(session_id=session.id, reason="no_check")
-            prepared = prepare(final, self._prepared, self._sandbox, network=False)
+            prepared = self._packages(final, checks, network=False)
         return ExecutionPlan(
             repository=session.repository,
             tree=tree,
@@ -115,7 +116,7 @@ class Executor:
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
         """Run the checks of a plan on both of its trees."""
         with self._laid_out(plan.tree) as (base, final):
-            prepared = prepare(final, self._prepared, self._sandbox, network=self._network)
+            prepared = self._packages(final, plan.checks, network=self._network)
             row = Execution(
                 session_id=plan.session_id,
                 executed_at=now,
@@ -148,6 +149,14 @@ class Executor:
     def longest(self, plan: ExecutionPlan) -> float:
         """Return the most seconds that a plan can take, packages apart."""
         return _RUNS * len(plan.checks) * self.limits.seconds
+
+    def _packages(
+        self, tree: Path, checks: Sequence[Check], *, network: bool
+    ) -> Prepared | NotPrepared:
+        if isinstance(self._prepared, Prepared):
+            return self._prepared
+        folders = sorted({check.folder for check in checks})
+        return prepare(tree, self._prepared, self._sandbox, network=network, folders=folders)
 
     @contextmanager
     def _laid_out(self, tree: RebuiltTree) -> Iterator[tuple[Path, Path]]:
@@ -199,12 +208,12 @@ def opened_executor(
     redact: Callable[[str], str],
     *,
     network: bool = False,
+    prepared: Prepared | None = None,
 ) -> Iterator[Executor]:
-    """Yield an executor; the trees that it made are gone afterwards."""
+    """Yield an executor, as ``Executor`` says; the trees that it made are gone afterwards."""
+    packages = prepared or prepared_folder(settings)
     with TemporaryDirectory(prefix="debrief-execution-") as store:
-        yield Executor(
-            sandbox, Path(store), prepared_folder(settings), limits, redact, network=network
-        )
+        yield Executor(sandbox, Path(store), packages, limits, redact, network=network)
 
 
 def execute(

@@ -35,7 +35,8 @@ class Equipment:
                 base would not have it.
         """
         final = source.final_folder
-        prepared = prepare(final, self._cache, self._sandbox, network=False)
+        folders = sorted({check.folder for check in source.checks})
+        prepared = prepare(final, self._cache, self._sandbox, network=False, folders=folders)
         if isinstance(prepared, NotPrepared):
             raise HeldBack("not_prepared", prepared.missing)
 
@@ -53,8 +54,8 @@ class Equipment:
         changed = changed_dependencies(source.base_folder, final, source.checks)
         if changed:
             raise HeldBack("changes_dependencies", changed)
-        folders = [f"{TREE}/{each.folder}".rstrip("/") for each in source.checks]
-        programs = [f"{folder}/node_modules/.bin" for folder in folders]
+        places = [f"{TREE}/{folder}".rstrip("/") for folder in folders]
+        programs = [f"{place}/node_modules/.bin" for place in places]
         return Stage(
             sandbox=self._sandbox,
             image=image_of(final, source.checks, prepared.environment, ask),

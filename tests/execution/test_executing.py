@@ -12,8 +12,8 @@ from debrief.cli.app import app
 from debrief.execution import executing
 from debrief.execution.model import Execution
 from debrief.execution.store import EXECUTIONS, execution_of, put_executions
-from debrief.forgetting.choosing import Choice
-from debrief.forgetting.forget import Sources, forget
+from debrief.forgetting.choosing import Choice, Sources
+from debrief.forgetting.forget import forget
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import success_labels

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.errors import InputError, flat
 from debrief.execution.checks import checks_of, future_tests
 from debrief.execution.model import (
     Check,
@@ -93,6 +94,13 @@ class Executor:
 
     def plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
+        try:
+            return self._plan(session, clone)
+        except InputError as error:  # the clone lacks a file of the tree
+            reason = flat(error.reason)
+            return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=reason)
+
+    def _plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         tree = rebuild(session, clone, self._store)
         if isinstance(tree, NotExecuted):
             return tree

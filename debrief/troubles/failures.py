@@ -36,6 +36,8 @@ _CALLED_OFF = re.compile(
 )
 _NEAR = 12
 """Calls within which what did it in the end is looked for."""
+_CLOSE = 4
+"""Calls in between that are all about what failed; of more that is not known."""
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -143,15 +145,16 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     if not name:
         return
     if is_check(words) and not _absent(line, name):
+        until, by = _steps_until(words, rest)
         for what in found_by_check(result):
-            worked = _steps_until(step, words, rest)
             yield _mishap(
                 "failing_command",
                 f"{name}: {what}",
                 step,
                 what,
                 command=shown(words),
-                until=worked,
+                until=until,
+                worked=by,
             )
         return
     if not line:
@@ -251,7 +254,7 @@ def _is_check(command: str) -> bool:
     )
 
 
-_MOST = 3
+_MOST = 6
 
 
 @cache
@@ -260,7 +263,7 @@ def _finding_forms() -> tuple[re.Pattern[str], ...]:
 
 
 def found_by_check(result: str) -> list[str]:
-    """Return what a check found, each without its place, the first three; empty where it does not
+    """Return what a check found, each without its place, the first six; empty where it does not
     say it in a form that is known."""
     found: dict[str, None] = {}
     if pattern("findings", "unformatted").search(result):
@@ -279,16 +282,22 @@ def found_by_check(result: str) -> list[str]:
 
 
 def _steps_until(
-    step: CallMade, words: Sequence[str], rest: Sequence[CallMade]
-) -> tuple[CallMade, ...]:
-    """Return the steps up to the next run of the same check."""
+    words: Sequence[str], rest: Sequence[CallMade]
+) -> tuple[tuple[CallMade, ...], str]:
+    """Return the steps up to the next run of the same check; and the command that mended what it
+    had found, where the check then passed and nothing else was done."""
     name = name_of(words)
     for number, later in enumerate(rest):
-        if later.call.action == "run" and any(
-            name_of(part) == name for part in parts_of(later.call.command)
-        ):
-            return tuple(rest[: number + (not has_failed(later.call))])
-    return ()
+        if later.call.action != "run" or name not in map(name_of, parts_of(later.call.command)):
+            continue
+        between = rest[:number]
+        if has_failed(later.call):
+            return tuple(between), ""
+        only = between[0].call if len(between) == 1 else None
+        mended = only is not None and only.action == "run" and only.status == "ok"
+        by = shown(parts_of(only.command)[-1]) if mended and only and only.command else ""
+        return tuple(rest[: number + 1]), by
+    return (), ""
 
 
 def _what_worked(
@@ -308,8 +317,11 @@ def _what_worked(
             continue
         for part in parts_of(call.command):
             own = _key_words(part)
-            if own and len(own & sought) * 2 >= len(sought) and len(own & sought) * 2 >= len(own):
-                return tuple(rest[: number + 1]), shown(part)
+            if part[0] == words[0] and name_of(part) != name_of(words):
+                continue  # another thing that the same program does
+            common = 2 * len(own & sought)
+            if own and common >= len(sought) and common >= len(own):
+                return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
     return (), ""
 
 

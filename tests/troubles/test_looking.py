@@ -84,13 +84,8 @@ def test_sessions_that_begin_by_looking_up_the_same() -> None:
         return story.run(command or "ls").edit("/home/ada/shop/b.py", "a", "b")
 
     by_hand = Story().turn("Add").run("sed -n '1,220p' docs/rules.md").edit("c.py", "a", "b")
-    stories = [
-        begins("docs/rules.md"),
-        begins("a.py"),
-        by_hand,
-        begins("docs/rules.md"),
-        begins("b.py"),
-    ]
+    rules = [begins("docs/rules.md") for _ in range(3)]
+    stories = [*rules, by_hand, begins("a.py"), begins("b.py")]
     assert told(*stories) == [("same_start", "docs/rules.md: looked up at the beginning")]
 
 

@@ -157,7 +157,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
                 worked=by,
             )
         return
-    if not line:
+    if not line or (is_plain(words) and not _says_itself(words, line)):
         return
     worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
@@ -181,6 +181,25 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         until=worked,
         worked=by if by != shown(words) else "",
     )
+
+
+def _says_itself(words: Sequence[str], line: str) -> bool:
+    """Return whether a line is a program's own error, and none of what it printed of a file."""
+    program = words[0].rpartition("/")[2]
+    if program in (
+        "python",
+        "python3",
+        "node",
+        "ruby",
+        "perl",
+        "php",
+        "bash",
+        "sh",
+        "zsh",
+        "shell",
+    ):
+        return True
+    return line.startswith((f"{program}:", "zsh:", "bash:", "sh:", "(eval)", "Error: "))
 
 
 def _mishap(

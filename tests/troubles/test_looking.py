@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
+from debrief.troubles.grouping import find_troubles
 from tests.offline.scenario import Story
 from tests.troubles.scenario import day, events, prices, told, troubles
 
@@ -107,6 +108,16 @@ def test_what_a_fork_has_from_its_original_counts_there_alone() -> None:
     (turn,) = session.turns
     assert events_of(session, prices)
     assert events_of(replace(session, turns=(replace(turn, origin="inherited"),)), prices) == []
+
+
+def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
+    missed = Story().turn("Go").edit("a.py", "a", "b", status="failed")
+    assert (
+        find_troubles(
+            event for number in (1, 2) for event in events_of(day(number, missed, ""), prices)
+        )
+        == []
+    )
 
 
 def test_one_session_alone_leads_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,9 +16,12 @@ from rich.text import Text
 
 from debrief.cli.shared import (
     AsJson,
+    DryRun,
     LakeUrl,
     MaxCost,
     Repo,
+    Yes,
+    checked_limit,
     chosen,
     console,
     cost_text,
@@ -72,7 +74,8 @@ def judges_check(
         ),
     ] = "",
     max_cost: MaxCost = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     seed: Annotated[int, typer.Option(help="Draws other changes and other words.")] = 0,
     wordings: Annotated[
         Path | None, typer.Option(help="A TOML file of sentences for changes, instead of ours.")
@@ -87,7 +90,9 @@ def judges_check(
     from debrief.judging.model import judge_paths, load_judge, load_judges
 
     if model:
-        raise typer.Exit(_check_model(model, max_cost, yes, seed, wordings, as_json))
+        raise typer.Exit(
+            _check_model(model, checked_limit(max_cost), yes, dry_run, seed, wordings, as_json)
+        )
     folder, out, is_sound = _judges_in_force(repo), console(), True
     for path in judge_paths(folder):
         try:
@@ -106,6 +111,7 @@ def _check_model(
     model: str,
     max_cost: float | None,
     yes: bool,
+    dry_run: bool,
     seed: int,
     wordings: Path | None,
     as_json: bool,
@@ -131,7 +137,7 @@ def _check_model(
             by.chunk_scorer, again, compared, cases, words, seed, by.concurrency, progress
         )
 
-    asking, screen = agreed(settings, check, yes), console(stderr=True)
+    asking, screen = agreed(settings, check, yes, dry_run=dry_run), console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("Asking", total=questions_of(cases, words, seed))
         found = check(asking, partial(progress.advance, bar))
@@ -315,39 +321,6 @@ def rubrics_compare(
             out.print(_changes(name, own))
     counts = {what: sum(c.what == what for c in changes) for what in ("came", "went", "changed")}
     out.print(", ".join(f"{count} {what}" for what, count in counts.items()))
-
-
-def advice(
-    patch: Annotated[
-        Path | None,
-        typer.Option(
-            "--patch",
-            metavar="FILE",
-            help="Print a unified diff that adds the lines to this file, such as CLAUDE.md or "
-            "AGENTS.md, for git apply.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    lake: LakeUrl = "",
-) -> None:
-    """Propose lines for CLAUDE.md or AGENTS.md, from rubrics that hold on unseen sessions.
-
-    Each line has its evidence. Nothing is proposed beyond what was found; what is missing is said.
-    """
-    from debrief.rubrics.page import advice_markdown, advice_of, advice_patch
-
-    store = _open(lake)
-    advised = advice_of(store)
-    if as_json:
-        print_json(advised)
-        return
-    if patch is not None and advised.advice:
-        text = patch.read_bytes().decode("utf-8", "replace") if patch.is_file() else None
-        print(without_controls(advice_patch(advised, os.path.relpath(patch), text)), end="")
-        return
-    print(without_controls(advice_markdown(advised)), end="")
-    for words in advised.missing:
-        console(stderr=bool(advised.advice)).print(words)
 
 
 def _changes(name: str, changes: list[RubricChange]) -> Table:

@@ -36,7 +36,6 @@ WEEK = f"{MONDAY:%Y-%m-%d}"
 HELD = rubric(
     1,
     key="asks-for-proof",
-    habit="asks-for-proof",
     name="Asks for Proof",
     sources=("mined",),
     sessions=("seen",),

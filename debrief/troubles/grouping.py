@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import astuple
 
-from debrief.keys import digest_of
 from debrief.sessions.model import Usage
-from debrief.troubles.model import Trouble, TroubleEvent
+from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
 VERSION = "1"
 """Raised when the same events give other troubles."""
@@ -84,7 +83,7 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
     paid = any(any(astuple(event.usage)) for event in events if event.cost_usd is not None)
     minutes = [event.minutes for event in events if event.minutes is not None]
     return Trouble(
-        id=digest_of(first.repository, first.kind, first.subject)[:12],
+        id=trouble_id(first.repository, first.kind, first.subject),
         repository=first.repository,
         kind=first.kind,
         subject=first.subject,

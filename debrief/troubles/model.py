@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from debrief.keys import digest_of
 from debrief.sessions.model import Evidence, Usage
 
 EVENTS, TROUBLES, ALL = "trouble_events", "troubles", "all"
@@ -109,6 +110,11 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
+
+
+def trouble_id(repository: str, kind: TroubleKind, subject: str) -> str:
+    """Return the id of what happened, in hex: the same for each event of one trouble."""
+    return digest_of(repository, kind, subject)[:12]
 
 
 LineOutcome = Literal["fewer", "more", "no_change", "too_early", "always_there"]

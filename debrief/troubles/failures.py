@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from msgspec.structs import replace
+
 from debrief.markdown import shorten
 from debrief.offline.quoting import first_line
 from debrief.offline.shell import check_of, commands_in
@@ -46,6 +48,10 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = -1
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
+    red: dict[str, Mishap] = {}
+    """The first failure of each test, by its subject."""
+    known: set[str] = set()
+    """Subjects of tests that failed again after a change."""
     for place, step in enumerate(strand):
         call = step.call
         result = call.result or ""
@@ -66,6 +72,12 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
+            if found.is_test and found.subject not in known:
+                if found.subject not in red:
+                    red[found.subject] = found
+                    continue  # a test that fails once is what tests are for
+                known.add(found.subject)
+                yield red[found.subject]
             yield found
 
 
@@ -146,8 +158,8 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         return
     if is_check(words) and not _absent(line, name):
         until, by = _steps_until(words, rest)
-        for what in found_by_check(result):
-            yield _mishap(
+        for what, is_test in found_by_check(result).items():
+            found = _mishap(
                 "failing_command",
                 f"{name}: {what}",
                 step,
@@ -156,8 +168,9 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
                 until=until,
                 worked=by,
             )
+            yield replace(found, is_test=is_test)
         return
-    if not line:
+    if not line or (is_plain(words) and not _says_itself(words, line)):
         return
     worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
@@ -181,6 +194,25 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         until=worked,
         worked=by if by != shown(words) else "",
     )
+
+
+def _says_itself(words: Sequence[str], line: str) -> bool:
+    """Return whether a line is a program's own error, and none of what it printed of a file."""
+    program = words[0].rpartition("/")[2]
+    if program in (
+        "python",
+        "python3",
+        "node",
+        "ruby",
+        "perl",
+        "php",
+        "bash",
+        "sh",
+        "zsh",
+        "shell",
+    ):
+        return True
+    return line.startswith((f"{program}:", "zsh:", "bash:", "sh:", "(eval)", "Error: "))
 
 
 def _mishap(
@@ -258,27 +290,33 @@ _MOST = 6
 
 
 @cache
-def _finding_forms() -> tuple[re.Pattern[str], ...]:
-    return tuple(map(re.compile, tables()["findings"]["forms"]))
+def _finding_forms() -> tuple[tuple[re.Pattern[str], bool], ...]:
+    """Return the forms of what a check found, and whether each is of a test's name."""
+    table = tables()["findings"]
+    return tuple(
+        (re.compile(form), name == "tests") for name in ("tests", "forms") for form in table[name]
+    )
 
 
-def found_by_check(result: str) -> list[str]:
-    """Return what a check found, each without its place, the first six; empty where it does not
-    say it in a form that is known."""
-    found: dict[str, None] = {}
+def found_by_check(result: str) -> dict[str, bool]:
+    """Return what a check found, each without its place, and whether it is a test's name.
+
+    The first six; empty where it does not say it in a form that is known.
+    """
+    found: dict[str, bool] = {}
     if pattern("findings", "unformatted").search(result):
-        found["not formatted"] = None
+        found["not formatted"] = False
     unsaid = pattern("findings", "unsaid")
     for line in result[-20_000:].split("\n"):
         if len(line) > 400 or unsaid.search(line):
             continue
-        for form in _finding_forms():
+        for form, is_test in _finding_forms():
             if (match := form.search(line.strip())) and (name := plain_error(match["it"])):
-                found[name] = None
+                found[name] = is_test
                 break
         if len(found) >= _MOST:
             break
-    return list(found)
+    return found
 
 
 def _steps_until(

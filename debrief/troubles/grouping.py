@@ -26,6 +26,8 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
     for event in events:
+        if not event.repository:
+            continue  # what it has to do with the others is not known
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
     recurring = [group for group in groups.values() if _recurs(group, begun)]

@@ -48,6 +48,6 @@ def line_effects(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
                 ("outcome", "lines"), Counter(row.outcome for row in rows).most_common()
             ),
             "page": markdown(effects_markdown(rows)),
-            "shown_at": dg.MetadataValue.url(links.address("/advice")),
+            "shown_at": dg.MetadataValue.url(links.address("/troubles")),
         },
     )

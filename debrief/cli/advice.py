@@ -235,7 +235,7 @@ def _show_effects(store: Lake, repository: str, form: str) -> None:
         console().print("No prompt file that sessions had holds a line about a trouble.")
     else:
         table = Table(box=box.SIMPLE_HEAD)
-        for heading in ("repository", "line", "since", "before", "after", "change", ""):
+        for heading in ("repository", "line", "since", "before", "after", "change", "helped?"):
             table.add_column(heading)
         for row in effects:
             table.add_row(*(Text(cell) for cell in shown_effect(row)))

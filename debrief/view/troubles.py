@@ -10,13 +10,13 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.troubles.helped import OUTCOMES_SHOWN
 from debrief.troubles.model import (
     ALL,
     EFFECTS,
     KINDS_SHOWN,
     TROUBLES,
     LineEffect,
-    LineOutcome,
     Trouble,
 )
 from debrief.troubles.remedies import line_for
@@ -25,14 +25,6 @@ from debrief.view.index import Index
 from debrief.view.templating import Page, PageContext, environment
 
 router = APIRouter()
-OUTCOMES_SHOWN: Mapping[LineOutcome, str] = {
-    "fewer": "yes: fewer sessions have it",
-    "more": "no: more sessions have it",
-    "no_change": "no change to speak of",
-    "too_early": "too early to tell",
-    "always_there": "cannot tell: every session had the line",
-}
-"""What became of a trouble after a line about it."""
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
 _FEW = 2
 """Times that say little within one session."""

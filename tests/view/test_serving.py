@@ -32,7 +32,6 @@ PAGES = (
     "/training",
     "/labels/next",
     "/labels.csv",
-    "/advice",
 )
 
 

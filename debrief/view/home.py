@@ -125,9 +125,9 @@ def worth_reading(index: Index, known: list[Trouble], day: str) -> Iterator[Wort
     last of them, where there is one."""
     taken: set[str] = set()
     well = list(_verified(index, day))
-    wanted = _EACH - len(well)
+    room = _EACH - len(well)
     for one in _of_all_kinds(index, known, day, {row.row.id for row in well}):
-        if len(taken) < wanted and one.row.id not in taken:
+        if len(taken) < room and one.row.id not in taken:
             taken.add(one.row.id)
             yield one
     yield from well

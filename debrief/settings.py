@@ -35,6 +35,7 @@ from pydantic_settings import (
 )
 
 from debrief.errors import ConfigurationError
+from debrief.home import home_folder
 from debrief.keys import FIRST_WEEK, is_week
 
 PREFIX = "DEBRIEF_"
@@ -376,7 +377,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             of the machine.
     """
     environ = os.environ if environ is None else environ
-    home = Path(environ.get("DEBRIEF_HOME") or Path.home() / ".debrief").expanduser()
+    home = home_folder(environ)
     values = {**_environment_file(home / ".env"), **{k: v for k, v in environ.items() if v}}
     try:
         return Settings(values={**values, "DEBRIEF_HOME": str(home)})

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line, label
+from debrief.offline.quoting import first_line
 from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
@@ -20,6 +20,7 @@ from debrief.troubles.naming import (
     culprit,
     error_line,
     forms,
+    is_plain,
     name_of,
     parts_of,
     pattern,
@@ -47,8 +48,7 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         call = step.call
         result = call.result or ""
         if call.status == "rejected" or (call.status == "failed" and _is_denied(result)):
-            yield from _refused(step)
-            continue
+            continue  # the person's doing
         if not has_failed(call):
             if call.status == "ok" and (call.action == "edit" or call.path is not None):
                 edited = place
@@ -82,26 +82,6 @@ def _is_denied(result: str) -> bool:
     return bool(pattern("denied").search(result[:400]))
 
 
-def _refused(step: CallMade) -> Iterator[Mishap]:
-    call = step.call
-    if call.action == "ask":
-        return  # a question that the person did not answer asked for no permission
-    if call.action == "run":
-        words = next(iter(parts_of(call.command)), ())
-        what = name_of(words) or call.name
-    else:
-        words, what = (), call.name
-    yield Mishap(
-        kind="refused_permission",
-        subject=f"{what}: refused",
-        at=step.at,
-        evidence=step.evidence(shorten(label(call), 120)),
-        steps=(step,),
-        command=shorten(call.command, 400),
-        file=_below(call.path or next(iter(call.paths), ""), step),
-    )
-
-
 def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     call, result = step.call, step.call.result or ""
     head = result[:2_000]
@@ -119,7 +99,7 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
         steps=(step, *until),
-        file=_below(path, step),
+        file=step.below(path),
     )
 
 
@@ -142,7 +122,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     if absent or not line:
         return
     call = step.call
-    path = _below(next(iter(call.paths), ""), step)
+    path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
         subject = f"{call.name} {path}: not there"
@@ -176,7 +156,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         return
     if not line:
         return
-    worked, by = _what_worked(words, rest)
+    worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
     subject = f"{name}: {plain_error(line)}"
@@ -186,14 +166,14 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     elif pattern("wrong_folder").search(line):
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
-        file = _below(missing, step)
+        file = step.below(missing)
         subject = f"{name} {file}: no such file"
     yield _mishap(
         kind,
         subject,
         step,
         line,
-        command=shown(words),
+        command=shown(words) if words != ("shell",) else shorten(call.command, 200),
         file=file,
         until=worked,
         worked=by if by != shown(words) else "",
@@ -237,7 +217,10 @@ def _missing_file(line: str, words: Sequence[str]) -> str:
         r"No such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist", line
     ):
         return ""
-    return next((word for word in words[1:] if len(word) > 2 and "/" in word and word in line), "")
+    return next(
+        (word for word in words[1:] if len(word) > 2 and re.search(r"[/.]", word) and word in line),
+        "",
+    )
 
 
 def _is_answer(call: ToolCall) -> bool:
@@ -282,7 +265,10 @@ def found_by_check(result: str) -> list[str]:
     found: dict[str, None] = {}
     if pattern("findings", "unformatted").search(result):
         found["not formatted"] = None
+    unsaid = pattern("findings", "unsaid")
     for line in result[-20_000:].split("\n"):
+        if len(line) > 400 or unsaid.search(line):
+            continue
         for form in _finding_forms():
             if (match := form.search(line.strip())) and (name := plain_error(match["it"])):
                 found[name] = None
@@ -331,9 +317,3 @@ def _key_words(words: Sequence[str]) -> frozenset[str]:
     return frozenset(
         word.rpartition("/")[2] for word in words if _KEY_WORDS.match(word) or "/" in word
     )
-
-
-def _below(path: str, step: CallMade) -> str:
-    """Return a path below the session's folder; as it is where it lies elsewhere."""
-    folder = step.folder.rstrip("/") + "/"
-    return path.removeprefix(folder) if len(folder) > 1 else path

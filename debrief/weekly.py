@@ -30,6 +30,7 @@ STAGES = (
     "troubles",
     "labels",
     "prompt_snapshots",
+    "line_effects",
     "session_metadata",
     "judge_evaluations",
     "session_scores",

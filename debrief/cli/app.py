@@ -11,6 +11,7 @@ import typer
 
 from debrief import __version__
 from debrief.cli import (
+    advice,
     capture,
     criteria,
     eval,
@@ -69,7 +70,7 @@ for panel, commands in {
         score.score,
         label.label,
         show.show,
-        criteria.advice,
+        advice.advice,
         outcomes.outcomes,
         outcomes.fit,
         outcomes.validity,

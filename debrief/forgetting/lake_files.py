@@ -52,7 +52,14 @@ from debrief.training.manifest import MANIFEST, manifest_pairs, write_manifest
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow, training_path
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
-from debrief.troubles.model import EVENTS, TROUBLES, Trouble, TroubleEvent
+from debrief.troubles.model import (
+    EFFECTS,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    Trouble,
+    TroubleEvent,
+)
 
 
 class LakeTable(Struct, frozen=True):
@@ -90,6 +97,7 @@ TABLES: dict[str, LakeTable] = {
     EVENTS: LakeTable(TroubleEvent),
     # What is mined from several, and quotes them.
     TROUBLES: LakeTable(Trouble, may_quote=True),
+    EFFECTS: LakeTable(LineEffect, may_quote=True),
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, may_quote=True),
     rubrics.UNMINED: LakeTable(rubrics.UnminedSession),

@@ -30,7 +30,7 @@ class Clones:
         self._folders = sorted({folder.resolve() for folder in folders})
         self._named: dict[str, list[Path]] = defaultdict(list)
         for folder in self._folders:
-            for name in _names_of(folder):
+            for name in names_of(folder):
                 self._named[name].append(folder)
 
     def of(self, session: SessionHead) -> Path | None:
@@ -68,7 +68,7 @@ def _is_repository(folder: Path) -> bool:
     )
 
 
-def _names_of(folder: Path) -> set[str]:
+def names_of(folder: Path) -> set[str]:
     """Return the names of a clone, in lower case: its folder's, and its remotes'."""
     addresses = ""
     with suppress(InputError):

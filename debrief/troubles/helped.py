@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import get_args
+from typing import Final, get_args
 
 from msgspec import Struct
 
 from debrief.lake import Lake
+from debrief.markdown import interval, plain, shorten, table
 from debrief.snapshots.model import SNAPSHOTS
 from debrief.stats import difference_of_shares
-from debrief.troubles.model import LineEffect, LineOutcome, Trouble, TroubleEvent
-from debrief.troubles.remedies import code, line_for
+from debrief.troubles.model import (
+    ALL,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    LineOutcome,
+    Trouble,
+    TroubleEvent,
+)
+from debrief.troubles.remedies import code, line_for, stands_in
 
-EFFECTS = "line_effects"
-ALL = "all"
-"""Its partition."""
+VERSION = "1"
+"""Raised when the same sessions and troubles give other effects."""
 
 _SHOWN_LINE = 400
 _MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,3}[.)]|>|#{1,6})?\s*(?:\[[ x]\]\s+)?")
@@ -34,7 +42,7 @@ _TROUBLE = re.compile(r"<!-- trouble ([0-9a-f]+)\b")
 _SPAN = re.compile(r"`([^`]+)`")
 _NAME = re.compile(r"`([^`\n]+)`|([\w-]*(?:[._/][\w-]+)+|\w+(?:_\w+)+|[a-z]+[A-Z]\w+|[\w-]+\(\))")
 _OF_FILES = re.compile(r"\b(?:re-?read|read|open|edit|begin|start|look)\b", re.IGNORECASE)
-"""A line that names a file tells what to do with it; a list of the repository's files does not."""
+"""A line about a file says what to do with it; a list of the repository's files does not."""
 
 _EVERYWHERE = re.compile(r"(?:readme|index|main|mod|lib|__init__|setup|config)\b", re.IGNORECASE)
 """Files of these names are in many folders."""
@@ -76,6 +84,12 @@ def prompted_sessions(lake: Lake) -> Iterator[PromptedSession]:
                 yield PromptedSession(
                     id=head.id, repository=head.repository, started=head.started, prompt=row.main
                 )
+
+
+def line_effects_in(lake: Lake) -> list[LineEffect]:
+    """Return what became of the troubles of a lake."""
+    troubles = list(lake.read(TROUBLES, ALL, Trouble))
+    return line_effects(troubles, lake.rows(EVENTS, TroubleEvent), prompted_sessions(lake))
 
 
 def line_effects(
@@ -165,10 +179,10 @@ def _effect(
 
 def _lines_about(trouble: Trouble, prompt: str) -> dict[str, str]:
     """Return the lines of a prompt file that are about a trouble, by what tells them apart."""
-    own = _told_apart(line_for(trouble) or "")
+    own = _line_key(line_for(trouble) or "")
     found: dict[str, str] = {}
     for line, ids in _lines_of(prompt):
-        key = _told_apart(line)
+        key = _line_key(line)
         if key and (trouble.id in ids or key == own or _names(line, trouble)):
             found.setdefault(key, line)
     return found
@@ -186,7 +200,7 @@ def _lines_of(prompt: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(lines)
 
 
-def _told_apart(line: str) -> str:
+def _line_key(line: str) -> str:
     """Return what is the same in two spellings of a line."""
     return " ".join(_SIGNS.sub("", line).casefold().split()).rstrip(".!:")
 
@@ -194,8 +208,8 @@ def _told_apart(line: str) -> str:
 def _names(line: str, trouble: Trouble) -> bool:
     return (
         any(_names_command(line, command) for command in _commands_of(trouble))
-        or any(_stands(file, line) for file in _files_of(trouble) if _OF_FILES.search(line))
-        or any(_stands(name, line) for name in _said_names(trouble))
+        or any(stands_in(file, line) for file in _files_of(trouble) if _OF_FILES.search(line))
+        or any(stands_in(name, line) for name in _said_names(trouble))
     )
 
 
@@ -217,7 +231,7 @@ def _plain_words(command: str) -> list[str]:
 def _names_command(line: str, command: str) -> bool:
     """Return whether a line names a command; one of a single word counts only as code."""
     if " " in command:
-        return _stands(command, line)
+        return stands_in(command, line)
     return any(span.split()[:1] == [command] for span in _SPAN.findall(line))
 
 
@@ -238,7 +252,41 @@ def _said_names(trouble: Trouble) -> set[str]:
     return set.intersection(*said) if len(said) > 1 else set()
 
 
-def _stands(name: str, line: str) -> bool:
+OUTCOMES_SHOWN: Final[Mapping[LineOutcome, str]] = {
+    "fewer": "fewer since",
+    "more": "more since",
+    "no_change": "no change",
+    "too_early": "too early to tell",
+    "always_there": "always there",
+}
+"""Each outcome in a few words."""
+
+
+def shown_effect(row: LineEffect) -> tuple[str, str, str, str, str, str, str]:
+    """Return a row to read: repository, line, since, before, after, change and outcome."""
     return (
-        re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", " ".join(line.split())) is not None
+        row.repository,
+        shorten(row.line, 80),
+        f"{row.since:%Y-%m-%d}",
+        _share(row.troubled_before, row.sessions_before),
+        _share(row.troubled_after, row.sessions_after),
+        interval(row.change, row.low, row.high, "+.0%"),
+        OUTCOMES_SHOWN[row.outcome],
     )
+
+
+def effects_markdown(effects: Iterable[LineEffect]) -> str:
+    """Return the effects of lines as a table, and what it can say."""
+    rows = [tuple(map(plain, shown_effect(row))) for row in effects]
+    if not rows:
+        return "No prompt file that sessions had holds a line about a trouble."
+    head = ("Repository", "Line", "Since", "Before", "After", "Change", "")
+    note = (
+        "Before and after are sessions with the trouble, of all whose prompt files are known. The "
+        "change is that of the share, with its 95 % interval; whatever else changed is in it too."
+    )
+    return f"{table(head, rows)}\n\n{note}\n"
+
+
+def _share(troubled: int, sessions: int) -> str:
+    return f"{troubled} of {sessions}"

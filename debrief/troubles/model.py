@@ -12,6 +12,7 @@ from debrief.keys import digest_of
 from debrief.sessions.model import Evidence, Usage
 
 EVENTS, TROUBLES, ALL = "trouble_events", "troubles", "all"
+EFFECTS = "line_effects"
 """Tables: what happened, a partition a week; what recurs, all in one partition."""
 TroubleKind = Literal[
     "failing_command",
@@ -135,7 +136,7 @@ class LineEffect(Struct, frozen=True, kw_only=True):
     repository: str
     trouble_id: str
     line: str
-    """As it stands in the prompt files, on one line."""
+    """As the prompt files have it, without list marks."""
     since: datetime
     """When the first session began that had it."""
     sessions_before: int

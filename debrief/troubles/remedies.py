@@ -36,7 +36,8 @@ def line_for(trouble: Trouble) -> str | None:
     if not trouble.examples:
         return None
     line = _remedy(trouble)
-    return line if line and not injection_signs([line]) else None
+    is_plain = line.isprintable() and make_visible(line) == line
+    return line if line and is_plain and not injection_signs([line]) else None
 
 
 def evidence_shown(trouble: Trouble) -> str:
@@ -71,6 +72,16 @@ def code(command: str) -> str:
 def named_file(path: str) -> str:
     """Return a file of the repository as a line may name it; empty where no line may."""
     return path if _can_be_quoted(path) and not path.startswith("/") else ""
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Return whether a command, a file or a name stands in a text, and not within a longer one.
+
+    >>> stands_in("npm test", "Run `pnpm test`.")
+    False
+    """
+    found = re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", " ".join(text.split()))
+    return found is not None
 
 
 def _remedy(trouble: Trouble) -> str:
@@ -112,9 +123,7 @@ def _remedy(trouble: Trouble) -> str:
 def _quoted(examples: tuple[TroubleEvent, ...]) -> str:
     """Return the newest correction in the person's own words."""
     words = next((" ".join(each.words.split()) for each in examples if each.words.strip()), "")
-    if not words or make_visible(words) != words:
-        return ""
-    return f"What had to be said more than once: “{shorten(words, _LONGEST_QUOTE)}”"
+    return words and f"What had to be said more than once: “{shorten(words, _LONGEST_QUOTE)}”"
 
 
 def _same_file(examples: tuple[TroubleEvent, ...]) -> str:
@@ -132,7 +141,6 @@ def _can_be_quoted(text: str) -> bool:
         0 < len(text) <= _LONGEST_CODE
         and "\n" not in text
         and "`" not in text
-        and make_visible(text) == text
         and not _OF_A_MACHINE.search(text)
     )
 

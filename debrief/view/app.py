@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from debrief.errors import DebriefError, InputError
 from debrief.keys import is_week
 from debrief.lake import Lake
-from debrief.rubrics.page import advice_markdown, advice_of
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.settings import Settings
 from debrief.training.decomposition import WeeklyMove
@@ -137,10 +137,8 @@ def week(page: Page, week: str) -> Response:
 
 @router.get("/advice")
 def advice(page: Page) -> Response:
-    """Show lines for a file that agents read, with their evidence, and what is missing for more."""
-    advised = advice_of(page.lake)
-    text = advice_markdown(advised)
-    return page.render("advice.html", title="Advice", advised=advised, text=text)
+    """Lead to the troubles, which have the lines that stop them: the address is an older one."""
+    return RedirectResponse("/troubles", 308)
 
 
 def _move(lake: Lake, week: str) -> WeeklyMove | None:

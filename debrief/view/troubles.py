@@ -10,23 +10,14 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.troubles.helped import ALL as EFFECTS_PARTITION
-from debrief.troubles.helped import EFFECTS
-from debrief.troubles.model import ALL, KINDS_SHOWN, TROUBLES, LineEffect, LineOutcome, Trouble
+from debrief.troubles.helped import OUTCOMES_SHOWN
+from debrief.troubles.model import ALL, EFFECTS, KINDS_SHOWN, TROUBLES, LineEffect, Trouble
 from debrief.troubles.remedies import line_for
 from debrief.view.columns import WIDE, count_columns
 from debrief.view.index import Index
 from debrief.view.templating import Page, PageContext, environment
 
 router = APIRouter()
-OUTCOMES_SHOWN: Mapping[LineOutcome, str] = {
-    "fewer": "yes: fewer sessions have it",
-    "more": "no: more sessions have it",
-    "no_change": "no change to speak of",
-    "too_early": "too early to tell",
-    "always_there": "cannot tell: every session had the line",
-}
-"""What became of a trouble after a line about it."""
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
 _FEW = 2
 """Times that say little within one session."""
@@ -175,7 +166,7 @@ def _counted(values: Iterable[str]) -> list[tuple[str, int]]:
 
 def _effects(page: PageContext, trouble_id: str = "") -> list[LineEffect]:
     """Return what became of lines, of one trouble or of all."""
-    rows = page.lake.read(EFFECTS, EFFECTS_PARTITION, LineEffect)
+    rows = page.lake.read(EFFECTS, ALL, LineEffect)
     return [row for row in rows if not trouble_id or row.trouble_id == trouble_id]
 
 

@@ -19,6 +19,7 @@ PARTITIONS = {
     "raw_sessions": WEEKS,
     "trouble_events": WEEKS,
     "troubles": None,
+    "line_effects": None,
     "labels": None,
     "prompt_snapshots": WEEKS,
     "session_metadata": WEEKS,

@@ -102,7 +102,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
         "/training",
         links.page_path("training", made.task, made.fingerprint),
         "/labels/next",
-        "/advice",
+        "/troubles",
         "/labels/fit",
         "/nowhere",
     ]

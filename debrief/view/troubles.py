@@ -21,6 +21,8 @@ router = APIRouter()
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
 _FEW = 2
 """Times that say little within one session."""
+_MOST = 200
+"""Troubles of one list."""
 _SESSIONS = 8
 """How many of a trouble's sessions its page lists."""
 SORTS: Mapping[str, str] = {
@@ -139,7 +141,8 @@ def troubles(page: Page, request: Request) -> Response:
         "troubles/list.html",
         title="Troubles",
         known=len(known),
-        found=chosen,
+        found=chosen[:_MOST],
+        total=len(chosen),
         repository=repository,
         kind=kind,
         sort=sort or "cost",

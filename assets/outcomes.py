@@ -17,7 +17,6 @@ from debrief.outcomes.gathering import gather_labels
 from debrief.outcomes.store import PROBLEMS, LabelProblem, all_labels, success_labels
 from debrief.sessions.forgotten import Forgotten
 from debrief.settings import load_settings
-from debrief.view import links
 
 ALL = "all"
 
@@ -51,7 +50,7 @@ def labels(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             ),
             "sessions_decided": decided.total(),
             "not_read": len(problems),
-            "shown_at": dg.MetadataValue.url(links.address("/labels/next")),
+            "shown_at": dg.MetadataValue.url("/labels/next"),
         }
     )
 

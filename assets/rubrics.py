@@ -1,6 +1,7 @@
 """Rubrics: mined by week, consolidated over all weeks, and every session judged on them."""
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -311,6 +312,17 @@ def _try(run: StageRun, mined: list[ExtractedRubric], most_judgements: int) -> F
         split,
     )
     return fill(run, TRIALS, ALL, RubricTrial, inputs, make, _all_judged, calls_models=True)
+
+
+def rehearse_rubrics(run: StageRun) -> None:
+    """Consolidate and try what the lake holds of candidates, with evaluators that only count."""
+    mined = _of_miner(run, EXTRACTED, ExtractedRubric)
+    for score_name in SCORE_NAMES:
+        own = [row for row in mined if row.score_name == score_name]
+        with suppress(ModelError):
+            _consolidate(run, score_name, own)
+    with suppress(ModelError):
+        _try(run, mined, MOST_JUDGEMENTS)
 
 
 def _all_judged(trials: Iterable[RubricTrial]) -> bool:

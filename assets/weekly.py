@@ -5,10 +5,10 @@ The weekly report is an asset of ``assets/reports.py``.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +42,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 T = TypeVar("T")
 Inputs = Callable[["StageRun", str], str]
 Metadata = Mapping[str, Any]
+Off = Callable[["StageRun"], str]
+"""Why a stage is off; empty where it is on."""
 
 
 class StageRun:
@@ -246,8 +248,39 @@ def _each_week(
     return dg.MaterializeResult(data_version=dg.DataVersion(digest[:16]))
 
 
-_STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool]] = {}
-"""The rows, inputs and making of each weekly stage by its table, and whether it calls models."""
+_STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool, Off]] = {}
+"""The rows, inputs and making of each weekly stage by its table, whether it calls models, and
+whether it is off."""
+
+
+def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun:
+    """Return what stages work with before a run is launched, over weeks that were read already."""
+    context = SimpleNamespace(
+        resources=SimpleNamespace(**resources),
+        asset_key=dg.AssetKey("raw_sessions"),
+        run=None,
+        partition_keys=weeks,
+    )
+    return StageRun(context)
+
+
+def model_stages() -> list[str]:
+    """Return the weekly stages that ask a model."""
+    return [table for table, (*_, asks, _off) in _STAGES.items() if asks]
+
+
+def due_weeks_of(
+    run: StageRun, table: str, weeks: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], Iterable[Any]]]]:
+    """Yield the weeks that a stage would make, each with what makes its rows."""
+    row_type, inputs, make, *_ = _STAGES[table]
+    for week in weeks:
+        if run.lake.stamp("raw_sessions", week) is None:
+            continue
+        stamp = run.lake.stamp(table, week)
+        if run.scope.force or stamp is None or stamp.inputs != inputs(run, week):
+            stored = list(run.lake.read(table, week, row_type))
+            yield week, partial(make, run, week, stored)
 
 
 def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
@@ -257,17 +290,11 @@ def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
         resources: of the run that would be launched, by name.
         weeks: that it would take, all of them read already.
     """
-    context = SimpleNamespace(
-        resources=SimpleNamespace(**resources),
-        asset_key=dg.AssetKey("raw_sessions"),
-        run=None,
-        partition_keys=weeks,
-    )
-    run = StageRun(context)
+    run = stage_run_of(resources, weeks)
     # Nothing is written here, and stages ask for the same stamps again and again.
     run.lake.stamp = cache(run.lake.stamp)  # type: ignore[method-assign]
-    for table, (row_type, inputs, make, calls_models) in _STAGES.items():
-        for week in weeks:
+    for table, (row_type, inputs, make, calls_models, off) in _STAGES.items():
+        for week in weeks if not off(run) else ():
             stamp = run.lake.stamp(table, week)
             if stamp is not None and stamp.inputs == inputs(run, week):
                 continue
@@ -287,6 +314,7 @@ def weekly_stage(
     is_final: Callable[[StageRun, str, Sequence[Row]], bool] = lambda run, week, rows: True,
     calls_models: bool = False,
     scoped: bool = False,
+    off: Off = lambda run: "",
     **options: Any,
 ) -> Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]:
     """Return a decorator for a weekly stage that fills the table of its own name.
@@ -301,6 +329,7 @@ def weekly_stage(
         is_final: says of a week's rows whether the next run may skip them.
         calls_models: the stage asks the evaluators.
         scoped: it takes only the sessions of the run's scope.
+        off: says why it is off; then its rows stay as they are.
         options: of the asset.
     """
 
@@ -310,6 +339,9 @@ def weekly_stage(
         def one_week(run: StageRun, week: str) -> Metadata | None:
             if run.lake.stamp("raw_sessions", week) is None:
                 return None
+            if reason := off(run):
+                stamp = run.lake.stamp(run.name, week)
+                return {COUNT: stamp.rows if stamp else 0, "off": reason, "summary": reason}
             filled = fill(
                 run,
                 run.name,
@@ -333,7 +365,7 @@ def weekly_stage(
             }
 
         one_week.__name__, one_week.__doc__ = show.__name__, show.__doc__
-        _STAGES[show.__name__] = row_type, inputs, make, calls_models
+        _STAGES[show.__name__] = row_type, inputs, make, calls_models, off
         return weekly_asset(**(options | ({"pool": MODEL_POOL} if calls_models else {})))(one_week)
 
     return decorate

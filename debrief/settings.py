@@ -178,6 +178,10 @@ class Settings(BaseSettings):
     """clones of the repositories that sessions worked in, or folders that hold such: where a
     session's own folder is not here, its prompts, commit and licence are looked for in the one of
     its name"""
+    execute: Names = ()
+    """repositories, commas between, whose commands runs may run in a sandbox, to see how sessions'
+    checks end before and after their change; each needs a clone in `DEBRIEF_CLONES`, or the
+    session's own folder. Default: none, so that nothing is run"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 

@@ -183,6 +183,17 @@ class Content(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def not_scored(self) -> dict[str, str]:
+        """Return the sessions that have no scores though somebody was to score them, by id, and
+        why."""
+        scored = {row.session_id for row in self.scored if row.status != "failed"}
+        return {
+            row.session_id: row.failure
+            for row in self.scored
+            if row.status == "failed" and row.session_id not in scored
+        }
+
+    @property
     def passed_over(self) -> tuple[Failure, ...]:
         """Return the places that were skipped and the files that never held a session."""
         problems = (problem for head in self.heads for problem in head.problems)

@@ -26,6 +26,7 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "executed_outcomes",
     "trouble_events",
     "troubles",
     "labels",
@@ -63,6 +64,8 @@ class Done(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = 0.0
     """None when a price is not known."""
 
+
+NOTHING_DONE = Done(stage="")
 
 _ADDED = ("rows", "fresh", "failed", "calls", "input_tokens", "output_tokens")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,21 +11,31 @@ from typing import Any
 import dagster as dg
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assets.partitions import PAIRS, add_pairs, pair_key, pair_of
+from assets.rehearsal import RUBRICS, SCORES, Rehearsal, added_up, rehearse
 from assets.reports import done_in
-from assets.weekly import MODEL_POOL
+from debrief.cli.asking import agree, estimate_of
 from debrief.cli.shared import console
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.scoring.second_opinion import ASSUMED_SHOWN
+from debrief.settings import Settings
 from debrief.training.manifest import current_pairs
-from debrief.weekly import Done, added_up
+from debrief.weekly import Done
+from debrief.weekly import added_up as added_up_done
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
-from pipelines.launching import carry_out, end_dead_runs, weeks_with_sessions
+from pipelines.launching import (
+    carry_out,
+    counting,
+    end_dead_runs,
+    made_resources,
+    weeks_with_sessions,
+)
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
 from pipelines.queueing import runs_over
@@ -53,8 +62,6 @@ class Backfill(Struct, frozen=True, kw_only=True):
     """Costs were agreed to beforehand."""
     dry_run: bool = False
     """Show what would be done and what it would cost, and do nothing."""
-    max_cost_usd: float | None = None
-    """No new call once so much was spent, over all runs of the backfill."""
 
 
 Resources = dict[str, dict[str, Any]]
@@ -68,9 +75,6 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
         DebriefError: a run failed.
         ConfigurationError: it costs something and nobody agreed.
     """
-    limit = request.max_cost_usd
-    if limit is not None and not limit >= 0:
-        raise InputError(f"--max-cost {limit}", "is no limit", "Give a number from 0 up.")
     settings = options.apply()
     resources = options.resources(settings)
     resources["scope"] = {
@@ -88,8 +92,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
-        if not _agree(request, stages, of_pairs, weeks, resources):
-            return
+        limit = _agree(request, stages, of_pairs, weeks, resources, settings)
 
         def make(assets: Sequence[str], partitions: Sequence[str]) -> None:
             evaluator = dict(resources["evaluator"])
@@ -111,8 +114,8 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
                 add_pairs(instance, map(pair_of, pairs))
                 for made, some in runs_over(instance, lake, pairs, of_pairs):
                     make(made, some)
-    done = added_up("", parts)
-    asked = f", {done.calls} calls, {_cost(done)}" if done.calls else ""
+    done = added_up_done("", parts)
+    asked = f", {done.calls} calls, {_cost(done.cost_usd)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""
     console().print(f"Done: {done.fresh} rows new or changed{asked}{failed}.")
 
@@ -183,66 +186,54 @@ def _agree(
     of_pairs: list[str],
     weeks: Sequence[str],
     resources: Resources,
-) -> bool:
-    """Show what is due and what it would cost; return whether to go on.
+    settings: Settings,
+) -> float | None:
+    """Show what is due and what it would cost; return the most that may be spent.
 
     Raises:
         ConfigurationError: it may cost money and nobody agreed.
+        click.exceptions.Exit: it was only to be shown.
     """
-    screen, graph = console(), defs.resolve_asset_graph()
-    offline, limit = resources["evaluator"]["offline"], request.max_cost_usd
-    costs = request.downstream or CANDIDATES in of_pairs
+    screen = console()
+    is_offline = resources["evaluator"]["offline"]
+    made = made_resources(counting(resources))
+    found = {each.stage: each for each in rehearse(made, weeks, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
-        if stage in of_pairs or MODEL_POOL not in (graph.get(dg.AssetKey(stage)).pools or ()):
+        if stage not in found:
             screen.print(f"{stage}: what is up to date is skipped")
             continue
-        due, done = _rehearse(stage, weeks, resources)
-        screen.print(f"{stage}: {due}")
-        if offline:
+        screen.print(f"{stage}: {_due_text(found[stage], weeks)}")
+        if is_offline:
             continue
-        tokens = f"{done.input_tokens:,} + {done.output_tokens:,} tokens"
-        screen.print(f"  estimate · {stage}: {done.calls:,} calls, {tokens}, {_cost(done)}")
-        if resources["evaluator"]["second_opinion"] and stage == "session_scores":
+        asked = found[stage].asked
+        tokens = f"{asked.usage.input_tokens:,} + {asked.usage.output_tokens:,} tokens"
+        cost = _cost(asked.usage.cost_usd)
+        screen.print(f"  estimate · {stage}: {asked.calls:,} calls, {tokens}, {cost}")
+        if settings.second_opinion and stage == SCORES:
             screen.print(f"  {ASSUMED_SHOWN}")
-        costs = costs or done.cost_usd != 0
-        if limit is not None and (done.cost_usd or 0) > limit:
-            screen.print(f"  more than --max-cost {limit:g}: what is over it is left for later")
     if request.downstream:
         screen.print("What follows a stage that is due is known once that was done.")
     if request.dry_run:
-        return False
-    if (
-        costs
-        and not offline
-        and not request.yes
-        and not (sys.stdin.isatty() and typer.confirm("Go on?"))
-    ):
-        raise ConfigurationError("backfill", "it may cost money and nobody agreed", "Add --yes.")
-    return True
+        raise typer.Exit
+    if is_offline:
+        return None
+    sessions = found[SCORES].sessions if SCORES in found else ()
+    asked = added_up(list(found.values()))
+    model = resources["evaluator"]["model"] or "the judges' models"
+    estimate = estimate_of(model, asked, len(sessions))
+    is_open = request.downstream or CANDIDATES in of_pairs
+    return agree(replace(estimate, is_open=is_open), settings, yes=request.yes)
 
 
-def _rehearse(stage: str, weeks: Sequence[str], resources: Resources) -> tuple[str, Done]:
-    """Return what is due of a stage, and what it would take, by a dry run of it."""
-    dry = {**resources, "evaluator": {**resources["evaluator"], "dry_run": True}}
-    taken = weeks if _has_weeks([stage]) else ()
-    with dg.DagsterInstance.ephemeral() as instance:
-        outcome = carry_out(instance, "", taken, run_config(dry), [stage])
-        outcome.check()
-    done = added_up(stage, done_in(outcome.events))
-    if not taken:
-        return "all score names", done
-    made = [
-        event.step_materialization_data.materialization.metadata
-        for event in outcome.events
-        if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION
-    ]
-    current = [bool(each["up_to_date"].value) for each in made if "up_to_date" in each]
-    due = f"{counted(current.count(False), 'week')} to make, {sum(current)} up to date"
-    return f"{weeks[0]} … {weeks[-1]}: {due}", done
+def _due_text(found: Rehearsal, weeks: Sequence[str]) -> str:
+    if found.stage == RUBRICS:
+        return "all score names"
+    due = f"{counted(len(found.due), 'week')} to make, {found.current} up to date"
+    return f"{weeks[0]} … {weeks[-1]}: {due}"
 
 
-def _cost(done: Done) -> str:
-    return "cost not known" if done.cost_usd is None else f"${done.cost_usd:.4f}"
+def _cost(cost_usd: float | None) -> str:
+    return "cost not known" if cost_usd is None else f"${cost_usd:.4f}"
 
 
 def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputError:

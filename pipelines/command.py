@@ -21,6 +21,8 @@ from debrief.cli.shared import (
     SecondModel,
     SecondOpinion,
     Sessions,
+    Yes,
+    checked_limit,
     console,
     existing_lake,
 )
@@ -71,15 +73,19 @@ def run(
     second_model: SecondModel = "",
     second_opinion: SecondOpinion = "",
     samples: Samples = 0,
+    yes: Yes = False,
+    max_cost: MaxCost = None,
+    dry_run: DryRun = False,
     lake: LakeUrl = "",
 ) -> None:
     """Run the whole graph on your own sessions: read, judge, score, mine, export.
 
-    What has not changed since the last run is not done again, and no model is asked twice.
+    What has not changed since the last run is not done again, and no model is asked twice. What a
+    model is likely to take is said before it is asked.
     """
-    from pipelines.launching import run_graph
     from pipelines.options import RunOptions, parse_weeks
 
+    taken = parse_weeks(week or [])
     own = RunOptions(
         tuple(sessions or ()),
         lake,
@@ -89,8 +95,11 @@ def run(
         samples,
         second_opinion=second_opinion,
         clones=tuple(repositories or ()),
+        max_cost_usd=checked_limit(max_cost),
     )
-    run_graph(own, weeks=parse_weeks(week or []))
+    from pipelines.launching import run_graph
+
+    run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
 
 
 @app.command()
@@ -117,7 +126,7 @@ def backfill(
         bool, typer.Option("--force", help="Also what is up to date is made again.")
     ] = False,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to the costs.")] = False,
+    yes: Yes = False,
     max_cost: MaxCost = None,
     sessions: Sessions = None,
     offline: Offline = False,
@@ -144,7 +153,7 @@ def backfill(
             second_model,
             samples,
             second_opinion=second_opinion,
-            max_cost_usd=max_cost,
+            max_cost_usd=checked_limit(max_cost),
         ),
         Backfill(
             stage=stage,
@@ -155,7 +164,6 @@ def backfill(
             downstream=downstream,
             yes=yes,
             dry_run=dry_run,
-            max_cost_usd=max_cost,
         ),
     )
 

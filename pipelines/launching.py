@@ -18,14 +18,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
+from debrief.cli.asking import agree, estimate_of
 from debrief.cli.offer import offer_of
-from debrief.cli.shared import console
+from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_summary, print_tables
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.markdown import counted
-from debrief.settings import load_settings
+from debrief.models.usage import total_cost
+from debrief.scoring.second_opinion import ASSUMED_SHOWN
+from debrief.settings import Settings, load_settings
+from debrief.summary import Evaluated
+from debrief.weekly import Done, added_up
 from pipelines.options import RunOptions, run_config
-from pipelines.progress import shown_progress, stopped
+from pipelines.progress import Shown, shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -46,19 +51,42 @@ _APART = {
     "langfuse_scores_scores_are_written",
 }
 """Steps that training sets do not need: when they fail, the run goes on to its end, and fails."""
+_OF_MODELS = ("session_scores", "judge_evaluations")
+"""Tables with rows of models that somebody paid for."""
+_MARGIN_WITH_RUBRICS = 2.0
+"""As ``USUAL_MARGIN``, for rubrics as well, which are mined from what is still to be scored."""
 
 
-def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = False) -> None:
+def run_graph(
+    options: RunOptions,
+    weeks: tuple[str, ...],
+    *,
+    of_demo: bool = False,
+    yes: bool = False,
+    dry_run: bool = False,
+) -> None:
     """Run the whole graph and print what came of it.
 
+    Sessions are read before a model is asked, so that what asking takes is counted and not
+    guessed; it is said, and asked for.
+
+    Args:
+        options: of the command.
+        weeks: to take; empty: all.
+        of_demo: the sessions are the samples.
+        yes: whatever a model takes is agreed to.
+        dry_run: read sessions, and say what a model would take.
+
     Raises:
-        DebriefError: an option is wrong, somebody stopped it, or a stage failed as a whole.
+        DebriefError: an option is wrong, nobody agreed to the cost, somebody stopped it, or a
+            stage failed as a whole.
     """
     settings = options.apply()
     resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
-    if not resources["evaluator"]["offline"]:
+    is_offline = resources["evaluator"]["offline"]
+    if not is_offline:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
         from resources import EvaluatorResource
 
@@ -69,39 +97,158 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
                 _say_offer(_count_sessions(resources), screen)
             raise
     screen.print(f"Debrief: sessions → {settings.lake}")
-    with shown_progress(settings) as log:
+    with shown_progress(settings) as shown:
+        from assets.reports import done_in
         from assets.training import settle, stale_pairs
         from debrief.lake import Lake
         from pipelines.instance import open_instance
         from pipelines.queueing import runs_over
 
         lake, graphs = Lake(settings.lake), []
-        config = run_config(resources)
         found = weeks_with_sessions(lake, resources, weeks)
         with open_instance(settings) as instance:
             end_dead_runs(instance)
+            is_current = bool(found) and _is_up_to_date(lake, found, resources)
+            if found and not is_current:
+                if dry_run or not is_offline or _asked_before(lake, found):
+                    read_first(instance, lake, found, resources)
+                    _warn_of_lost(lake, found, resources)
+                if not is_offline:
+                    _agree(found, resources, settings, shown, yes=yes, dry_run=dry_run)
+            if dry_run:
+                console(stderr=True).print("Nothing is asked: no model has anything to do.")
+                return
+            parts: list[Done] = []
+            limit = resources["evaluator"].get("max_cost_usd", settings.max_cost_usd)
             if found:
-                taken = found[-1:] if _is_up_to_date(lake, found, resources) else found
+                taken = found[-1:] if is_current else found
                 for assets, weeks_of_run in runs_over(instance, lake, taken):
+                    if limit is not None:
+                        spent = total_cost(part.cost_usd for part in parts) or 0.0
+                        resources["evaluator"]["max_cost_usd"] = max(0.0, limit - spent)
+                    config = run_config(resources)
                     graph = carry_out(instance, "whole_graph", weeks_of_run, config, assets)
+                    parts.extend(done_in(graph.events))
                     if not graph.failed_steps <= _APART:
                         graph.check()
                     graphs.append(graph)
+                config = run_config(resources)
                 if stale := sorted(stale_pairs(lake, found)):
                     for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
                         carry_out(instance, "training_sets_job", pairs, config).check()
                 settle(lake)
-        with log.open("a", encoding="utf-8") as file:
+        with shown.log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
-    print_summary(lake, found, screen, where)
-    if resources["evaluator"]["offline"] and not of_demo:
+    print_summary(lake, found, screen, where, added_up("", parts))
+    if is_offline and not of_demo:
         _say_offer(_stored_sessions(lake, found), screen)
     screen.print(
-        f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(log))}"
+        f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(shown.log))}"
     )
     for graph in graphs:
         graph.check()
+
+
+def _agree(
+    weeks: Sequence[str],
+    resources: dict[str, dict[str, Any]],
+    settings: Settings,
+    shown: Shown,
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Count what models would be asked, have it agreed to, and keep the run to that.
+
+    Raises:
+        ConfigurationError: nobody is there to agree.
+    """
+    from assets.rehearsal import SCORES, added_up, rehearse
+
+    found = rehearse(made_resources(counting(resources)), weeks)
+    asked = added_up(found)
+    waiting = next(each.sessions for each in found if each.stage == SCORES)
+    model = resources["evaluator"]["model"] or "the judges' models"
+    estimate = estimate_of(model, asked, len(waiting), margin=_MARGIN_WITH_RUBRICS)
+    with shown.pause():
+        if settings.second_opinion:
+            console(stderr=True).print(ASSUMED_SHOWN)
+        most = agree(estimate, settings, yes=yes, dry_run=dry_run)
+    if most is not None:
+        resources["evaluator"]["max_cost_usd"] = most
+    shown.expect(asked.calls)
+
+
+def counting(resources: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return a run's configuration with evaluators that only count what would be asked."""
+    return {**resources, "evaluator": {**resources["evaluator"], "dry_run": True}}
+
+
+def read_first(
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    weeks: Sequence[str],
+    resources: dict[str, dict[str, Any]],
+) -> None:
+    """Read the sessions of some weeks, and nothing else.
+
+    Raises:
+        DebriefError: somebody stopped it, or the stage failed as a whole.
+    """
+    from pipelines.queueing import runs_over
+
+    for assets, some in runs_over(instance, lake, weeks, ["raw_sessions"]):
+        outcome = carry_out(instance, "", some, run_config(resources), assets)
+        if not outcome.failed_steps <= _APART:
+            outcome.check()
+
+
+def _asked_before(lake: Lake, weeks: Sequence[str]) -> bool:
+    """Return whether a model has scored or judged a session of some weeks."""
+    from debrief.evaluators import OFFLINE
+
+    return any(
+        row.model not in ("", OFFLINE)
+        for table in _OF_MODELS
+        for row in lake.rows(table, Evaluated, weeks)
+    )
+
+
+def _warn_of_lost(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> None:
+    """Say how many rows of models this run drops, as their sessions are read otherwise now.
+
+    A row is of one reading of a session; after an upgrade, or when a session went on, it is of
+    another one than the lake has.
+    """
+    from debrief.evaluators import OFFLINE
+    from debrief.sessions.model import SessionHead
+    from debrief.sessions.store import SESSIONS_TABLE
+
+    by = resources["evaluator"]["model"]
+    digests = {head.id: head.digest for head in lake.rows(SESSIONS_TABLE, SessionHead, weeks)}
+    lost = {
+        (row.session_id, row.model)
+        for table in _OF_MODELS
+        for row in lake.rows(table, _OfSession, weeks)
+        if row.model not in ("", OFFLINE, by)
+        and row.status != "failed"
+        and digests.get(row.session_id) != row.session_digest
+    }
+    if lost:
+        names = sorted({model for _, model in lost})
+        sessions = counted(len({session for session, _ in lost}), "session")
+        warn(
+            f"what {', '.join(names)} said of {sessions} is of an earlier reading of them, and "
+            f"goes with this run. To have it anew: debrief run --model {names[0]}"
+        )
+
+
+class _OfSession(Struct, frozen=True, kw_only=True):
+    session_id: str
+    session_digest: str = ""
+    status: str = ""
+    model: str = ""
 
 
 def _say_offer(sessions: int, screen: Console) -> None:
@@ -136,10 +283,8 @@ def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[s
     from assets.weekly import all_up_to_date
     from debrief.outcomes.gathering import gather_labels
     from debrief.sessions.forgotten import Forgotten
-    from pipelines.definitions import RESOURCES
 
-    made = {name: type(RESOURCES[name])(**config) for name, config in resources.items()}
-    made = {**RESOURCES, **made}
+    made = made_resources(resources)
     if made["langfuse"].open() is not None:
         return False
     if not is_read(lake, made["sessions"], weeks):
@@ -147,6 +292,14 @@ def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[s
     forgotten = Forgotten.of(lake, made["sessions"].redactor())
     gather_labels(lake, load_settings(), None, made["evaluator"].repository_folder(), forgotten)
     return all_up_to_date(made, weeks)
+
+
+def made_resources(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a run's resources, by name, before it is launched."""
+    from pipelines.definitions import RESOURCES
+
+    made = {name: type(RESOURCES[name])(**config) for name, config in resources.items()}
+    return {**RESOURCES, **made}
 
 
 def weeks_with_sessions(

@@ -11,27 +11,92 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from rich.status import Status
 from rich.text import Text
 
+from debrief.cli.asking import shown_tokens, shown_usd
 from debrief.cli.shared import console
 from debrief.errors import DebriefError, without_controls
 from debrief.files import make_folder
+from debrief.models.usage import ASKED_HERE, RunUsage
 from debrief.settings import Settings
 
 _progress = logging.getLogger("debrief.progress")
 _LOG = "runs.log"
 _LONGEST_LOG = 5_000_000
-_PAUSE = 15.0
-"""Seconds between two lines of one stage where no line can move."""
+_PAUSE, _TICK = 15.0, 1.0
+"""Seconds between two lines of one stage where no line can move, and where one can."""
+
+
+class Shown:
+    """What a run shows while it is under way.
+
+    Args:
+        log: has every line.
+        say: shows one line.
+    """
+
+    def __init__(self, log: Path, say: Callable[[str], object]) -> None:
+        self.log = log
+        self._say = say
+        self._line, self._expected = "starting", 0
+        self._before, self._since = ASKED_HERE.spent, time.monotonic()
+        self.pause: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Shows nothing within the block, so that a person can be asked."""
+
+    def expect(self, calls: int) -> None:
+        """Say from here on how long so many questions may still take."""
+        self._expected = calls
+        self._before, self._since = ASKED_HERE.spent, time.monotonic()
+
+    def hear(self, line: str) -> None:
+        """Show what a stage says."""
+        self._line = line
+        self.again()
+
+    def again(self) -> None:
+        """Show the last line with what was spent by now."""
+        spent = ASKED_HERE.spent - self._before
+        said = spent_text(spent, self._expected, time.monotonic() - self._since)
+        self._say(f"{self._line} · {said}" if said else self._line)
+
+    @property
+    def asked(self) -> int:
+        """Return how many questions were answered so far."""
+        return (ASKED_HERE.spent - self._before).calls
+
+
+def spent_text(spent: RunUsage, expected: int, seconds: float) -> str:
+    """Return in words what was spent, and how long the rest may take; empty without a question.
+
+    Args:
+        spent: so far.
+        expected: questions in all; 0 where nobody knows.
+        seconds: that these took.
+    """
+    calls, usage = spent.calls, spent.usage
+    if not calls:
+        return ""
+    of = f" of {expected:,}" if expected >= calls else ""
+    cost = "price not known" if usage.cost_usd is None else shown_usd(usage.cost_usd)
+    tokens = shown_tokens(usage.input_tokens + usage.output_tokens)
+    left = seconds / calls * (expected - calls)
+    rest = f", about {_duration(left)} left" if expected > calls else ""
+    return f"{calls:,}{of} calls, {tokens} tokens, {cost}{rest}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager
-def shown_progress(settings: Settings) -> Iterator[Path]:
-    """Show what stages say within the block; yield the log that has all of it.
+def shown_progress(settings: Settings) -> Iterator[Shown]:
+    """Show what stages say within the block, and what models take.
 
     Raises:
         DebriefError: somebody stopped it, by Ctrl-C or SIGTERM.
@@ -48,18 +113,49 @@ def shown_progress(settings: Settings) -> Iterator[Path]:
     try:
         with _stoppable():
             if screen.is_terminal:
-                with (
-                    screen.status(_one_line("starting"), refresh_per_second=4) as status,
-                    _handled(whole, _Said(lambda line: status.update(_one_line(line)))),
-                ):
-                    yield log
+                with screen.status(_one_line("starting"), refresh_per_second=4) as status:
+                    shown = Shown(log, lambda line: status.update(_one_line(line)))
+                    shown.pause = partial(_paused, status)
+                    with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):
+                        yield shown
             else:
-                with _handled(whole, _Said(_now_and_then())):
-                    yield log
+                shown = Shown(log, _now_and_then())
+                with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
+                    yield shown
     finally:
         _progress.setLevel(former[0])
         _progress.propagate = former[1]
         whole.close()
+
+
+@contextmanager
+def _paused(status: Status) -> Iterator[None]:
+    status.stop()
+    try:
+        yield
+    finally:
+        status.start()
+
+
+@contextmanager
+def _ticking(shown: Shown, seconds: float) -> Iterator[None]:
+    """Show what models take also while a stage says nothing."""
+    over = threading.Event()
+
+    def tick() -> None:
+        asked = 0
+        while not over.wait(seconds):
+            if shown.asked > asked:
+                asked = shown.asked
+                shown.again()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        ticker.join()
 
 
 class _Said(logging.Handler):

@@ -4,43 +4,176 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import Struct
 
-from debrief.cli.shared import console, cost_text
-from debrief.errors import InputError
+from debrief.cli.shared import console
+from debrief.errors import ConfigurationError
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
+    from debrief.models.usage import RunUsage
     from debrief.settings import Settings
 
+USUAL_MARGIN = 1.5
+"""How much more than the estimate may be spent once it is agreed to: answers are longer than
+usual, or have to be asked for again."""
 
-def agreed(settings: Settings, ask: Callable[[Evaluators], object], yes: bool) -> Evaluators:
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """What asking a model is likely to take."""
+
+    model: str
+    calls: int
+    tokens: int
+    """Of the questions and of the answers."""
+    cost_usd: float | None
+    """None when the model's price is not known."""
+    sessions: int = 0
+    """That the questions are about; 0 where nobody counted."""
+    recalled: int = 0
+    """Answers that are kept from before, and cost nothing."""
+    margin: float = USUAL_MARGIN
+    is_open: bool = False
+    """What follows is known only once this was done, and may be asked about too."""
+
+    @property
+    def most_usd(self) -> float | None:
+        """Return what may be spent at most once it is agreed to, in whole cents."""
+        if self.cost_usd is None:
+            return None
+        return max(round(self.cost_usd * self.margin + 0.005, 2), 0.01)
+
+
+def estimate_of(
+    model: str, asked: RunUsage, sessions: int = 0, *, margin: float = USUAL_MARGIN
+) -> Estimate:
+    """Return the estimate that evaluators counted in a dry run."""
+    usage = asked.usage
+    return Estimate(
+        model=model,
+        calls=asked.calls,
+        tokens=usage.input_tokens + usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        sessions=sessions,
+        recalled=asked.recalled,
+        margin=margin,
+    )
+
+
+def shown_tokens(tokens: int) -> str:
+    """Return a count of tokens for people: ``12,400``, ``4.1 M``."""
+    return f"{tokens / 1e6:,.1f} M" if tokens >= 1e6 else f"{tokens:,}"
+
+
+def shown_usd(usd: float) -> str:
+    """Return an amount for people: in cents, and more exactly below ten of them."""
+    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+
+
+def estimate_text(estimate: Estimate, settings: Settings) -> str:
+    """Return in words what asking takes and how far it may go.
+
+    Args:
+        estimate: of a dry run.
+        settings: whose limit holds, if there is one.
+    """
+    kept = f" {counted(estimate.recalled, 'answer')} are kept from before." * bool(
+        estimate.recalled
+    )
+    if not estimate.calls:
+        return f"{estimate.model} is asked nothing.{kept}"
+    of = f" on {counted(estimate.sessions, 'session')}" * bool(estimate.sessions)
+    return (
+        f"{estimate.model} would be asked {counted(estimate.calls, 'question')}{of}: about "
+        f"{shown_tokens(estimate.tokens)} tokens, {_cost_text(estimate, settings)}.{kept}"
+    )
+
+
+def _cost_text(estimate: Estimate, settings: Settings) -> str:
+    limit = settings.max_cost_usd
+    if estimate.cost_usd is None:
+        return f"at a price that is not known ({settings.prices} may hold it)"
+    about = f"about {shown_usd(estimate.cost_usd)}"
+    if limit is None:
+        return f"{about} (up to {shown_usd(estimate.most_usd or 0)})"
+    left = "; the rest is left for the next run" * (estimate.cost_usd > limit)
+    return f"{about} (up to {shown_usd(limit)}, the limit{left})"
+
+
+def agree(
+    estimate: Estimate, settings: Settings, *, yes: bool = False, dry_run: bool = False
+) -> float | None:
+    """Say what asking takes; return the most that may be spent once that is agreed to.
+
+    A limit in money or calls is an agreement too where nobody is there to be asked. ``yes`` agrees
+    to whatever it comes to; a person who is asked agrees to what was said.
+
+    Args:
+        estimate: what it takes.
+        settings: the limits.
+        yes: it is agreed to.
+        dry_run: only say it.
+
+    Returns:
+        US dollars; None without a limit.
+
+    Raises:
+        ConfigurationError: nobody is there to be asked.
+        click.Abort: the person does not want to go on.
+        click.exceptions.Exit: it was only to be said.
+    """
+    screen, limit = console(stderr=True), settings.max_cost_usd
+    screen.print(estimate_text(estimate, settings))
+    if dry_run:
+        screen.print("Nothing was asked.")
+        raise typer.Exit
+    if yes or not (estimate.calls or estimate.is_open):
+        return limit
+    if sys.stdin.isatty():
+        typer.confirm("Go on?", abort=True, err=True)
+        return estimate.most_usd if limit is None and not estimate.is_open else limit
+    if limit is None and settings.max_calls is None:
+        move = "Add --yes, or a limit: --max-cost 2."
+        raise ConfigurationError(estimate.model, "was not asked, as nobody agreed to it", move)
+    return limit
+
+
+def agreed(
+    settings: Settings,
+    ask: Callable[[Evaluators], object],
+    yes: bool,
+    *,
+    dry_run: bool = False,
+    sessions: int = 0,
+    **options: Any,
+) -> Evaluators:
     """Say what asking a model takes, and return who asks once that is agreed to.
 
     Args:
         settings: which model, and its limits.
         ask: asks all questions; called here with evaluators that only count them.
         yes: it is agreed to.
+        dry_run: only say it.
+        sessions: that the questions are about.
+        options: of ``make_evaluators``.
 
     Raises:
-        InputError: nobody is there to be asked.
+        ConfigurationError: nobody is there to be asked.
         click.Abort: the person does not want to go on.
+        click.exceptions.Exit: it was only to be said.
     """
     from debrief.evaluators import make_evaluators
 
-    counting = make_evaluators(settings, offline=False, dry_run=True)
-    ask(counting)
-    spent = counting.spent
-    console(stderr=True).print(
-        f"{settings.model} would be asked {counted(spent.calls, 'question')} with "
-        f"{spent.usage.input_tokens:,} tokens: {cost_text(spent.usage.cost_usd)}; "
-        f"{spent.recalled} answers are in the cache."
+    if not dry_run:
+        make_evaluators(settings, offline=False, **options)  # a key that is missing is said first
+    counting = make_evaluators(settings, offline=False, dry_run=True, **options)
+    with console(stderr=True).status("Counting what it takes …"):
+        ask(counting)
+    most = agree(
+        estimate_of(counting.name, counting.spent, sessions), settings, yes=yes, dry_run=dry_run
     )
-    if spent.calls and not yes:
-        if not sys.stdin.isatty():
-            raise InputError("the model", "was not asked", "Add --yes to go on.")
-        typer.confirm("Go on?", abort=True, err=True)
-    return make_evaluators(settings, offline=False)
+    return make_evaluators(settings.with_given(max_cost_usd=most), offline=False, **options)

@@ -16,9 +16,12 @@ from rich.text import Text
 
 from debrief.cli.shared import (
     AsJson,
+    DryRun,
     LakeUrl,
     MaxCost,
     Repo,
+    Yes,
+    checked_limit,
     chosen,
     console,
     cost_text,
@@ -71,7 +74,8 @@ def judges_check(
         ),
     ] = "",
     max_cost: MaxCost = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     seed: Annotated[int, typer.Option(help="Draws other changes and other words.")] = 0,
     wordings: Annotated[
         Path | None, typer.Option(help="A TOML file of sentences for changes, instead of ours.")
@@ -86,7 +90,9 @@ def judges_check(
     from debrief.judging.model import judge_paths, load_judge, load_judges
 
     if model:
-        raise typer.Exit(_check_model(model, max_cost, yes, seed, wordings, as_json))
+        raise typer.Exit(
+            _check_model(model, checked_limit(max_cost), yes, dry_run, seed, wordings, as_json)
+        )
     folder, out, is_sound = _judges_in_force(repo), console(), True
     for path in judge_paths(folder):
         try:
@@ -105,6 +111,7 @@ def _check_model(
     model: str,
     max_cost: float | None,
     yes: bool,
+    dry_run: bool,
     seed: int,
     wordings: Path | None,
     as_json: bool,
@@ -130,7 +137,7 @@ def _check_model(
             by.chunk_scorer, again, compared, cases, words, seed, by.concurrency, progress
         )
 
-    asking, screen = agreed(settings, check, yes), console(stderr=True)
+    asking, screen = agreed(settings, check, yes, dry_run=dry_run), console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("Asking", total=questions_of(cases, words, seed))
         found = check(asking, partial(progress.advance, bar))

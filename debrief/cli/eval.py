@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,8 @@ from debrief.cli.shared import (
     Offline,
     Repo,
     Samples,
+    Yes,
+    checked_limit,
     console,
     cost_text,
     print_json,
@@ -82,6 +85,7 @@ def evaluate(
     edit: Annotated[
         bool, typer.Option("--edit", help="Write your own words in an editor instead.")
     ] = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     repo: Repo = Path(),
@@ -92,10 +96,12 @@ def evaluate(
     plan's git_sha on, where work was committed since), new files and changed files in full,
     secrets taken out. All judges work at once; at the first that fails the command stops, with
     an exit code that is not 0. Judges are **.debrief/judges/*.md**, else the project's own.
-    Answers are kept: the same work is not judged twice.
+    Answers are kept: the same work is not judged twice. What a model is likely to take is said
+    before it is asked.
     """
     from msgspec import structs
 
+    from debrief.cli.asking import agree, estimate_of
     from debrief.evaluators import make_evaluators
     from debrief.judging.evaluation import evaluate_week, judge_change, weighted_average
     from debrief.judging.worktree import (
@@ -117,14 +123,13 @@ def evaluate(
         raise ConfigurationError(
             "--tests, --feedback and --edit", "go into an export", "Add --export."
         )
-    evaluators = make_evaluators(
-        settings.with_given(model=model, samples=samples or None, max_cost_usd=max_cost),
-        offline=offline,
-        repository=root,
-        dry_run=dry_run,
-        history=True,
-        only=tuple(judge or ()),
+    given = settings.with_given(
+        model=model, samples=samples or None, max_cost_usd=checked_limit(max_cost)
     )
+    make = partial(
+        make_evaluators, offline=offline, repository=root, history=True, only=tuple(judge or ())
+    )
+    evaluators = make(given, dry_run=dry_run)
     redactor = redactor_of(settings)
     changes = read_worktree(worktree, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
@@ -136,12 +141,17 @@ def evaluate(
         tool = "unknown"
     session = session_from_worktree(changes, plan_id, datetime.now(UTC), tool)
     session = redact_session(session, redactor)
-    judges, judge_one = evaluators.judges, evaluators.change_judge
-    fingerprint = evaluators.eval_fingerprint
-    if dry_run:
-        list(evaluate_week([session], judges, judge_one, fingerprint, context_of=lambda _: context))
-        _print_estimate(evaluators, as_json)
-        return
+    judges, fingerprint = evaluators.judges, evaluators.eval_fingerprint
+    if dry_run or evaluators.models is not None:
+        counting = make(given, dry_run=True)
+        asked = counting.change_judge
+        list(evaluate_week([session], judges, asked, fingerprint, context_of=lambda _: context))
+        if dry_run:
+            _print_estimate(counting, as_json)
+            return
+        most = agree(estimate_of(counting.name, counting.spent), given, yes=yes)
+        evaluators = make(given.with_given(max_cost_usd=most))
+    judge_one = evaluators.change_judge
     with console(stderr=True).status(f"{len(judges)} judges are at work …"):
         rows = judge_change(judges, judge_one, context, session, fingerprint)
     if as_json:

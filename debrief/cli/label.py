@@ -10,9 +10,12 @@ import typer
 
 from debrief.cli.shared import (
     AsJson,
+    DryRun,
     LakeUrl,
     MaxCost,
     Model,
+    Yes,
+    checked_limit,
     console,
     existing_lake,
     print_json,
@@ -34,7 +37,8 @@ def label(
         int, typer.Option("--sample", min=1, metavar="N", help="Sessions to propose labels for.")
     ] = 40,
     max_cost: MaxCost = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
     lake: LakeUrl = "",
 ) -> None:
@@ -58,7 +62,7 @@ def label(
     from debrief.sessions.store import SESSIONS_TABLE
     from debrief.settings import load_settings
 
-    settings = load_settings().with_given(model=model, max_cost_usd=max_cost)
+    settings = load_settings().with_given(model=model, max_cost_usd=checked_limit(max_cost))
     if not settings.model:
         raise ConfigurationError("debrief label", "has no model to ask", "Name one: --model NAME.")
     opened = Lake(existing_lake(lake) or settings.lake)
@@ -79,7 +83,7 @@ def label(
     def ask(by: Evaluators) -> list[SessionScores]:
         return list(score_week(sessions, by.chunk_scorer, concurrency=by.concurrency))
 
-    asking = agreed(settings, ask, yes)
+    asking = agreed(settings, ask, yes, dry_run=dry_run, sessions=len(sessions))
     with console(stderr=True).status(f"Reading {counted(len(sessions), 'session')} …"):
         rows = ask(asking)
     proposed = proposals_of(rows, datetime.now(UTC))

@@ -17,9 +17,12 @@ from rich.table import Table
 
 from debrief.cli.shared import (
     AsJson,
+    DryRun,
     LakeUrl,
     MaxCost,
     Model,
+    Yes,
+    checked_limit,
     console,
     existing_lake,
     print_json,
@@ -197,9 +200,8 @@ def validity(
     ] = None,
     model: Model = "",
     max_cost: MaxCost = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --model: do not ask whether to go on.")
-    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     changed: Annotated[
         int, typer.Option(min=0, help="Sessions whose verdict is looked at after changes, too.")
     ] = 100,
@@ -228,7 +230,10 @@ def validity(
     from debrief.validity.measuring import Changing, drawn, measure
     from debrief.validity.references import corpora_in, corpus_of_lake
 
-    settings, table = load_settings().with_given(model=model, max_cost_usd=max_cost), None
+    settings, table = (
+        load_settings().with_given(model=model, max_cost_usd=checked_limit(max_cost)),
+        None,
+    )
     found = [corpora_in(folder, sessions) for folder in folders or ()]
     if not found:
         opened = Lake(existing_lake(lake) or settings.lake)
@@ -242,7 +247,7 @@ def validity(
         warn(f"and {len(problems) - _PROBLEMS} more of that kind")
     corpora = [corpus for own, _ in found for corpus in own]
     changing = Changing(wordings_from(wordings), drawn(corpora, changed), seed)
-    scores = _scores_by_model(settings, corpora, yes) if model else None
+    scores = _scores_by_model(settings, corpora, yes, dry_run) if model else None
     with console(stderr=True).status("Reading and judging sessions …"):
         rows = measure(corpora, table, changing)
     if not rows:
@@ -255,7 +260,7 @@ def validity(
 
 
 def _scores_by_model(
-    settings: Settings, corpora: Sequence[Corpus], yes: bool
+    settings: Settings, corpora: Sequence[Corpus], yes: bool, dry_run: bool
 ) -> dict[str, SessionScores]:
     """Say what asking the model takes, and ask it when that is agreed to."""
     from debrief.cli.asking import agreed
@@ -264,9 +269,11 @@ def _scores_by_model(
     def count(by: Evaluators) -> None:
         scores_by(by.chunk_scorer, corpora, by.concurrency)
 
-    asking, screen = agreed(settings, count, yes), console(stderr=True)
+    sessions = sum(len(each.references) for each in corpora)
+    asking = agreed(settings, count, yes, dry_run=dry_run, sessions=sessions)
+    screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        bar = progress.add_task("Scoring", total=sum(len(each.references) for each in corpora))
+        bar = progress.add_task("Scoring", total=sessions)
         return scores_by(
             asking.chunk_scorer, corpora, asking.concurrency, partial(progress.advance, bar)
         )

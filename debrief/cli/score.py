@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,24 +17,30 @@ import typer
 from debrief.cli.finding import SESSION_HELP, find_session
 from debrief.cli.shared import (
     AsJson,
+    DryRun,
     LakeUrl,
+    MaxCost,
     Model,
     Offline,
     Repo,
     Samples,
     SecondOpinion,
     User,
+    Yes,
     check_models,
+    checked_limit,
     console,
     existing_lake,
     print_json,
 )
-from debrief.errors import DebriefError, InputError
+from debrief.errors import DebriefError, InputError, ModelError
 
 if TYPE_CHECKING:
+    from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.redaction.redactor import Redactor
+    from debrief.scoring.invariance import Movement
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
@@ -84,18 +92,20 @@ def score(
             help="Write the prompts there, and take the answers that a coding agent leaves there.",
         ),
     ] = "",
+    yes: Yes = False,
+    max_cost: MaxCost = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
     lake: LakeUrl = "",
 ) -> None:
     """Say whether a session did what was asked, and score it in six dimensions, each with the
-    turns that show it.
+    turns that show it. What a model is likely to take is said before it is asked.
 
     A session of any length is cut into parts by tokens and put together again; how far the
     parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
     be scored or the server does not confirm a score.
     """
     from debrief.cli.results import print_comparison, print_receipts, print_scores, report_of
-    from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
@@ -107,20 +117,20 @@ def score(
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
     check_models(offline, model)
-    settings = load_settings()
+    settings = load_settings().with_given(max_cost_usd=checked_limit(max_cost))
     redactor = redactor_of(settings)
 
     redact = partial(redact_session, redactor=redactor)
 
-    def scorer() -> ChunkScorer:
+    def scorer(ask: Callable[[ChunkScorer], object]) -> ChunkScorer:
+        """Return who scores, once what the model takes for ``ask`` is agreed to."""
         if answers:
             return HandScorer(Path(answers), model or AGENT)
-        no_model = offline or (not model and settings.offline)
         given = settings.with_given(
             model=model, second_opinion=second_opinion, samples=samples or None
         )
-        other = given.second_opinion
-        return make_evaluators(given, offline=no_model, second_opinion=other).chunk_scorer
+        no_model = offline or (not model and settings.offline)
+        return _asked(given, ask, no_model=no_model, yes=yes, dry_run=dry_run)
 
     opened = Lake(existing_lake(lake) or settings.lake)
     if against:
@@ -137,7 +147,7 @@ def score(
         if any(others) or Path(session).is_dir():
             raise InputError("--against", "takes one session, --model, --lake and --json alone")
         given = settings.with_given(model=model)
-        compared = _compared(session, against, given, opened, redact)
+        compared = _compared(session, against, given, opened, redact, yes=yes, dry_run=dry_run)
         if as_json:
             print_json(compared)
         else:
@@ -150,11 +160,17 @@ def score(
                 "take one session",
                 "For many sessions: debrief backfill --stage langfuse_scores, or debrief run.",
             )
-        whole = sessions_in_folder(Path(session), redact) if session else sessions_of_lake(opened)
+
+        def whole() -> Iterator[Session]:
+            if session:
+                return sessions_in_folder(Path(session), redact)
+            return sessions_of_lake(opened)
+
         if invariance:
-            _print_invariance(whole, scorer(), as_json)
+            _print_invariance(whole(), scorer(lambda by: _moved(whole(), by)), as_json)
         else:
-            _score_many(whole, session or "the lake", scorer(), as_json)
+            by = scorer(lambda by: deque((score_session(each, by) for each in whole()), 0))
+            _score_many(whole(), session or "the lake", by, as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
     if answers:
@@ -165,10 +181,10 @@ def score(
             for prompt in missing:
                 out.print(f"  {prompt.path}  →  {prompt.answer.name}")
             raise typer.Exit(UNANSWERED)
-    chunk_scorer = scorer()
     if invariance:
-        _print_invariance([one], chunk_scorer, as_json)
+        _print_invariance([one], scorer(lambda by: _moved([one], by)), as_json)
         return
+    chunk_scorer = scorer(lambda by: score_session(one, by))
     row = score_session(one, chunk_scorer)
     if row.status == "failed":
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
@@ -183,20 +199,47 @@ def score(
     raise typer.Exit(int(any(one.status not in ("written", "replaced") for one in receipts)))
 
 
+def _asked(
+    settings: Settings,
+    ask: Callable[[ChunkScorer], object],
+    *,
+    no_model: bool,
+    yes: bool,
+    dry_run: bool,
+) -> ChunkScorer:
+    """Return who scores: the offline evaluator, or a model once what it takes is agreed to."""
+    from debrief.cli.asking import agreed
+    from debrief.evaluators import make_evaluators
+
+    if no_model:
+        return make_evaluators(settings, offline=True).chunk_scorer
+
+    def count(by: Evaluators) -> None:
+        with suppress(ModelError):
+            ask(by.chunk_scorer)
+
+    opinion = settings.second_opinion
+    return agreed(settings, count, yes, dry_run=dry_run, second_opinion=opinion).chunk_scorer
+
+
 def _compared(
     session: str,
     against: str,
     settings: Settings,
     lake: Lake,
     redact: Callable[[Session], Session],
+    *,
+    yes: bool,
+    dry_run: bool,
 ) -> SessionComparison:
-    """Ask a model which of two sessions did better.
+    """Ask a model which of two sessions did better, once what it takes is agreed to.
 
     Raises:
         InputError: there is no model, or no such session.
         ModelError: there was no usable answer.
     """
-    from debrief.evaluators import comparer_of, make_evaluators
+    from debrief.cli.asking import agreed
+    from debrief.evaluators import comparer_of
     from debrief.offline.facts import facts_of
     from debrief.scoring.model import SessionScores
     from debrief.scoring.pairwise import median_session, placed_of
@@ -210,9 +253,14 @@ def _compared(
         placed = placed_of(rows, {head.id: head.repository for head in heads})
         other = median_session(one, facts_of(one).kind, placed)
     second = find_session(other, settings, lake, redact)
-    by = make_evaluators(settings, offline=settings.offline and not settings.model)
-    if by.models is None:
+    if settings.offline and not settings.model:
         raise InputError("--against", "needs a model", "Name one: --model NAME.")
+
+    def count(by: Evaluators) -> None:
+        with suppress(ModelError):
+            comparer_of(by, settings)(one, second)
+
+    by = agreed(settings, count, yes, dry_run=dry_run)
     return comparer_of(by, settings)(one, second)
 
 
@@ -236,15 +284,23 @@ def _score_many(
     raise typer.Exit(int(any(row.status == "failed" for row in rows)))
 
 
-def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
-    from debrief.cli.results import print_movements
+def _moved(sessions: Iterable[Session], scorer: ChunkScorer) -> tuple[int, list[Movement]]:
+    """Return how many sessions there are, and how far their scores move with the cuts."""
     from debrief.scoring.chunking import TARGET
-    from debrief.scoring.invariance import Movement, chunk_flips
+    from debrief.scoring.invariance import chunk_flips
 
-    count, movements = 0, list[Movement]()
+    count = 0
+    movements: list[Movement] = []
     for session in sessions:
         count += 1
         movements += chunk_flips([session], scorer, [TARGET * part // 100 for part in _PARTS])
+    return count, movements
+
+
+def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
+    from debrief.cli.results import print_movements
+
+    count, movements = _moved(sessions, scorer)
     if as_json:
         print_json({"sessions": count, "movements": movements})
     else:

@@ -142,6 +142,17 @@ def check_models(offline: bool, model: str) -> None:
         raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
 
 
+def checked_limit(limit: float | None) -> float | None:
+    """Return what ``--max-cost`` says.
+
+    Raises:
+        InputError: it is no amount of money.
+    """
+    if limit is not None and not 0 <= limit < float("inf"):
+        raise InputError(f"--max-cost {limit:g}", "is no limit", "Give a number from 0 up.")
+    return limit
+
+
 def existing_lake(url: str) -> str:
     """Return the lake that an option names, for commands that only read one.
 
@@ -240,6 +251,10 @@ Offline = Annotated[
 MaxCost = Annotated[
     float | None,
     typer.Option("--max-cost", metavar="USD", help="No new call once so many dollars are spent."),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Agree to whatever asking a model costs; do not ask."),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done and what it would cost, no more.")

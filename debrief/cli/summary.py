@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from debrief.cli.asking import shown_tokens, shown_usd
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
@@ -29,6 +30,7 @@ from debrief.summary import (
     content_of,
     ranked_sessions,
 )
+from debrief.weekly import NOTHING_DONE, Done
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,19 +45,31 @@ _NEGLIGIBLE = 0.147
 """Of Cliff's delta; what may be as small as that holds weakly."""
 
 
-def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str = "") -> None:
-    """Print a run in a dozen lines: how many sessions have a verdict, which to look at first and
-    which are best and why, what holds on unseen sessions, what was left out, and how to look at it.
+def print_summary(
+    lake: Lake,
+    weeks: Iterable[str],
+    console: Console,
+    where: str = "",
+    done: Done = NOTHING_DONE,
+) -> None:
+    """Print a run in a dozen lines: what was spent and what was not scored, how many sessions have
+    a verdict, which to look at first and which are best and why, what holds on unseen sessions,
+    what was left out, and how to look at it.
 
     Args:
         lake: what the run wrote.
         weeks: that it took.
         console: to print on.
         where: options of ``debrief view`` that name the lake.
+        done: by the run, with what it spent.
     """
     from debrief.training.manifest import stored_sets
 
     content = content_of(lake, weeks)
+    if done.calls:
+        console.print(_spent_line(done))
+    if content.not_scored:
+        console.print(_not_scored_line(content), style="red")
     console.print(_headline(content))
     console.print(content.verdicts.sentences())
     ranked = ranked_sessions(lake, content.weeks, _EACH)
@@ -83,6 +97,21 @@ def command_name() -> str:
     if not program.exists() or (found and Path(found).samefile(program)):
         return "debrief"
     return quote(min(str(program), relpath(program), key=len))
+
+
+def _spent_line(done: Done) -> str:
+    cost = "a price that is not known" if done.cost_usd is None else shown_usd(done.cost_usd)
+    tokens = shown_tokens(done.input_tokens + done.output_tokens)
+    return f"Spent: {cost}, {counted(done.calls, 'call')}, {tokens} tokens"
+
+
+def _not_scored_line(content: Content) -> Text:
+    """Say how many sessions a run left without scores, and the reason most of them have."""
+    reasons = content.not_scored
+    first, count = Counter(reasons.values()).most_common(1)[0]
+    why = first if count == len(reasons) else f"{count} of them: {first}"
+    of = counted(len(content.heads), "session")
+    return Text(make_visible(f"Not scored: {len(reasons):,} of {of}: {why}"))
 
 
 def _headline(content: Content) -> str:

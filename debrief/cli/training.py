@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_text, existing_lake
+from debrief.cli.shared import (
+    DryRun,
+    LakeUrl,
+    MaxCost,
+    Repo,
+    Yes,
+    checked_limit,
+    console,
+    cost_text,
+    existing_lake,
+)
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
@@ -38,6 +48,7 @@ def train(
     samples: Annotated[
         int, typer.Option(min=1, help="Most samples of each side of the split.")
     ] = 24,
+    yes: Yes = False,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     lake: LakeUrl = "",
@@ -50,6 +61,7 @@ def train(
     **.debrief/prompts/candidates/TOOL/FINGERPRINT/**, beside the active prompts and never over
     them. What was answered once is not asked again.
     """
+    from debrief.cli.asking import Estimate, agree
     from debrief.judging.model import litellm_name
     from debrief.lake import Lake
     from debrief.models.choosing import Models
@@ -77,12 +89,22 @@ def train(
     ]
     missing = [] if judge or dry_run else [f"{NEEDS_A_MODEL}: name one with --ask"]
     fitting = _of_one_prompt_set(found, options, missing)
-    models = Models(settings.with_given(max_cost_usd=max_cost), dry_run=dry_run)
+    given = settings.with_given(max_cost_usd=checked_limit(max_cost))
+    models = Models(given, dry_run=dry_run)
     acts, judges, rewrites = (models.get(name).price if name else None for name in names)
     estimate = estimate_cost(fitting, options, count_tokens, (acts, judges, rewrites))
     if dry_run:
         _print_estimate(fitting, estimate, names)
         return
+    usage = estimate.usage
+    asked = Estimate(
+        model=judge,
+        calls=estimate.calls,
+        tokens=usage.input_tokens + usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        sessions=len(fitting),
+    )
+    models = Models(given.with_given(max_cost_usd=agree(asked, given, yes=yes)))
     screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("trials", total=estimate.trials)

@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.execution.model import Execution
+from debrief.execution.store import EXECUTIONS
 from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
@@ -90,6 +92,7 @@ TABLES: dict[str, LakeTable] = {
     "session_scores": LakeTable(SessionScores),
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
+    EXECUTIONS: LakeTable(Execution),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     PROPOSED: LakeTable(ProposedLabel),

@@ -23,7 +23,7 @@ from debrief.models.answers import NEXT_RUN, Answer, Question
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
 from debrief.models.subject import asked_about
-from debrief.models.usage import Budget, Meter, ModelUsage, Price
+from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price
 from debrief.opening import opened
 from debrief.retry import RetryPolicy, retrying
 
@@ -96,7 +96,7 @@ class LanguageModel:
     """Count what would be asked, and ask nothing."""
 
     def __post_init__(self) -> None:
-        self.meter = Meter()
+        self.meter = Meter(None if self.dry_run else ASKED_HERE)
         self._program = program_of(self.name)
         policy = RetryPolicy(
             attempts=self.attempts, seconds=3_600, first_wait=self.pause, longest_wait=60.0

@@ -90,16 +90,27 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
 
 
 class Meter:
-    """Counts what is taken of a model; shared by threads."""
+    """Counts what is taken of a model; shared by threads.
 
-    def __init__(self) -> None:
+    Args:
+        whole: counts the same beside what others count.
+    """
+
+    def __init__(self, whole: Meter | None = None) -> None:
         self._lock = Lock()
+        self._whole = whole
         self.spent = RunUsage()
 
     def count(self, **taken: Any) -> None:
         """Add to what was counted so far, by the fields of ``RunUsage``."""
         with self._lock:
             self.spent += RunUsage(**taken)
+        if self._whole is not None:
+            self._whole.count(**taken)
+
+
+ASKED_HERE = Meter()
+"""What this process asked of all models, for whoever watches."""
 
 
 _MILLION = 1_000_000

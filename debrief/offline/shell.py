@@ -303,7 +303,7 @@ def writes_of(command: str) -> Iterator[Write]:
 
     Paths are as they are written, behind the folder that the command changed to before.
     """
-    for (words, targets), folder in _placed_commands(command):
+    for (words, targets), folder in placed_commands(command):
         for write in _writes(words, targets):
             yield Write(_below(folder, write.path), write.is_edit) if folder else write
     for found in _CODE_WRITES.finditer(code_in(command)):
@@ -328,7 +328,7 @@ def _edited_in_place(words: Sequence[str]) -> list[str]:
 
 def removed_by(command: str) -> Iterator[str]:
     """Yield the files that a command removes by name, not folders and patterns."""
-    for (words, _), folder in _placed_commands(command):
+    for (words, _), folder in placed_commands(command):
         plain = [word for word in words[1:] if not word.startswith("-")]
         if words[:2] == ("git", "rm"):
             plain = plain[1:]
@@ -343,10 +343,10 @@ def removed_by(command: str) -> Iterator[str]:
 
 def folder_of(command: str) -> str:
     """Return the folder that a command works in at its end; empty where it changes to none."""
-    return next((folder for _, folder in reversed(list(_placed_commands(command)))), "")
+    return next((folder for _, folder in reversed(list(placed_commands(command)))), "")
 
 
-def _placed_commands(command: str) -> Iterator[tuple[Command, str]]:
+def placed_commands(command: str) -> Iterator[tuple[Command, str]]:
     """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
     folder = ""
     for each in commands_in(command):

@@ -17,7 +17,7 @@ from pathlib import Path
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.keys import digest_of
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 
 _DEEPEST = 3
 """Folders below a named one in which clones are looked for, such as ``host/owner/name``."""
@@ -33,7 +33,7 @@ class Clones:
             for name in names_of(folder):
                 self._named[name].append(folder)
 
-    def of(self, session: SessionHead) -> Path | None:
+    def of(self, session: Session | SessionHead) -> Path | None:
         """Return the clone of a session's repository; None where there is none, or no telling."""
         found = self._named.get(session.repository.rpartition("/")[2].lower(), [])
         if len(found) > 1 and session.base_commit:

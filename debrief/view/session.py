@@ -20,6 +20,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from debrief.errors import InputError, without_controls
+from debrief.execution.comparing import compared_tests
+from debrief.execution.shown import ORIGINS_SHOWN, check_shown, reason_shown, tree_shown
+from debrief.execution.store import EXECUTIONS
 from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import ContextSource, Session, ToolCall
@@ -37,7 +40,7 @@ from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
 router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
-_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS)
+_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS, EXECUTIONS)
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
@@ -57,7 +60,7 @@ GIVEN: Mapping[ContextSource, str] = {
     "program": "note of the agent’s program",
 }
 """What the model was given that no person wrote, in words."""
-environment().globals |= {"deeds": DEEDS, "given_as": GIVEN}
+environment().globals |= {"deeds": DEEDS, "given_as": GIVEN, "origins": ORIGINS_SHOWN}
 
 
 def given_shown(step: Step) -> str:
@@ -72,7 +75,13 @@ def given_shown(step: Step) -> str:
     return f"Given to the model: {', '.join(each)}"
 
 
-environment().filters["given_shown"] = given_shown
+environment().filters |= {
+    "given_shown": given_shown,
+    "compared_tests": compared_tests,
+    "check_shown": check_shown,
+    "reason_shown": reason_shown,
+    "tree_shown": tree_shown,
+}
 _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
 _LONGEST_LINE = 2_000

@@ -57,7 +57,7 @@ class Shop:
 
     def eval(self, *options: str, **environment: str | None) -> Result:
         """Run eval on the plan."""
-        return self.run("eval", PLAN_ID, *options, **environment)
+        return self.run("eval", PLAN_ID, "--yes", *options, **environment)
 
 
 @pytest.fixture

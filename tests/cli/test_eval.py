@@ -218,7 +218,7 @@ def test_the_judges_see_the_plan_and_the_change_without_secrets(
     shop: Shop, server: OpenAIServer
 ) -> None:
     write(shop.worktree, {"settings.py": f'KEY = "{SECRET}"\n'})
-    assert shop.run("judge", PLAN_ID).exit_code == 0
+    assert shop.run("judge", PLAN_ID, "--yes").exit_code == 0
     assert SECRET not in json.dumps([call.body for call in server.calls])
     for call in server.calls:
         assert "<secret:" in call.user

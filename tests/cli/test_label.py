@@ -80,7 +80,7 @@ def test_a_proposal_costs_what_was_said_and_is_a_label_only_once_a_person_says_s
     with OpenAIServer(reading) as server:
         refused = label(settings, server, "--sample", 2)
         assert refused.exit_code == 1
-        assert "openai/tiny would be asked 2 questions with" in refused.stderr
+        assert "openai/tiny would be asked 2 questions on 2 sessions: about" in refused.stderr
         assert not server.calls
         done = label(settings, server, "--sample", 2, "--yes")
         assert done.exit_code == 0, done.output

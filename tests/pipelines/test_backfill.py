@@ -287,11 +287,11 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
         refused = run(*judge)
         assert refused.code == 1
         assert "judge_evaluations: 3 calls" in refused.all, "both judges ride in one question"
-        assert "nobody agreed. Add --yes." in refused.all
+        assert "nobody agreed to it. Add --yes, or a limit: --max-cost 2." in refused.all
         assert len(server.calls) == 0
         bounded = run(*judge, "--yes", "--max-cost", "0.001")
         assert bounded.code == 0, bounded.all
-        assert "more than --max-cost 0.001" in bounded.all
+        assert "(up to $0.0010, the limit; the rest is left for the next run)" in bounded.all
         assert len(server.calls) == 0
         assert "6 failed: the next run tries them again" in bounded.all
         agreed = run(*judge, "--yes")

@@ -112,6 +112,7 @@ def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said
         "--lake",
         str(home.path / "lake"),
         *(more or ("--model", MODEL)),
+        "--yes",
         DEBRIEF_MODEL_BASE_URL=server.url,
         OPENAI_API_KEY="sk-loopback",
         DEBRIEF_RETRY_PAUSE="0.01",

@@ -43,7 +43,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def compare(lake: Lake, server: OpenAIServer, *arguments: str, against: str = "run-bad") -> Result:
     given = ["score", "run-good", "--against", against, "--lake", lake.url, *arguments]
     env = {"DEBRIEF_MODEL_BASE_URL": server.url, "COLUMNS": "200"}
-    return CliRunner().invoke(app, [*given, "--model", "openai/tiny"], env=env)
+    return CliRunner().invoke(app, [*given, "--model", "openai/tiny", "--yes"], env=env)
 
 
 def said(better: object, **changed: Any) -> Reply:

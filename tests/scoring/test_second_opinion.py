@@ -61,7 +61,7 @@ def reply(call: Call) -> Reply:
 def score(server: OpenAIServer, *arguments: Any) -> dict[str, dict[str, Any]]:
     env = {"DEBRIEF_MODEL_BASE_URL": server.url}
     given = ["score", *map(str, arguments), "--model", "openai/small", "--json"]
-    done = CliRunner().invoke(app, [*given, "--second-opinion", "openai/large"], env=env)
+    done = CliRunner().invoke(app, [*given, "--second-opinion", "openai/large", "--yes"], env=env)
     assert done.exit_code == 0, done.output
     return {row["session_id"]: row for row in json.loads(done.stdout)}
 
@@ -99,7 +99,7 @@ def test_only_what_the_small_model_is_unsure_of_is_read_by_the_large_one(folder:
 def test_a_person_is_told_who_read_and_why(folder: Path) -> None:
     with OpenAIServer(reply) as server:
         env = {"DEBRIEF_MODEL_BASE_URL": server.url, "DEBRIEF_SECOND_OPINION": "openai/large"}
-        given = ["score", str(folder / "broken.jsonl"), "--model", "openai/small"]
+        given = ["score", str(folder / "broken.jsonl"), "--model", "openai/small", "--yes"]
         done = CliRunner().invoke(app, given, env={**env, "COLUMNS": "200"})
     assert "scored by openai/large (" in done.stdout
     said = "openai/small read it first and was unsure: the last check says the opposite; it said: "

@@ -278,7 +278,7 @@ def command(
 def test_the_command_shows_before_and_after_and_writes_the_candidate(
     command: Any, tmp_path: Path
 ) -> None:
-    outcome = command("--ask", "openai/tiny", "--trials", "20")
+    outcome = command("--ask", "openai/tiny", "--trials", "20", "--yes")
     assert outcome.exit_code == 0, outcome.output
     for said in ("| before", "0.30", "0.90", "Better on the held-out samples", "calls", "cost"):
         assert said in outcome.output

@@ -87,9 +87,9 @@ def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
         env = {"DEBRIEF_MODEL_BASE_URL": server.url, "DEBRIEF_PRICES": str(prices)}
         refused = validity(labels, *model, **env)
         assert refused.exit_code == 1
-        assert "openai/tiny would be asked 24 questions with" in refused.stderr
+        assert "openai/tiny would be asked 24 questions on 24 sessions: about" in refused.stderr
         assert "$" in refused.stderr
-        assert "was not asked. Add --yes to go on." in refused.stderr
+        assert "was not asked, as nobody agreed to it. Add --yes" in refused.stderr
         assert len(server.calls) == 0
         limited = validity(labels, *model, "--yes", "--max-cost", "0.0000001", **env)
         assert "max_cost_usd is reached" in limited.stdout

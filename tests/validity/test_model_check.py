@@ -81,7 +81,7 @@ def test_what_it_takes_is_said_before_anything_is_asked() -> None:
     refused, server = check(careful)
     assert refused.exit_code == 1
     assert "openai/tiny would be asked" in refused.stderr
-    assert "was not asked. Add --yes to go on." in refused.stderr
+    assert "was not asked, as nobody agreed to it. Add --yes" in refused.stderr
     assert not server.calls
 
 

@@ -232,7 +232,7 @@ def _run_twice(name: str, work: Path, model: AnsweringModel) -> None:
         with (
             (work / f"run-{1 if kills else 2}.log").open("wb") as log,
             subprocess.Popen(
-                [debrief, "run", "--model", name, *where],
+                [debrief, "run", "--model", name, "--yes", *where],
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -24,8 +24,6 @@ from debrief.outcomes.store import PROBLEMS, LabelProblem, all_labels, put_label
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-from debrief.snapshots.rows import repository_at_hand
-from debrief.view import links
 
 ALL = "all"
 EXECUTION_POOL = "execution"
@@ -133,7 +131,7 @@ def labels(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             ),
             "sessions_decided": decided.total(),
             "not_read": len(problems),
-            "shown_at": dg.MetadataValue.url(links.address("/labels/next")),
+            "shown_at": dg.MetadataValue.url("/labels/next"),
         }
     )
 

@@ -40,6 +40,22 @@ Weeks = Annotated[
 
 
 @app.command()
+def start(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Default: 3000, or any that is free.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the pages in a browser.")] = True,
+) -> None:
+    """Read this machine's sessions and show them at once: what **debrief** alone does.
+
+    No model is asked. Sessions appear while they are read, and while they run. Ctrl-C stops it.
+    """
+    from pipelines.start import start as show
+
+    show(port, browser=browser)
+
+
+@app.command()
 def demo(
     lake: Annotated[
         str, typer.Option("--lake", help="The lake's folder. Default: ~/.debrief/demo.")
@@ -399,6 +415,8 @@ def main() -> None:
     """Run the command line."""
     gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
     return_large_blocks()
+    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
+        sys.argv.append("start")
     app()
 
 

@@ -3,11 +3,9 @@
 What each field means is the library's to say.
 """
 
-import logging
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from itertools import product
 from logging import Logger
@@ -20,8 +18,7 @@ from pydantic import Field
 
 from debrief.errors import InputError
 from debrief.evaluators import Evaluators, make_evaluators
-from debrief.files import locked
-from debrief.keys import digest_of
+from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, langfuse_from_settings
 from debrief.langfuse.scores import WriteOptions
@@ -39,7 +36,7 @@ from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror
-from debrief.settings import DAGSTER_PATH, Settings, load_settings
+from debrief.settings import DAGSTER_PATH, load_settings
 from debrief.snapshots.clones import Clones, find_clones
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.weekly import send
@@ -63,7 +60,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = load_settings()
         lake = self.open()
         is_free = context.run is None or "://" in lake.url or settings.launch == "queue"
-        with nullcontext() if is_free else only_writer(settings, lake.url):
+        with nullcontext() if is_free else only_writer(settings.home, lake.url):
             yield self
 
     def open(self) -> Lake:
@@ -73,20 +70,6 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ConfigurationError: settings name no such lake.
         """
         return Lake(permitted_lake(self.url, load_settings()))
-
-
-@contextmanager
-def only_writer(settings: Settings, lake: str) -> Iterator[None]:
-    """Hold this machine's lock on a lake, which goes with the process however it ends."""
-    path = settings.home / "locks" / digest_of(lake)[:16]
-    with ExitStack() as held:
-        if not held.enter_context(locked(path)):
-            logging.getLogger("debrief.progress").info(
-                "waits for %s, which has %s", path.read_text() or "another run", lake
-            )
-            held.enter_context(locked(path, timeout=math.inf))
-        path.write_text(f"process {os.getpid()}")
-        yield
 
 
 FIELDS = ("tool", "model", "task", "repository", "source", "fingerprint", "session")

@@ -44,25 +44,24 @@ def start(port: int = 0, *, browser: bool = True) -> None:
             out.print(f"Debrief runs already: {address}")
             _open(address, browser)
             return
-        with _reading():
+        with _listener(port) as listener, _reading():
             # Imported while the sessions are looked for.
             from debrief.door.app import Door
             from debrief.lake import Lake
             from debrief.recorder.service.running import ServiceLimits, run, url_of
             from debrief.view.app import make_app
 
-            with _listener(port) as listener:
-                address = url_of(listener)
-                lock.write_text(address, encoding="utf-8")
-                door = Door(make_app(Lake(settings.lake), settings), settings)
+            address = url_of(listener)
+            lock.write_text(address, encoding="utf-8")
+            door = Door(make_app(Lake(settings.lake), settings), settings)
 
-                def say() -> None:
-                    out.print(f"{address}  your sessions, as they are read  (Ctrl-C stops it)")
-                    _open(address, browser)
-                    threading.Thread(target=_obey_keys, args=(address,), daemon=True).start()
+            def say() -> None:
+                out.print(f"{address}  your sessions, as they are read  (Ctrl-C stops it)")
+                _open(address, browser)
+                threading.Thread(target=_obey_keys, args=(address,), daemon=True).start()
 
-                with _keys_at_once():
-                    run(door, ServiceLimits(), listener, say)
+            with _keys_at_once():
+                run(door, ServiceLimits(), listener, say)
     out.print("Stopped. What was read stays; debrief goes on from there.")
 
 

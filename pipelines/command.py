@@ -113,7 +113,7 @@ def run(
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )
-    from pipelines.launching import run_graph
+    from pipelines.launching import run_graph  # takes seconds to load
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
 
@@ -156,9 +156,12 @@ def backfill(
 
     Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
     """
-    from pipelines.backfilling import Backfill, run_backfill
+    from debrief.conditions import parse_where
     from pipelines.options import RunOptions, parse_weeks
-    from resources import parse_where
+
+    weeks, limit = parse_weeks(week or []), checked_limit(max_cost)
+    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
+    from pipelines.backfilling import Backfill, run_backfill  # takes seconds to load
 
     run_backfill(
         RunOptions(
@@ -169,12 +172,12 @@ def backfill(
             second_model,
             samples,
             second_opinion=second_opinion,
-            max_cost_usd=checked_limit(max_cost),
+            max_cost_usd=limit,
         ),
         Backfill(
             stage=stage,
-            weeks=parse_weeks(week or []),
-            where=parse_where([*(where or []), *([f"task={task}"] if task else [])]),
+            weeks=weeks,
+            where=conditions,
             force=force,
             fingerprint=fingerprint,
             downstream=downstream,

@@ -14,6 +14,7 @@ from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
 from debrief.snapshots.rows import ROWS
 from debrief.training.store import LINE_FORMAT
+from debrief.troubles import finding, grouping, helped
 
 _LENGTH = 16
 
@@ -40,6 +41,9 @@ LABELS = _version("labels", SESSIONS)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
 JUDGING = _version("judging", _texts(judges_folder(load_settings()), "*.md"), METADATA)
+TROUBLE_EVENTS = _version("trouble events", finding.VERSION, SESSIONS)
+TROUBLES = _version("troubles", grouping.VERSION, TROUBLE_EVENTS)
+LINE_EFFECTS = _version("line effects", helped.VERSION, TROUBLES, SNAPSHOTS)
 SCORING = _version("scoring", _prompts("session_scorer.txt"), LABELS)
 LANGFUSE = _version("langfuse", SCORING)
 MINING = _version(

@@ -42,6 +42,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 T = TypeVar("T")
 Inputs = Callable[["StageRun", str], str]
 Metadata = Mapping[str, Any]
+Off = Callable[["StageRun"], str]
+"""Why a stage is off; empty where it is on."""
 
 
 class StageRun:
@@ -245,8 +247,9 @@ def _each_week(
     return dg.MaterializeResult(data_version=dg.DataVersion(digest[:16]))
 
 
-_STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool]] = {}
-"""The rows, inputs and making of each weekly stage by its table, and whether it calls models."""
+_STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool, Off]] = {}
+"""The rows, inputs and making of each weekly stage by its table, whether it calls models, and
+whether it is off."""
 
 
 def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun:
@@ -262,14 +265,14 @@ def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun
 
 def model_stages() -> list[str]:
     """Return the weekly stages that ask a model."""
-    return [table for table, (*_, calls_models) in _STAGES.items() if calls_models]
+    return [table for table, (*_, asks, _off) in _STAGES.items() if asks]
 
 
 def due_weeks_of(
     run: StageRun, table: str, weeks: Sequence[str]
 ) -> Iterator[tuple[str, Callable[[], Iterable[Any]]]]:
     """Yield the weeks that a stage would make, each with what makes its rows."""
-    row_type, inputs, make, _ = _STAGES[table]
+    row_type, inputs, make, *_ = _STAGES[table]
     for week in weeks:
         if run.lake.stamp("raw_sessions", week) is None:
             continue
@@ -289,8 +292,8 @@ def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
     run = stage_run_of(resources, weeks)
     # Nothing is written here, and stages ask for the same stamps again and again.
     run.lake.stamp = cache(run.lake.stamp)  # type: ignore[method-assign]
-    for table, (row_type, inputs, make, calls_models) in _STAGES.items():
-        for week in weeks:
+    for table, (row_type, inputs, make, calls_models, off) in _STAGES.items():
+        for week in weeks if not off(run) else ():
             stamp = run.lake.stamp(table, week)
             if stamp is not None and stamp.inputs == inputs(run, week):
                 continue
@@ -310,6 +313,7 @@ def weekly_stage(
     is_final: Callable[[StageRun, str, Sequence[Row]], bool] = lambda run, week, rows: True,
     calls_models: bool = False,
     scoped: bool = False,
+    off: Off = lambda run: "",
     **options: Any,
 ) -> Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]:
     """Return a decorator for a weekly stage that fills the table of its own name.
@@ -324,6 +328,7 @@ def weekly_stage(
         is_final: says of a week's rows whether the next run may skip them.
         calls_models: the stage asks the evaluators.
         scoped: it takes only the sessions of the run's scope.
+        off: says why it is off; then its rows stay as they are.
         options: of the asset.
     """
 
@@ -333,6 +338,9 @@ def weekly_stage(
         def one_week(run: StageRun, week: str) -> Metadata | None:
             if run.lake.stamp("raw_sessions", week) is None:
                 return None
+            if reason := off(run):
+                stamp = run.lake.stamp(run.name, week)
+                return {COUNT: stamp.rows if stamp else 0, "off": reason, "summary": reason}
             filled = fill(
                 run,
                 run.name,
@@ -356,7 +364,7 @@ def weekly_stage(
             }
 
         one_week.__name__, one_week.__doc__ = show.__name__, show.__doc__
-        _STAGES[show.__name__] = row_type, inputs, make, calls_models
+        _STAGES[show.__name__] = row_type, inputs, make, calls_models, off
         return weekly_asset(**(options | ({"pool": MODEL_POOL} if calls_models else {})))(one_week)
 
     return decorate

@@ -35,6 +35,7 @@ from pydantic_settings import (
 )
 
 from debrief.errors import ConfigurationError
+from debrief.home import home_folder
 from debrief.keys import FIRST_WEEK, is_week
 
 PREFIX = "DEBRIEF_"
@@ -184,6 +185,10 @@ class Settings(BaseSettings):
     """clones of the repositories that sessions worked in, or folders that hold such: where a
     session's own folder is not here, its prompts, commit and licence are looked for in the one of
     its name"""
+    execute: Names = ()
+    """repositories, commas between, whose commands runs may run in a sandbox, to see how sessions'
+    checks end before and after their change; each needs a clone in `DEBRIEF_CLONES`, or the
+    session's own folder. Default: none, so that nothing is run"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 
@@ -384,7 +389,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             of the machine.
     """
     environ = os.environ if environ is None else environ
-    home = Path(environ.get("DEBRIEF_HOME") or Path.home() / ".debrief").expanduser()
+    home = home_folder(environ)
     values = {**_environment_file(home / ".env"), **{k: v for k, v in environ.items() if v}}
     try:
         return Settings(values={**values, "DEBRIEF_HOME": str(home)})

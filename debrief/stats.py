@@ -123,6 +123,27 @@ def share_of(count: int, of: int) -> Estimate | None:
     return Estimate(count / of, low, middle + width if count < of else 1.0)
 
 
+def difference_of_shares(ours: tuple[int, int], theirs: tuple[int, int]) -> Estimate:
+    """Return our share minus theirs, with Newcombe's interval (1998, method 10) out of Wilson's.
+
+    It holds where groups are small and where a share is 0 or 1.
+
+    >>> difference_of_shares((0, 4), (3, 4)).value
+    -0.75
+
+    Args:
+        ours: how many of how many; of one at least.
+        theirs: likewise.
+    """
+    first, second = share_of(*ours), share_of(*theirs)
+    if first is None or second is None:
+        raise ValueError("a share of nothing has no difference from another")
+    value = first.value - second.value
+    low = math.hypot(first.value - first.low, second.high - second.value)
+    high = math.hypot(first.high - first.value, second.value - second.low)
+    return Estimate(value, value - low, value + high)
+
+
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """Return our mean minus theirs, with Welch's interval, which lets the spreads differ.
 

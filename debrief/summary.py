@@ -28,6 +28,7 @@ from debrief.scoring.verdict import (
 )
 from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
+from debrief.sessions.titles import title_of
 
 
 class Failure(Struct, frozen=True):
@@ -348,12 +349,12 @@ def ranked_sessions(
 
 
 def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
-    """Return the titles of some sessions of a week by their ids, else their first prompts."""
+    """Return the titles of some sessions of a week by their ids, else what they first asked."""
     titled = lake.read(SESSIONS_TABLE, week, _Titled, ("id", ids))
     found = {row.id: row.title for row in titled if row.title}
     rest = set(ids) - found.keys()
     for asked in lake.read(SESSIONS_TABLE, week, _Asked, ("id", rest)) if rest else ():
-        found[asked.id] = next((turn.prompt for turn in asked.turns if turn.prompt), "")
+        found[asked.id] = title_of("", (turn.prompt for turn in asked.turns))
     return found
 
 

@@ -26,8 +26,12 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "executed_outcomes",
+    "trouble_events",
+    "troubles",
     "labels",
     "prompt_snapshots",
+    "line_effects",
     "session_metadata",
     "judge_evaluations",
     "session_scores",

@@ -5,7 +5,17 @@ from typing import Any
 
 import dagster as dg
 
-from assets import agreement, evaluations, outcomes, reports, rubrics, sessions, training
+from assets import (
+    agreement,
+    evaluations,
+    line_effects,
+    outcomes,
+    reports,
+    rubrics,
+    sessions,
+    training,
+    troubles,
+)
 from debrief.settings import load_settings, split_locations, variable_of
 from pipelines.automation import following, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
@@ -19,7 +29,10 @@ from resources import (
     WebhookResource,
 )
 
-STAGES = [sessions, outcomes, evaluations, rubrics, agreement, training, reports]
+STAGES = [
+    *(sessions, troubles, line_effects, outcomes, evaluations, rubrics, agreement, training),
+    reports,
+]
 
 _SET = {name: load_settings().variable(variable_of(name)) for name in ("lake", "sessions", "model")}
 """What the environment sets stands in the launchpad as it is in force."""

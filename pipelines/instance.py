@@ -31,7 +31,7 @@ SCHEMA = "dagster"
 BROKER = "DEBRIEF_BROKER"
 QUEUE = "dagster"
 """Of runs for workers; the one that Dagster's Celery app takes from by default."""
-POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1}
+POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1, "execution": 1}
 """How many steps of a pool run at once unless somebody chose otherwise. Each makes
 ``DEBRIEF_CONCURRENCY`` calls at once itself, and of two runs over the same weeks the second finds
 the first one's rows; Langfuse takes one writer best."""

@@ -11,11 +11,14 @@ import typer
 
 from debrief import __version__
 from debrief.cli import (
+    advice,
     capture,
     criteria,
     eval,
+    execute,
     export,
     label,
+    leaderboard,
     outcomes,
     record,
     score,
@@ -69,8 +72,10 @@ for panel, commands in {
         score.score,
         label.label,
         show.show,
-        criteria.advice,
+        advice.advice,
+        leaderboard.leaderboard,
         outcomes.outcomes,
+        execute.execute,
         outcomes.fit,
         outcomes.validity,
         export.export,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -322,39 +321,6 @@ def rubrics_compare(
             out.print(_changes(name, own))
     counts = {what: sum(c.what == what for c in changes) for what in ("came", "went", "changed")}
     out.print(", ".join(f"{count} {what}" for what, count in counts.items()))
-
-
-def advice(
-    patch: Annotated[
-        Path | None,
-        typer.Option(
-            "--patch",
-            metavar="FILE",
-            help="Print a unified diff that adds the lines to this file, such as CLAUDE.md or "
-            "AGENTS.md, for git apply.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    lake: LakeUrl = "",
-) -> None:
-    """Propose lines for CLAUDE.md or AGENTS.md, from rubrics that hold on unseen sessions.
-
-    Each line has its evidence. Nothing is proposed beyond what was found; what is missing is said.
-    """
-    from debrief.rubrics.page import advice_markdown, advice_of, advice_patch
-
-    store = _open(lake)
-    advised = advice_of(store)
-    if as_json:
-        print_json(advised)
-        return
-    if patch is not None and advised.advice:
-        text = patch.read_bytes().decode("utf-8", "replace") if patch.is_file() else None
-        print(without_controls(advice_patch(advised, os.path.relpath(patch), text)), end="")
-        return
-    print(without_controls(advice_markdown(advised)), end="")
-    for words in advised.missing:
-        console(stderr=bool(advised.advice)).print(words)
 
 
 def _changes(name: str, changes: list[RubricChange]) -> Table:

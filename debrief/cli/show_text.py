@@ -9,14 +9,17 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from debrief.execution.comparing import compared_tests
+from debrief.execution.shown import check_shown, reason_shown, tree_shown
 from debrief.markdown import counted
 from debrief.scoring.verdict import ground_with_turns
 from debrief.view.reasons import OF_READING, EvidenceMark, Gap, find
-from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, title_of
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, shown_title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debrief.execution.model import Execution
     from debrief.scoring.reading import TrainOn
     from debrief.sessions.model import ToolCall
     from debrief.view.figures import Figure
@@ -28,6 +31,8 @@ _MARKED = "black on yellow"
 _NAME, _LONGEST = 100, 4_000
 """Characters of a name, and of what else is said in one line."""
 _LINES = {"added": ("+", "green"), "removed": ("-", "red"), "hunk": ("", "cyan"), "same": (" ", "")}
+_TESTS = 20
+"""Tests of a check that are shown."""
 _STATES = {"done": "✓", "doing": "▸", "open": "○"}
 _STATUS = {"failed": "failed", "rejected": "refused", "unanswered": "no answer"}
 
@@ -58,7 +63,7 @@ class _Printer:
 
     def head(self, transcript: ShownTranscript, figure: Figure | None) -> None:
         session, main = transcript.session, transcript.assessment.main
-        self.line(title_of(session), style="bold")
+        self.line(shown_title(session), style="bold")
         took = f"{session.started:%Y-%m-%d %H:%M} UTC, {counted(session.prompt_count, 'turn')}"
         lines = f"+{session.lines_added} −{session.lines_removed} lines"
         self.line(f"{session.id}  {session.tool}, {session.task}, {took}, {lines}", style="dim")
@@ -83,6 +88,8 @@ class _Printer:
             self.line(ground_with_turns(verdict), 4)
         if transcript.assessment.reading_shown:
             self.line(f"{main.model}: {transcript.assessment.reading_shown}", 4, "dim")
+        if transcript.assessment.execution is not None:
+            self.execution(transcript.assessment.execution)
         read = transcript.assessment.reading
         reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
         for reason in (one for one in reasons if one.group in OF_READING):
@@ -94,6 +101,19 @@ class _Printer:
         if main.status == "ok":
             mean = transcript.assessment.mean_shown
             self.line(f"mean of the dimensions {mean}, scored by {main.model}", style="dim")
+
+    def execution(self, row: Execution) -> None:
+        self.line(Text("run again, before and after its change", "bold"))
+        tree = "" if row.tree is None else tree_shown(row.tree)
+        for said in filter(None, (reason_shown(row), tree)):
+            self.line(said, 4)
+        for check in row.checks:
+            self.line(f"{check.check.command}  {check_shown(check)}", 4)
+            changed = [test for test in compared_tests(check) if test.changed]
+            for test in changed[:_TESTS]:
+                self.line(f"{test.name}: {test.before or '–'} → {test.after or '–'}", 8)
+            if len(changed) > _TESTS:
+                self.line(f"… and {counted(len(changed) - _TESTS, 'more test')}", 8, "dim italic")
 
     def train(self, train: TrainOn) -> None:
         said = {"all": "all of it", "none": "nothing of it", "parts": _turns(train.turns)}

@@ -15,7 +15,9 @@ CheckOrigin = Literal["session", "repository", "written", "future"]
 session wrote. ``future``: test files of later commits that touch what the session changed."""
 TestStatus = Literal["passed", "failed", "skipped"]
 RunEnd = Literal["ended", "timed_out", "killed"]
-"""``killed``: by a limit of the sandbox."""
+"""``killed``: by a limit of the sandbox, or by its own signal."""
+RunLimit = Literal["time", "memory", "processes", "disk", "output", "signal"]
+"""What ended a run. ``signal``: it killed the shell that ran it."""
 
 NoOutcome = Literal[
     "no_repository",
@@ -68,6 +70,9 @@ class RebuiltTree(Struct, frozen=True, kw_only=True):
     empty where nothing is."""
     differing: tuple[str, ...] = ()
     """Files that do not equal it, or could not be rebuilt."""
+    landed: str = ""
+    """The last commit of the repository that holds the session's work; empty where none is known.
+    It may hold more than the session's."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -88,6 +93,8 @@ class SandboxRun(Struct, frozen=True, kw_only=True):
     exit_code: int | None
     """None where it did not end by itself."""
     end: RunEnd
+    limit: RunLimit | Literal[""] = ""
+    """What ended it; empty where it ended by itself."""
     seconds: float
     tests: dict[str, TestStatus] = {}
     """By the test's name; empty where the framework does not tell."""
@@ -104,7 +111,7 @@ class ExecutedCheck(Struct, frozen=True, kw_only=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """What running says of a session. A row of ``executions``, a partition a week."""
+    """What running says of a session. A row of ``executed_outcomes``, a partition a week."""
 
     session_id: str
     executed_at: datetime

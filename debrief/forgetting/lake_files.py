@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.execution.model import Execution
+from debrief.execution.store import EXECUTIONS
 from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
@@ -52,6 +54,14 @@ from debrief.training.manifest import MANIFEST, manifest_pairs, write_manifest
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow, training_path
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
+from debrief.troubles.model import (
+    EFFECTS,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    Trouble,
+    TroubleEvent,
+)
 
 
 class LakeTable(Struct, frozen=True):
@@ -82,11 +92,15 @@ TABLES: dict[str, LakeTable] = {
     "session_scores": LakeTable(SessionScores),
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
+    EXECUTIONS: LakeTable(Execution),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     PROPOSED: LakeTable(ProposedLabel),
     TRAITS_TABLE: LakeTable(SessionTraits),
+    EVENTS: LakeTable(TroubleEvent),
     # What is mined from several, and quotes them.
+    TROUBLES: LakeTable(Trouble, may_quote=True),
+    EFFECTS: LakeTable(LineEffect, may_quote=True),
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, may_quote=True),
     rubrics.UNMINED: LakeTable(rubrics.UnminedSession),

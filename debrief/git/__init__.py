@@ -6,6 +6,14 @@ what a commit changed.
 
 from debrief.git.program import find_commit, git
 from debrief.git.repository import Repository, open_repository
-from debrief.git.scratch import Scratch, scratch_of
+from debrief.git.scratch import Scratch, scratch_into, scratch_of
 
-__all__ = ["Repository", "Scratch", "find_commit", "git", "open_repository", "scratch_of"]
+__all__ = [
+    "Repository",
+    "Scratch",
+    "find_commit",
+    "git",
+    "open_repository",
+    "scratch_into",
+    "scratch_of",
+]

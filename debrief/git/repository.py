@@ -76,6 +76,31 @@ def open_repository(folder: Path) -> Repository:
     )
 
 
+def open_clone(folder: Path) -> Repository:
+    """Describe the repository at ``folder``, a bare one too, to look at its objects alone.
+
+    Its git folder stands for a working tree, and none of its settings is taken: what is made of
+    its objects is the same on every machine.
+
+    Raises:
+        InputError: it is none.
+    """
+    options = ("--absolute-git-dir", "--git-common-dir", "--show-object-format")
+    git_dir, common_dir, object_format = (
+        os.fsdecode(git(folder, "rev-parse", "--path-format=absolute", option).removesuffix(b"\n"))
+        for option in options
+    )
+    return Repository(
+        top=Path(git_dir),
+        git_dir=Path(git_dir),
+        common_dir=Path(common_dir),
+        object_format=object_format,
+        settings={},
+        filters=frozenset(),
+        remote=None,
+    )
+
+
 def without_hooks(folder: Path) -> dict[str, str]:
     """Return the environment in which git runs none of the hooks that the configuration names.
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import make_folder
 from debrief.git.program import git, settings_in
-from debrief.git.repository import Repository, open_repository
+from debrief.git.repository import Repository, open_clone, open_repository
 
 PLAIN, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 _ATTEMPTS = 4
@@ -348,6 +348,28 @@ def scratch_of(
                 "Set TMPDIR to a folder outside of it.",
             )
         yield Scratch(repository, temporary, kept)
+
+
+@contextmanager
+def scratch_into(clone: Path, store: Path) -> Iterator[Scratch]:
+    """Put a git folder of our own over a clone, whose new objects stay in ``store``.
+
+    Args:
+        clone: a repository's folder; a bare one too.
+        store: an object store of ours, made where it is not there; of any number of clones.
+
+    Raises:
+        InputError: ``clone`` is no repository.
+    """
+    repository = open_clone(clone)
+    make_folder(store)
+    with tempfile.TemporaryDirectory(prefix="debrief-trees-", ignore_cleanup_errors=True) as name:
+        scratch = Scratch(repository, Path(name).resolve())
+        scratch.environment |= {
+            "GIT_OBJECT_DIRECTORY": str(store),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.common_dir / "objects"),
+        }
+        yield scratch
 
 
 def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:

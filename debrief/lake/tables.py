@@ -381,6 +381,8 @@ def _arrow_type(hint: Any) -> tuple[pa.DataType, bool]:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         kinds = [arg for arg in args if arg not in (type(None), msgspec.UnsetType)]
+        if all(get_origin(kind) is Literal for kind in args):
+            return _arrow_type(args[0])
         if len(kinds) != 1 or len(kinds) == len(args):
             raise TypeError(f"a column cannot hold {hint}")
         return _arrow_type(kinds[0])[0], True

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from itertools import chain
-from threading import Lock
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +27,7 @@ from msgspec import Struct
 from debrief.keys import digest_of
 from debrief.models.answers import answer_text, json_values, refuse
 from debrief.redaction.sessions import Fields, Item, rebuilt
-from debrief.redaction.spans import Prefilter
+from debrief.redaction.spans import Prefilter, once
 from debrief.sessions.model import (
     Intervention,
     Message,
@@ -289,17 +288,9 @@ class _Signs(Struct, frozen=True):
     words: dict[str, str]
 
 
+@once
 def _orders() -> Prefilter:
-    """Return what finds words to whoever judges.
-
-    It is compiled once, however many threads ask for it first.
-    """
-    with _COMPILING:
-        return _compiled()
-
-
-@cache
-def _compiled() -> Prefilter:
+    """Return what finds words to whoever judges."""
     import hyperscan as hs
 
     text = (resources.files("debrief.models") / "injection.toml").read_bytes()
@@ -307,11 +298,10 @@ def _compiled() -> Prefilter:
     whole = [_WORD.sub(lambda name: signs.words[name[1]], each) for each in signs.patterns]
     plain = [each.translate(_PLAIN) for each in whole]
     flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE | hs.HS_FLAG_SINGLEMATCH
-    return Prefilter(plain, untracked=range(len(plain)), flags=flags)
+    return Prefilter(plain, untracked=range(len(plain)), flags=flags, is_kept=True)
 
 
 _WORD = re.compile("«([a-z_]+)»")
-_COMPILING = Lock()
 
 _ESCAPED_SPACES = re.compile(r"(?<!\\)\\+[nrt]")
 _NO_LETTERS = re.compile(r"[\W_]+")

@@ -20,6 +20,7 @@ SUMMARIZER = "rubric_summarizer"
 JUDGE = "judge_template"
 SCORER = "session_scorer"
 COMPARER = "session_comparer"
+TROUBLE_LINE = "trouble_line"
 
 _EXTRACTORS = {
     "excellence": f"{EXTRACTOR}_excellence",
@@ -38,6 +39,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     SCORER: frozenset({"data", "part", "criteria", "judges", "form"}),
     COMPARER: frozenset({"first", "second", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
+    TROUBLE_LINE: frozenset({"evidence"}),
 }
 """Which variables a template has, by its name."""
 

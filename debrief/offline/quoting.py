@@ -40,6 +40,10 @@ _ENVELOPE = re.compile(
 
 def first_line(text: str) -> str:
     """Return the first line that says something, short."""
-    lines = (line.strip() for line in text[:2_000].split("\n"))
-    said = (line for line in lines if line and not _ENVELOPE.match(line))
-    return shorten(next(said, ""), 100)
+    return shorten(next(iter(printed_lines(text[:2_000])), ""), 100)
+
+
+def printed_lines(text: str) -> list[str]:
+    """Return the lines that a command printed, without what its program put around them."""
+    lines = (line.strip() for line in text.split("\n"))
+    return [line for line in lines if line and not _ENVELOPE.match(line)]

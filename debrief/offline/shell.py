@@ -6,6 +6,7 @@ be taken for a run of it, which is why nothing is searched for in a command's pl
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -133,8 +134,33 @@ def commands_in(command: str) -> tuple[Command, ...]:
     and options that only say where (``git -C folder``) are taken off. Text that no shell could
     read gives what can be had.
     """
+    return tuple(
+        Command(tuple(_placeless(_unwrapped(words))), tuple(targets))
+        for words, targets in _typed(command)
+    )
+
+
+def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
+    """Take a shell command apart as it was typed: wrappers and all, leading assignments and
+    keywords off."""
+    return tuple(
+        tuple(itertools.dropwhile(_is_before_program, words)) for words, _ in _typed(command)
+    )
+
+
+def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a simple command without wrappers such as ``sudo`` or ``uv run``."""
+    return tuple(_unwrapped(list(words)))
+
+
+def _is_before_program(word: str) -> bool:
+    return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
+
+
+def _typed(command: str) -> list[tuple[list[str], list[str]]]:
+    """Return the words of each simple command, and the files that its output goes to."""
     flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command
-    found: list[Command] = []
+    found: list[tuple[list[str], list[str]]] = []
     words: list[str] = []
     targets: list[str] = []
     into: list[str] = words
@@ -151,10 +177,10 @@ def commands_in(command: str) -> tuple[Command, ...]:
             into = targets if ">" in text else []
         elif kind == "end":
             if words or targets:
-                found.append(Command(tuple(_placeless(_unwrapped(words))), tuple(targets)))
+                found.append((words, targets))
             words, targets = [], []
             into = words
-    return tuple(found)
+    return found
 
 
 def _bare(kind: str | None, text: str) -> str:
@@ -277,7 +303,7 @@ def writes_of(command: str) -> Iterator[Write]:
 
     Paths are as they are written, behind the folder that the command changed to before.
     """
-    for (words, targets), folder in _placed_commands(command):
+    for (words, targets), folder in placed_commands(command):
         for write in _writes(words, targets):
             yield Write(_below(folder, write.path), write.is_edit) if folder else write
     for found in _CODE_WRITES.finditer(code_in(command)):
@@ -302,7 +328,7 @@ def _edited_in_place(words: Sequence[str]) -> list[str]:
 
 def removed_by(command: str) -> Iterator[str]:
     """Yield the files that a command removes by name, not folders and patterns."""
-    for (words, _), folder in _placed_commands(command):
+    for (words, _), folder in placed_commands(command):
         plain = [word for word in words[1:] if not word.startswith("-")]
         if words[:2] == ("git", "rm"):
             plain = plain[1:]
@@ -317,10 +343,10 @@ def removed_by(command: str) -> Iterator[str]:
 
 def folder_of(command: str) -> str:
     """Return the folder that a command works in at its end; empty where it changes to none."""
-    return next((folder for _, folder in reversed(list(_placed_commands(command)))), "")
+    return next((folder for _, folder in reversed(list(placed_commands(command)))), "")
 
 
-def _placed_commands(command: str) -> Iterator[tuple[Command, str]]:
+def placed_commands(command: str) -> Iterator[tuple[Command, str]]:
     """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
     folder = ""
     for each in commands_in(command):

@@ -186,7 +186,7 @@ class History:
         """
         written = own_lines(session)
         near = self._near(session, written)
-        commits = sorted(self._own(shipped, near, written), key=lambda commit: commit.at)
+        commits = self._own_of(shipped, near, written)
         ids = [commit.id for commit in commits]
 
         def label(source: Source, value: bool | str, detail: str, at: datetime) -> Label:
@@ -199,6 +199,14 @@ class History:
             yield from self._noted(label, commits[-1])
             yield from self._surviving(label, commits, own)
         yield from self._merged(label, shipped)
+
+    def commits_of(self, session: Session) -> list[Commit]:
+        """Return the commits that hold a session's work, by time; see ``Commit``."""
+        written = own_lines(session)
+        return self._own_of(shipped_in(session), self._near(session, written), written)
+
+    def _own_of(self, shipped: Shipped, near: Sequence[Commit], written: Lines) -> list[Commit]:
+        return sorted(self._own(shipped, near, written), key=lambda commit: commit.at)
 
     def _near(self, session: Session, written: Lines) -> list[Commit]:
         """Return the commits of a session's time, and a week after, to files of its files' names.

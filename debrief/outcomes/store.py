@@ -27,6 +27,7 @@ from debrief.offline.order import OrderedSession, OrderPlace, OrderTable, places
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[
+    "execution",
     "benchmark",
     "person",
     "view",
@@ -41,8 +42,9 @@ Source = Literal[
     "check",
     "attribution",
 ]
-"""``person``: a ``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``survival``
-and ``kept``: of the session's own lines. ``commit``: what the session says that it committed.
+"""``execution``: its checks, run again before and after its change. ``person``: a
+``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``survival`` and ``kept``: of
+the session's own lines. ``commit``: what the session says that it committed.
 ``check``: its own last check. ``attribution``: of lakes of before alone, and taken out of them: the
 agent's share of a commit says nothing."""
 ALL_SOURCES: tuple[Source, ...] = get_args(Source)

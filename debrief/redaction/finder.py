@@ -6,13 +6,12 @@ import itertools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from time import thread_time
 
 from debrief.redaction.plausibility import KEYWORDS
 from debrief.redaction.readers import judge_field
 from debrief.redaction.rules import CONTEXTS, FORMATS, Context, Format, Line
-from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
+from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, once, union, without
 from debrief.redaction.strings import strings_in
 from debrief.redaction.views import CODES, ORDER, VIEW_ANCHORS, View, decoded, stretches
 
@@ -33,11 +32,11 @@ VERSION = "5"
 """Raised when the careful rules change in a way that their anchors do not show."""
 
 
-@cache
+@once
 def prefilter() -> Prefilter:
-    """Return the prefilter over all rules, compiled once a process (a tenth of a second)."""
+    """Return the prefilter over all rules."""
     untracked = [number for number, (_, _, tracked) in enumerate(RULES) if not tracked]
-    return Prefilter([anchor for _, anchor, _ in RULES], untracked=untracked)
+    return Prefilter([anchor for _, anchor, _ in RULES], untracked=untracked, is_kept=True)
 
 
 def may_hold_secret(json_text: str) -> bool:

@@ -10,11 +10,20 @@ from __future__ import annotations
 import sys
 import threading
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
 from itertools import accumulate, starmap
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from debrief.errors import ConfigurationError
+from debrief.files import make_folder, write_durably
+from debrief.home import home_folder
+from debrief.keys import digest_of
 
 WITHHELD = "withheld"
 """The kind of a stretch that could not be searched in the time that there was."""
@@ -90,6 +99,43 @@ class Hit(Struct, frozen=True, order=True, gc=False):
     """Its index in the prefilter's patterns."""
 
 
+def once(make: Callable[[], Prefilter]) -> Callable[[], Prefilter]:
+    """Have a prefilter made once a process, however many threads ask for it first."""
+    made, lock = cache(make), threading.Lock()
+
+    def get() -> Prefilter:
+        with lock:
+            return made()
+
+    return get
+
+
+def _kept_file(patterns: Sequence[bytes], flags: Sequence[int], literal: bool) -> Path:
+    """Return where compiled patterns are kept, by all that they were compiled from and with."""
+    name = digest_of(version("hyperscan"), literal, flags, patterns)
+    return home_folder() / "patterns" / f"{name}.db"
+
+
+def _loaded(file: Path) -> Any:
+    """Return a compiled database; None where there is none that is whole and for this processor."""
+    import hyperscan
+
+    try:
+        database = hyperscan.loadb(file.read_bytes(), hyperscan.HS_MODE_BLOCK)
+        hyperscan.Scratch(database)
+    except (OSError, hyperscan.HyperscanError):
+        return None
+    return database
+
+
+def _keep(database: Any, file: Path) -> None:
+    import hyperscan
+
+    with suppress(OSError, ConfigurationError):  # a home that cannot be written to keeps nothing
+        make_folder(file.parent)
+        write_durably(file, hyperscan.dumpb(database))
+
+
 class Prefilter:
     """Finds every place of a text where one of several patterns occurs.
 
@@ -103,6 +149,7 @@ class Prefilter:
         untracked: Collection[int] = (),
         literal: bool = False,
         flags: int = 0,
+        is_kept: bool = False,
     ) -> None:
         """Compile the patterns.
 
@@ -112,21 +159,29 @@ class Prefilter:
                 these start at 0.
             literal: the patterns are plain strings, not expressions.
             flags: of the engine, for all patterns.
+            is_kept: the compiled patterns are kept on disk, where later processes find them:
+                compiling some hundred takes half a second, loading them less than a thousandth.
         """
         import hyperscan
 
         self._engine = hyperscan
-        self._database: Any = hyperscan.Database()
+        self._local = threading.local()
         tracked = hyperscan.HS_FLAG_SOM_LEFTMOST
         encoded = [pattern.encode("utf-8", "surrogatepass") for pattern in patterns]
-        self._database.compile(
-            expressions=encoded,
-            ids=list(range(len(encoded))),
-            elements=len(encoded),
-            flags=[flags if i in untracked else flags | tracked for i in range(len(encoded))],
-            literal=literal,
-        )
-        self._local = threading.local()
+        each = [flags if i in untracked else flags | tracked for i in range(len(encoded))]
+        file = _kept_file(encoded, each, literal) if is_kept else None
+        self._database: Any = _loaded(file) if file else None
+        if self._database is None:
+            self._database = hyperscan.Database()
+            self._database.compile(
+                expressions=encoded,
+                ids=list(range(len(encoded))),
+                elements=len(encoded),
+                flags=each,
+                literal=literal,
+            )
+            if file:
+                _keep(self._database, file)
 
     def scan(self, data: bytes, most: int = _ANY_NUMBER) -> list[tuple[int, int, int]]:
         """Return (start byte, end byte, pattern) of each occurrence, in order of the end.

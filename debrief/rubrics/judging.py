@@ -13,9 +13,10 @@ from debrief.evaluation import evaluate, version_of
 from debrief.keys import digest_of
 from debrief.models.citing import cited_evidence
 from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_lifted
+from debrief.models.prompting import Ask, PromptedModel
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
-from debrief.rubrics.asking import BUDGET, Ask, PromptedModel, Shown, show
+from debrief.rubrics.asking import BUDGET, Shown, show
 from debrief.rubrics.habits.catalogue import Habit, detect_habits, habit_behind
 from debrief.rubrics.habits.detectors import Detection
 from debrief.rubrics.model import (

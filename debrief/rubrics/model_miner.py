@@ -14,17 +14,11 @@ from debrief.errors import DebriefError
 from debrief.keys import slugify
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line, refuse_lifted
+from debrief.models.prompting import Ask, PromptedModel
 from debrief.models.subject import asking_about
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
 from debrief.retry import waits_end_with_it
-from debrief.rubrics.asking import (
-    BUDGET,
-    Ask,
-    PromptedModel,
-    evidence_in,
-    show,
-    show_rubrics,
-)
+from debrief.rubrics.asking import BUDGET, evidence_in, show, show_rubrics
 from debrief.rubrics.contrast import Sides, score_of, sides_of, unmarked
 from debrief.rubrics.linting import alike, lint, text_of
 from debrief.rubrics.model import (

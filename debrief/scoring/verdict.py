@@ -58,8 +58,8 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
     verdict: VerdictName
     ground: Ground
     source: str = ""
-    """Of an outcome: ``kept``, ``ci``, ``view`` …; of a reading the model's name; empty for other
-    grounds."""
+    """Of an outcome: ``execution``, ``kept``, ``ci``, ``view`` …; of a reading the model's name;
+    empty for other grounds."""
     check: str = ""
     """The command that checked the work; empty where the ground is no check."""
     evidence: tuple[Evidence, ...] = ()
@@ -81,6 +81,7 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
 
 _BY_PERSON = "A person's label says so."
 _OUTCOMES: Final[Mapping[str, str]] = {
+    "execution": "Its checks were run before and after its change, and say so.",
     **dict.fromkeys(("person", "view", "csv", "langfuse"), _BY_PERSON),
     "benchmark": "The benchmark's tests say so.",
     "pull-request": "Its pull request was merged or closed.",

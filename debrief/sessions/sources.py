@@ -23,12 +23,14 @@ from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
+    Beginning,
     BrokenTranscript,
     Head,
     NoSession,
     Reader,
     SessionReader,
     Transcript,
+    claims_of,
 )
 from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import first_line_error
@@ -50,9 +52,14 @@ RedactRows = Callable[[Sequence[Any]], Sequence[Any]]
 
 _DATABASE, _ARCHIVE = "a database that no reader knows", "an archive"
 _KINDS = {
-    ".json": "no known tool's session is in it",
-    **dict.fromkeys((".db", ".db3", ".sqlite", ".sqlite3", ".vscdb"), _DATABASE),
-    **dict.fromkeys((".zst", ".gz", ".tgz", ".bz2", ".xz", ".zip", ".tar", ".7z"), _ARCHIVE),
+    "*.json": "no known tool's session is in it",
+    **dict.fromkeys(("*.db", "*.db3", "*.sqlite", "*.sqlite3", "*.vscdb"), _DATABASE),
+    **dict.fromkeys(
+        ("*.zst", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.zip", "*.tar", "*.7z"), _ARCHIVE
+    ),
+    "tool-results/*.txt": "long results that Claude Code keeps beside its transcripts",
+    ".specstory/history/*.md": "SpecStory's Markdown, which holds a conversation without its calls",
+    "*.cast": "a terminal's recording, which holds a screen and no calls",
 }
 
 
@@ -139,20 +146,20 @@ def _kinds(found: Walk, settled: Sequence[ScanEntry]) -> Iterator[ScanEntry]:
     for entry in inside:
         if is_reported(entry) or entry.path.endswith(LOG):
             continue
-        suffix = Path(entry.path).suffix
-        kinds[suffix] = (*kinds.get(suffix, ()), entry.path)[:2]
+        kind = f"*{Path(entry.path).suffix}"
+        kinds[kind] = (*kinds.get(kind, ()), entry.path)[:2]
     sessions = [entry.started for entry in inside if entry.session_id]
-    for suffix, (path, *more) in sorted(kinds.items()):
+    for kind, (path, *more) in sorted(kinds.items()):
         with suppress(OSError):
             if not sessions:
                 sessions = [moment_of_change(Path(path).stat().st_mtime_ns)]
             started = min(sessions)
             yield ScanEntry(
                 source="",
-                path=f"{found.folder}/**/*{suffix}" if more else path,
+                path=f"{found.folder}/**/{kind}" if more else path,
                 started=started,
                 week=week_of(started),
-                reason=f"not read: {_KINDS.get(suffix, 'no known session has this form')}",
+                reason=f"not read: {_KINDS.get(kind, 'no known session has this form')}",
                 expected=True,
             )
 
@@ -309,8 +316,10 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
     yield from parts.values()
     done = {file.path for entry in parts.values() for file in entry.files}
     found = replace(found, sources={**sources, **dict.fromkeys(done, "")})
+    claims = claims_of(found, READERS.values())
     for reader in READERS.values():
-        for transcript in reader.find(found):
+        own = claims[reader.source]
+        for transcript in _transcripts(reader, found, claims):
             if transcript.path in done or (transcript.file or transcript.path) not in stamps:
                 continue
             file = transcript.stamp or stamps[transcript.file or transcript.path]
@@ -324,7 +333,14 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
                 yield entry
             else:
                 entry = replace(_entry(file), path=transcript.path, source=transcript.source)
-                yield _peeked(reader, transcript, replace(entry, companions=companions))
+                entry = replace(entry, companions=companions)
+                beginning = own.get(transcript.on_disk, Beginning(may_be_ours=True))
+                yield _peeked(reader, transcript, entry, beginning)
+        for path, beginning in own.items():
+            if beginning.failure is not None and path not in done:
+                done.add(path)
+                entry = replace(_entry(stamps[path]), source=reader.source)
+                yield _failed(entry, beginning.failure)
     for path in sorted(stamps.keys() - done):
         entry = unchanged.get(path)
         if entry and not entry.source:
@@ -333,15 +349,28 @@ def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEnt
             yield replace(_unclaimed(stamps[path]), looked_for=tuple(READERS))
 
 
+def _transcripts(
+    reader: Reader, found: Walk, claims: dict[str, dict[str, Beginning]]
+) -> list[Transcript]:
+    """Return a reader's transcripts; where it fails, its files are those that it failed with."""
+    try:
+        return list(reader.transcripts(found, claims))
+    except Exception as error:  # one reader must never cost the scan
+        claims[reader.source] |= dict.fromkeys(claims[reader.source], Beginning(failure=error))
+        return []
+
+
 def _entry(file: FileStamp) -> ScanEntry:
     changed, facts = moment_of_change(file.mtime_ns), asdict(file)
     return ScanEntry(source="", started=changed, week=week_of(changed), **facts)
 
 
-def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEntry:
+def _peeked(
+    reader: Reader, transcript: Transcript, entry: ScanEntry, beginning: Beginning
+) -> ScanEntry:
     try:
         peek = reader.peek(transcript)
-        if peek is not None and _is_own_question(reader, transcript):
+        if peek is not None and beginning.may_be_ours and _is_own_question(reader, transcript):
             at = peek.started or entry.started
             own = replace(entry, reason=OWN_QUESTION, expected=True)
             return replace(own, started=at, week=week_of(at))

@@ -17,7 +17,7 @@ from pathlib import Path
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.keys import digest_of
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 
 _DEEPEST = 3
 """Folders below a named one in which clones are looked for, such as ``host/owner/name``."""
@@ -30,10 +30,10 @@ class Clones:
         self._folders = sorted({folder.resolve() for folder in folders})
         self._named: dict[str, list[Path]] = defaultdict(list)
         for folder in self._folders:
-            for name in _names_of(folder):
+            for name in names_of(folder):
                 self._named[name].append(folder)
 
-    def of(self, session: SessionHead) -> Path | None:
+    def of(self, session: Session | SessionHead) -> Path | None:
         """Return the clone of a session's repository; None where there is none, or no telling."""
         found = self._named.get(session.repository.rpartition("/")[2].lower(), [])
         if len(found) > 1 and session.base_commit:
@@ -68,7 +68,7 @@ def _is_repository(folder: Path) -> bool:
     )
 
 
-def _names_of(folder: Path) -> set[str]:
+def names_of(folder: Path) -> set[str]:
     """Return the names of a clone, in lower case: its folder's, and its remotes'."""
     addresses = ""
     with suppress(InputError):

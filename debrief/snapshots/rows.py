@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from debrief.errors import InputError
 from debrief.git import find_commit, git
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 from debrief.snapshots.capture import (
     AGENTS_FOLDER,
     CLAUDE_CODE,
@@ -109,7 +109,7 @@ def _prompts_of(session: SessionHead, captures: Captures, clones: Clones) -> _Fo
     if session.recorded and session.recorded.system:
         snapshot = PromptSnapshot(main=session.recorded.system)
         return _Found("recorded", snapshot, "the session's record")
-    folder = _repository_of(session, clones)
+    folder = repository_at_hand(session, clones)
     found = folder and reconstruct(
         folder, session.tool, session.branch, session.started, session.base_commit or ""
     )
@@ -174,7 +174,7 @@ def metadata_row(
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
-    folder = _repository_of(session, clones)
+    folder = repository_at_hand(session, clones)
     recorded = session.recorded
     known: dict[CommitOrigin, str] = {
         "recorder": recorded.base_commit if recorded else "",
@@ -223,12 +223,12 @@ def _stated_commit(metadata: SessionMetadata | None) -> str:
     return named if isinstance(named, str) and _COMMIT.match(named) else ""
 
 
-def _repository_of(session: SessionHead, clones: Clones) -> Path | None:
+def repository_at_hand(session: Session | SessionHead, clones: Clones) -> Path | None:
     """Return the session's own repository where it is here, else a clone of it."""
     return _own_repository(session) or clones.of(session)
 
 
-def _own_repository(session: SessionHead) -> Path | None:
+def _own_repository(session: Session | SessionHead) -> Path | None:
     """Return the session's folder, or its repository when the worktree has been removed."""
     folder = Path(session.cwd)
     if not folder.is_absolute():

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.markdown import interval, plain, shorten, table
-from debrief.outcomes.store import LabelledSession, own_task, success_labels
+from debrief.outcomes.store import LabelledSession, Success, own_task, success_labels
 from debrief.scoring.model import SessionScores
 from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
@@ -39,6 +39,7 @@ from debrief.stats import (
     stratified_difference,
 )
 from debrief.training.samples import judges_mean
+from debrief.training.selection import verdict_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -213,6 +214,20 @@ def leaderboard(
             groups[group][who].append(_Entry(row, beside, strata))
     in_order = sorted(groups, key=lambda group: (-sum(map(len, groups[group].values())), group))
     return [row for group in in_order for row in _ranked(group, groups[group])]
+
+
+def resting_on(
+    scores: Iterable[SessionScores], outcomes: Mapping[str, Success]
+) -> Iterator[SessionScores]:
+    """Yield the scores with the verdicts that outcomes give, and no verdict where none does.
+
+    Args:
+        scores: of all sessions.
+        outcomes: by session, of the sources that are to count, such as executed checks alone.
+    """
+    for row in scores:
+        known = outcomes.get(row.session_id)
+        yield replace(row, verdict=verdict_by(row, known) if known is not None else None)
 
 
 def known_scores(

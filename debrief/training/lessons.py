@@ -19,6 +19,8 @@ from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import InputError
+from debrief.execution.model import Execution
+from debrief.execution.store import executions_by_session, results_of
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
@@ -83,9 +85,10 @@ def lessons_of(lake: Lake, chosen: LessonFilter) -> Iterator[TrainingSample]:
 
     Of a session in windows the first is taken, where the request stands.
     """
+    executions = executions_by_session(lake)
     for row in stored_sets(lake).sets:
         if chosen.takes_set(row):
-            yield from filter(chosen.takes, _samples(lake, row))
+            yield from filter(chosen.takes, _samples(lake, row, executions))
 
 
 def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]:
@@ -123,16 +126,20 @@ def findings_of(sample: TrainingSample) -> str:
     return "\n".join(lines)
 
 
-def _samples(lake: Lake, row: TrainingSetRow) -> Iterator[TrainingSample]:
+def _samples(
+    lake: Lake, row: TrainingSetRow, executions: Mapping[str, Execution]
+) -> Iterator[TrainingSample]:
     with lake.open_bytes(training_path(row.task, row.fingerprint)) as file:
         for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow):
             if file is not None and line.window == 1 and not line.parent_session:
                 file.seek(line.offset)
-                yield _sample(_LINES.decode(file.read(line.size)))
+                sample = _LINES.decode(file.read(line.size))
+                yield _sample(sample, executions.get(line.session_id))
 
 
-def _sample(line: SampleLine) -> TrainingSample:
+def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
     metadata = line.metadata
+    before, after = (execution and results_of(execution)) or (None, None)
     asked = (message.content for message in line.messages if message.role == "user")
     texts = map(without_reminder, asked)
     request = next((text for text in texts if text != NO_PROMPT), "")
@@ -142,6 +149,8 @@ def _sample(line: SampleLine) -> TrainingSample:
     return TrainingSample(
         plan_id=metadata.session_id,
         plan_content=request[:_LONGEST_REQUEST],
+        test_results_before=before,
+        test_results_after=after,
         judge_results=tuple(
             JudgeResult(
                 judge_name=entry.name,

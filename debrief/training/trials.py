@@ -19,10 +19,10 @@ from debrief.keys import digest_of
 from debrief.models.answers import refuse
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted
 from debrief.models.language_model import LanguageModel, failures_named
+from debrief.models.prompting import PromptedModel
 from debrief.models.subject import asked_about, asking_about
 from debrief.models.templates import load_template, render
 from debrief.models.usage import RunUsage
-from debrief.rubrics.asking import PromptedModel
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 

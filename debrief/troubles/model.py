@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from debrief.keys import digest_of
 from debrief.sessions.model import Evidence, Usage
 
+EVENTS, TROUBLES, ALL = "trouble_events", "troubles", "all"
+EFFECTS = "line_effects"
+"""Tables: what happened, a partition a week; what recurs, all in one partition."""
 TroubleKind = Literal[
     "failing_command",
     "missed_edit",
@@ -27,6 +32,23 @@ TroubleKind = Literal[
 """``missed_edit``: the text to replace was not there, or the file had not been read.
 ``blind_check``: a check that could not have failed because of the change. ``work_done_twice``:
 after a compaction. ``same_start``: sessions that begin by finding out the same thing."""
+
+KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
+    "failing_command": "command that fails",
+    "missed_edit": "edit that misses",
+    "refused_permission": "permission refused",
+    "correction": "correction",
+    "interruption": "interruption",
+    "repeated_read": "read again and again",
+    "polling": "polling",
+    "blind_check": "check that cannot see the change",
+    "work_done_twice": "work done twice",
+    "missing_tool": "missing tool",
+    "wrong_folder": "wrong folder",
+    "long_output": "long output",
+    "same_start": "same start",
+}
+"""Each kind in a few words."""
 
 
 class TroubleEvent(Struct, frozen=True, kw_only=True):
@@ -48,7 +70,8 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     """Ids of the calls of the stretch: what failed, and all that was done about it."""
     command: str = ""
-    """As it was run; empty where it is about none."""
+    """The part of a command line that it is about, as it was typed; empty where it is about
+    none."""
     file: str = ""
     """The file below the repository that it is about; empty where it is about none."""
     words: str = ""
@@ -87,3 +110,44 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
+
+
+def trouble_id(repository: str, kind: TroubleKind, subject: str) -> str:
+    """Return the id of what happened, in hex: the same for each event of one trouble."""
+    return digest_of(repository, kind, subject)[:12]
+
+
+LineOutcome = Literal["fewer", "more", "no_change", "too_early", "always_there"]
+"""``fewer``, ``more``: of the sessions after the line came in, a smaller or a larger share had the
+trouble, and the 95 % interval of the difference leaves nought out. ``no_change``: it leaves out a
+fall by half. ``too_early``: it leaves out neither. ``always_there``: every session whose prompt
+files are known had the line."""
+
+
+class LineEffect(Struct, frozen=True, kw_only=True):
+    """How often sessions had a trouble before and after a line about it came into their prompt
+    files. A row of ``line_effects``, all in one partition.
+
+    Counted are the repository's sessions whose prompt files are known: before are those that began
+    before the first one with the line and did not have it, after are those that had it. It is a
+    comparison in time; whatever else changed meanwhile is in it too.
+    """
+
+    repository: str
+    trouble_id: str
+    line: str
+    """As the prompt files have it, without list marks."""
+    since: datetime
+    """When the first session began that had it."""
+    sessions_before: int
+    troubled_before: int
+    """Of ``sessions_before``, those with the trouble."""
+    sessions_after: int
+    troubled_after: int
+    change: float | None = None
+    """Share of sessions with the trouble after, minus the share before, −1 to 1; None without
+    sessions on both sides."""
+    low: float | None = None
+    """Of its 95 % interval."""
+    high: float | None = None
+    outcome: LineOutcome

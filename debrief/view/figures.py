@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.models.usage import ModelUsage, Price, price_of, total_cost
-from debrief.sessions.model import Message, Usage
+from debrief.models.session_cost import Prices, message_cost
+from debrief.models.usage import total_cost
 from debrief.view.transcript import ShownTranscript, ShownTurn
 
 WIDTH, HEIGHT = 300, 56
@@ -54,10 +54,7 @@ def figure_of(transcript: ShownTranscript, prices: Path) -> Figure | None:
         transcript: the session's.
         prices: a file of one's own prices, which comes before what is known of models.
     """
-    own = (message for turn in transcript.session.turns for message in turn.messages)
-    others = (message for agent in transcript.session.subagents for message in agent.messages)
-    models = {message.model for message in (*own, *others)}
-    known = {model: price_of(model, prices) for model in models}
+    known = Prices(prices)
     taken = [_taken(transcript, shown, known) for shown in transcript.turns]
     most = max((tokens for tokens, _ in taken), default=0)
     if not most:
@@ -91,7 +88,7 @@ def figure_of(transcript: ShownTranscript, prices: Path) -> Figure | None:
 
 
 def _taken(
-    transcript: ShownTranscript, shown: ShownTurn, prices: Mapping[str, Price | None]
+    transcript: ShownTranscript, shown: ShownTurn, prices: Prices
 ) -> tuple[int, float | None]:
     """Return a turn's tokens, and what they cost."""
     own = shown.turn.messages
@@ -99,22 +96,8 @@ def _taken(
     agents = (agent for call in calls for agent in transcript.agents_of(call))
     messages = [*own, *(message for agent in agents for message in agent.agent.messages)]
     tokens = sum(each.usage.input + each.usage.cache_write + each.usage.output for each in messages)
-    return tokens, total_cost(_cost(message, prices[message.model]) for message in messages)
-
-
-def _cost(message: Message, price: Price | None) -> float | None:
-    usage = message.usage
-    if usage == Usage():
-        return 0.0
-    if price is None:
-        return None
-    return price.cost(
-        ModelUsage(
-            input_tokens=usage.input + usage.cache_write + usage.cache_read,
-            output_tokens=usage.output,
-            cache_read_tokens=usage.cache_read,
-            cache_write_tokens=usage.cache_write,
-        )
+    return tokens, total_cost(
+        message_cost(message, prices.of(message.model)) for message in messages
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,27 +23,33 @@ from debrief.errors import DebriefError, InputError, LakeError
 from debrief.files import locked
 from debrief.keys import digest_of
 from debrief.lake import Lake
+from debrief.models.session_cost import Prices
 from debrief.outcomes.store import LABELS, own_table
 from debrief.rubrics.calibrating import Calibrations, calibrations_in
+from debrief.troubles.model import EVENTS, TROUBLES
 from debrief.view.indexed import (
     MADE_LATER,
     PLACED,
     SessionRow,
+    TroubleHead,
+    events_of_week,
     labels_of,
     placed,
     texts_of_week,
     week_rows,
 )
 
-FORMAT = 4
+FORMAT = 5
 """Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
-WAIT = 0.4
-"""Seconds that a page waits for an index that is behind; then it shows what there is."""
+WAIT, FIRST_WAIT = 0.4, 1.0
+"""Seconds that a page waits for an index that is behind, and for the first week of one that holds
+none; then it shows what there is."""
+_STEP = 0.05
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes the file."""
-_TABLE, _CALIBRATED = "table of the order", "calibrations"
+_TABLE, _CALIBRATED, _PRICED = "table of the order", "calibrations", "prices"
 TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
@@ -55,6 +61,10 @@ _SCHEMA = f"""
     CREATE INDEX sessions_by_week ON sessions (week);
     CREATE TABLE labels (session_id, name, value, source, rater, said);
     CREATE INDEX labels_by_session ON labels (session_id);
+    CREATE TABLE events (trouble, session_id, week, at, kind, tokens, cached, cost_usd, minutes);
+    CREATE INDEX events_by_trouble ON events (trouble);
+    CREATE INDEX events_by_session ON events (session_id);
+    CREATE TABLE troubles (id PRIMARY KEY, place INTEGER, repository, kind);
     CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
     CREATE VIRTUAL TABLE texts USING fts5 (
         prompts, answers, actions, tokenize = 'porter unicode61'
@@ -77,11 +87,13 @@ class Progress(Struct, frozen=True):
     weeks: int = 0
     problems: tuple[str, ...] = ()
     """What could not be read: the file, why, and what to do."""
+    is_listed: bool = True
+    """The weeks of the lake are known by now."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether weeks are still being read."""
-        return self.done < self.weeks
+        """Whether weeks are still being read, or looked for."""
+        return self.done < self.weeks or not self.is_listed
 
 
 class Index:
@@ -90,13 +102,17 @@ class Index:
     Args:
         lake: what it is made from.
         folder: where the file is kept.
+        prices: a file of one's own prices of models.
     """
 
-    def __init__(self, lake: Lake, folder: Path) -> None:
+    def __init__(self, lake: Lake, folder: Path, prices: Path = Path()) -> None:
         self._lake = lake
+        self._prices = prices
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = index_file(lake, folder)
-        self.progress = Progress()
+        self.progress = Progress(is_listed=False)
+        self.changes = 0
+        """How often something was read into it since it was opened: pages follow it."""
         self._worker: threading.Thread | None = None
         self._checked = 0.0
         self._guard = threading.Lock()
@@ -173,6 +189,14 @@ class Index:
             worker = self._worker
         if worker is not None:
             worker.join(wait)
+            while wait and self._is_empty and worker.is_alive() and wait < FIRST_WAIT:
+                worker.join(_STEP)
+                wait += _STEP
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether there is something to read and nothing is read yet."""
+        return self.progress.is_behind and not self.select("SELECT 1 FROM sessions LIMIT 1")
 
     def expire(self) -> None:
         """Have the next page look at the lake again, however short ago one did."""
@@ -190,34 +214,41 @@ class Index:
         self._checked = time.monotonic()
 
     def _refresh(self) -> None:
-        now = {name: self._lake.versions(name) for name in (TEXTS, *ROWS, LABELS)}
+        tables = (TEXTS, *ROWS, LABELS, EVENTS, TROUBLES)
+        now = {name: self._lake.versions(name) for name in tables}
         table = own_table(self._lake)
         now[_TABLE] = {} if table is None else {"": digest_of(table)}
         calibrations = calibrations_in(self._lake)
         now[_CALIBRATED] = {"": calibrations.digest} if calibrations.digest else {}
+        now[_PRICED] = {"": _digest_of_file(self._prices)}
         known: dict[str, dict[str, str]] = {name: {} for name in now}
         for name, week, version in self.select("SELECT table_name, week, version FROM versions"):
             known[name][week] = version
         is_recalibrated = now[_CALIBRATED] != known[_CALIBRATED]
+        is_repriced = now[_PRICED] != known[_PRICED]
         stale = [
             week
             for week in sorted({*now[TEXTS], *known[TEXTS]}, reverse=True)
             if is_recalibrated
+            or is_repriced
             or any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
         ]
-        problems: list[str] = []
+        problems = self._read_changed(TROUBLES, now, known)
         for number, week in enumerate(stale):
             self.progress = Progress(number, len(stale), tuple(problems))
             try:
                 with self._writing() as database:
-                    is_new = now[TEXTS].get(week) != known[TEXTS].get(week)
+                    is_new = is_repriced or now[TEXTS].get(week) != known[TEXTS].get(week)
                     self._read_week(database, week, calibrations, with_texts=is_new)
                     _note(database, week, {name: now[name].get(week) for name in (TEXTS, *ROWS)})
+                self.changes += 1
             except DebriefError as error:
                 problems.append(str(error))
-        if is_recalibrated and not problems:
+            problems += self._read_changed(EVENTS, now, known, [week])
+        problems += self._read_changed(EVENTS, now, known)
+        if (is_recalibrated or is_repriced) and not problems:
             with self._writing() as database:
-                _note(database, "", {_CALIBRATED: now[_CALIBRATED].get("")})
+                _note(database, "", {name: now[name].get("") for name in (_CALIBRATED, _PRICED)})
         if stale or now[LABELS] != known[LABELS]:
             try:
                 with self._writing() as database:
@@ -235,6 +266,44 @@ class Index:
                 problems.append(str(error))
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
 
+    def _read_changed(
+        self,
+        table: str,
+        now: _Versions,
+        known: dict[str, dict[str, str]],
+        partitions: Iterable[str] | None = None,
+    ) -> list[str]:
+        """Read the partitions of the troubles or of their events that changed; return what could
+        not be read."""
+        problems: list[str] = []
+        read = self._read_events if table == EVENTS else self._read_shown_troubles
+        for partition in sorted({*now[table], *known[table]}) if partitions is None else partitions:
+            version = now[table].get(partition)
+            if version == known[table].get(partition):
+                continue
+            try:
+                with self._writing() as database:
+                    read(database, partition)
+                    _note(database, partition, {table: version})
+                self.changes += 1
+            except DebriefError as error:
+                problems.append(str(error))
+            known[table][partition] = version or ""
+        return problems
+
+    def _read_events(self, database: sqlite3.Connection, week: str) -> None:
+        database.execute("DELETE FROM events WHERE week = ?", (week,))
+        rows = events_of_week(self._lake, week)
+        database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def _read_shown_troubles(self, database: sqlite3.Connection, partition: str) -> None:
+        database.execute("DELETE FROM troubles")
+        rows = self._lake.read(TROUBLES, partition, TroubleHead)
+        database.executemany(
+            "INSERT INTO troubles VALUES (?, ?, ?, ?)",
+            [(row.id, place, row.repository, row.kind) for place, row in enumerate(rows)],
+        )
+
     def _read_week(
         self,
         database: sqlite3.Connection,
@@ -249,7 +318,7 @@ class Index:
             old = "SELECT number FROM sessions WHERE week = ?"
             database.execute(f"DELETE FROM texts WHERE rowid IN ({old})", (week,))
             database.execute("DELETE FROM sessions WHERE week = ?", (week,))
-            for session, texts in texts_of_week(self._lake, week):
+            for session, texts in texts_of_week(self._lake, week, Prices(self._prices)):
                 # A session whose week changed is in two weeks until the other one is read.
                 for (number,) in database.execute(
                     "SELECT number FROM sessions WHERE id = ?", (session.id,)
@@ -304,6 +373,14 @@ class Index:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._opened() as database, database:
             yield database
+
+
+_Versions = Mapping[str, Mapping[str, str]]
+"""What the file system says of each partition of each table."""
+
+
+def _digest_of_file(path: Path) -> str:
+    return digest_of(path.read_text(errors="replace")) if path.is_file() else "none"
 
 
 def _note(database: sqlite3.Connection, week: str, versions: dict[str, str | None]) -> None:

@@ -15,6 +15,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
+from debrief.models.session_cost import Prices, messages_cost
 from debrief.models.usage import total_cost
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
@@ -36,10 +37,12 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.reading import STATES_SHOWN
 from debrief.scoring.speaking import in_order, speaking_judgements
 from debrief.scoring.verdict import ground_with_turns
-from debrief.sessions.model import Message, SessionHead, Subagent, Turn
+from debrief.sessions.model import Message, SessionHead, Subagent, Turn, Usage
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.sessions.titles import title_of
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.summary import look_first_reason
+from debrief.troubles.model import EVENTS, TroubleKind, trouble_id
 
 _TITLE, _REASON = 160, 240
 """Characters of a list's cells."""
@@ -56,7 +59,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     started: datetime
     seconds: float
     title: str
-    """Its own, else its first prompt; one line."""
+    """Its own, else its first request that says something; one line."""
     task: str
     tool: str
     model: str
@@ -72,6 +75,9 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     """Input, output and cache writes; cache reads would swamp them."""
     lines_added: int = 0
     lines_removed: int = 0
+    spent_usd: float | None = None
+    """What its model's calls cost by list prices, subagents included; None when a price is not
+    known, or the transcript counts no tokens."""
     quality: float | None = None
     """Overall, calibrated where labels suffice; None where nothing could be scored."""
     raw_quality: float | None = None
@@ -141,18 +147,30 @@ class _Stored(SessionHead, frozen=True, kw_only=True):
     subagents: tuple[Subagent, ...] = ()
 
 
-def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str, str, str]]]:
+def texts_of_week(
+    lake: Lake, week: str, prices: Prices
+) -> Iterator[tuple[SessionRow, tuple[str, str, str]]]:
     """Yield a week's sessions as far as they say it themselves, with their prompts, answers, and
     commands and files."""
     for session in lake.read(SESSIONS_TABLE, week, _Stored):
         prompts = [turn.prompt for turn in session.turns if turn.prompt]
         usage = session.usage
+        messages = [
+            *(message for turn in session.turns for message in turn.messages),
+            *(message for agent in session.subagents for message in agent.messages),
+        ]
+        inherited = {
+            message.id
+            for turn in session.turns
+            if turn.origin == "inherited"
+            for message in turn.messages
+        }
         row = SessionRow(
             id=session.id,
             week=week_of(session.started),
             started=session.started,
             seconds=(session.ended - session.started).total_seconds(),
-            title=shorten(session.title or next(iter(prompts), ""), _TITLE),
+            title=shorten(title_of(session.title, prompts), _TITLE),
             task=session.task,
             tool=session.tool,
             model=next(iter(session.models), ""),
@@ -163,11 +181,8 @@ def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str
             tokens=usage.input + usage.output + usage.cache_write,
             lines_added=session.lines_added,
             lines_removed=session.lines_removed,
+            spent_usd=messages_cost((m for m in messages if m.id not in inherited), prices),
         )
-        messages = [
-            *(message for turn in session.turns for message in turn.messages),
-            *(message for agent in session.subagents for message in agent.messages),
-        ]
         said = [*prompts, *(deed.text for turn in session.turns for deed in turn.interventions)]
         answers = (message.text for message in messages)
         texts = ([session.title, *said], answers, _actions(messages))
@@ -279,6 +294,45 @@ def _read_as(row: SessionScores) -> str:
     )
     said = next(filter(None, found), "")
     return f"{row.model}: {said}" if said else ""
+
+
+class _Event(Struct, frozen=True, kw_only=True):
+    """The columns of a trouble's event that the index reads."""
+
+    session_id: str
+    repository: str
+    kind: TroubleKind
+    subject: str
+    at: datetime
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    minutes: float | None = None
+
+
+class TroubleHead(Struct, frozen=True, kw_only=True):
+    """The columns of a trouble that the index reads."""
+
+    id: str
+    repository: str
+    kind: TroubleKind
+
+
+def events_of_week(lake: Lake, week: str) -> Iterator[tuple[Any, ...]]:
+    """Yield each time in a week that something went wrong: its trouble's id, session, week, time,
+    kind, tokens, tokens read from the cache, USD and minutes."""
+    for event in lake.read(EVENTS, week, _Event):
+        usage = event.usage
+        yield (
+            trouble_id(event.repository, event.kind, event.subject),
+            event.session_id,
+            week,
+            event.at.isoformat(),
+            event.kind,
+            usage.input + usage.output + usage.cache_write,
+            usage.cache_read,
+            event.cost_usd,
+            event.minutes,
+        )
 
 
 def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:

@@ -15,7 +15,6 @@ from fastapi.responses import RedirectResponse
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.markdown import counted
 from debrief.rubrics.contrast import excellence_of
 from debrief.rubrics.linting import scale_points
 from debrief.rubrics.model import (
@@ -51,7 +50,7 @@ from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
-environment().filters |= {"counted": counted, "p_value": p_value}
+environment().filters["p_value"] = p_value
 _WORST, _SIDE, _QUOTES = 5, 8, 5
 """How many are shown: sessions of a prompt, sessions on each side of a rubric, quotes."""
 _CONTEXT = 3
@@ -138,7 +137,9 @@ def _rows(page: PageContext) -> list[PromptRow]:
 @router.get("/prompts")
 def prompts(page: Page) -> Response:
     """List the fingerprints, with how their sessions went."""
-    return page.render("prompts/list.html", title="Prompts", prompts=_rows(page))
+    rows = _rows(page)
+    unknown = sum(row.sessions for row in rows if row.fingerprint == UNKNOWN)
+    return page.render("prompts/list.html", title="Prompts", prompts=rows, without_prompts=unknown)
 
 
 @router.get("/prompts/{fingerprint}")

@@ -31,18 +31,27 @@ _EQUAL = (
 )
 """Filters that name one value of the column of their name."""
 SCORES = ("quality", *BY_NAME, "judges")
-_MEASURES = ("turns", "tokens", "seconds", "lines_added", "lines_removed", "cost_usd")
+_MEASURES = ("turns", "tokens", "seconds", "lines_added", "lines_removed", "spent_usd", "cost_usd")
 _LIMITS: Mapping[str, tuple[str, str]] = {
     f"{column}_{side}": (column, sign)
     for column in (*SCORES, "place", "probability", *_MEASURES)
     for side, sign in (("min", ">="), ("max", "<="))
 }
 """Filters that limit a column, with how they do."""
-_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "since", "first", "failed")
-"""Every parameter of an address that leaves sessions out. ``outcome`` is ``yes``, ``no``, or
-``none``: nothing is known of what became of the work; ``label`` what somebody said, ``any`` or
-``none``; ``since`` a day; ``first`` those alone to look at first; ``failed`` those alone that could
-not be scored or judged."""
+_SHORT = "verdict IN ('not_done', 'partly')"
+_FLAGS = {
+    "first": (f"place < {LOOK_FIRST}", "look at these first"),
+    "failed": ("failed != ''", "failed"),
+    "unpriced": ("spent_usd IS NULL", "cost not known"),
+}
+"""Filters that are set or not, with what they ask for, in SQL and in words."""
+_NO_VERDICT = {"none": ("verdict = ''", "not scored"), "short": (_SHORT, "not done, or partly")}
+"""What a filter of verdicts may ask for beside one of them."""
+_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "trouble", "since", *_FLAGS)
+"""Every parameter of an address that leaves sessions out. ``verdict`` may be ``none`` or ``short``
+too, ``repository`` ``none``; ``outcome`` is ``yes``, ``no``, or ``none``: nothing is known of what
+became of the work; ``label`` what somebody said, ``any`` or ``none``; ``trouble`` an id; ``since``
+a day."""
 SORTS: Mapping[str, str] = {
     "verdict": "verdict, not done first",
     "-verdict": "verdict, done and checked first",
@@ -56,6 +65,7 @@ SORTS: Mapping[str, str] = {
     "-tokens": "most tokens",
     "-turns": "most turns",
     "-seconds": "longest",
+    "-spent_usd": "dearest",
     "-lines_added": "most lines added",
     "-lines_removed": "most lines removed",
     "-cost_usd": "dearest to score",
@@ -103,23 +113,25 @@ class ListQuery(Struct, frozen=True, kw_only=True):
     @property
     def chosen(self) -> list[tuple[str, str]]:
         """Return each filter in words, with the address of the list without it."""
-        return [
-            (_in_words(name, value), self.with_(**{name: ""}))
-            for name, value in self.filters.items()
-        ]
+        return [(self.words_of(name), self.with_(**{name: ""})) for name in self.filters]
+
+    def words_of(self, name: str) -> str:
+        """Return a filter that is set, in words."""
+        return _in_words(name, self.filters[name])
 
 
 def _in_words(name: str, value: str) -> str:
     if name in _LIMITS:
         column, sign = _LIMITS[name]
         return f"{column.replace('_', ' ')} {'≥' if sign == '>=' else '≤'} {value}"
+    if name in _FLAGS:
+        return _FLAGS[name][1]
     words = {
         "q": f"“{value}”",
-        "failed": "failed",
-        "first": "look at these first",
         "since": f"since {value}",
         "scored_by": f"scored by {value}",
-        "verdict": SHOWN.get(cast("VerdictName", value), value),
+        "verdict": _NO_VERDICT.get(value, ("", SHOWN.get(cast("VerdictName", value), value)))[1],
+        "trouble": "with one trouble",
         "ground": GROUNDS_SHOWN.get(cast("Ground", value), value),
     }
     return words.get(name, f"{name}: {value}")
@@ -134,7 +146,7 @@ def query_of(parameters: Mapping[str, str]) -> ListQuery:
     given = {name: without_controls(value).strip() for name, value in parameters.items()}
     for name in _LIMITS:
         given[name] = _number(given.get(name, ""))
-    for name in ("first", "failed"):
+    for name in _FLAGS:
         given[name] = "1" if given.get(name) in ("1", "on", "yes") else ""
     given["since"] = _day(given.get("since", ""))
     sort, page = given.get("sort", "") or DEFAULT, given.get("page", "")
@@ -231,7 +243,13 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Return what filters ask for as an SQL expression, with its values by name."""
     parts, values = [], dict[str, Any](filters)
     for name, value in filters.items():
-        if name in _EQUAL:
+        if name == "verdict" and value in _NO_VERDICT:
+            parts.append(_NO_VERDICT[value][0])
+        elif name in _FLAGS:
+            parts.append(_FLAGS[name][0])
+        elif name == "repository":
+            parts.append("repository = iif(:repository = 'none', '', :repository)")
+        elif name in _EQUAL:
             parts.append(f"{name} = :{name}")
         elif name in _LIMITS:
             column, sign = _LIMITS[name]
@@ -243,10 +261,8 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             parts.append("labels != ''" if value == "any" else "labels = ''")
         elif name == "label":
             parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
-        elif name == "failed":
-            parts.append("failed != ''")
-        elif name == "first":
-            parts.append(f"place < {LOOK_FIRST}")
+        elif name == "trouble":
+            parts.append("id IN (SELECT session_id FROM events WHERE trouble = :trouble)")
         elif name == "since":
             parts.append("started >= :since")
         elif words := _full_text(value):

@@ -19,6 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import without_controls
+from debrief.execution.model import Execution
+from debrief.execution.store import execution_of
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.models.fencing import LOOK_FIRST
@@ -140,6 +142,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """With the rubric's name."""
     labels: tuple[str, ...] = ()
     """What is known of the session from outside, in words."""
+    execution: Execution | None = None
+    """What running its checks says; None where nobody ran them."""
     calibrations: Calibrations = UNCALIBRATED
     """That numbers are shown by, beside the raw ones."""
 
@@ -219,6 +223,7 @@ def read_assessment(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
+        execution=execution_of(lake, week, session_id),
         calibrations=calibrations_in(lake),
     )
 

@@ -20,10 +20,14 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from debrief.errors import InputError, without_controls
+from debrief.execution.comparing import compared_tests
+from debrief.execution.shown import ORIGINS_SHOWN, check_shown, reason_shown, tree_shown
+from debrief.execution.store import EXECUTIONS
 from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.sessions.titles import title_of
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
 from debrief.view.calls import DiffLine, ShownCall, shown_call
@@ -36,7 +40,7 @@ from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
 router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
-_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS)
+_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS, EXECUTIONS)
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
@@ -56,7 +60,7 @@ GIVEN: Mapping[ContextSource, str] = {
     "program": "note of the agent’s program",
 }
 """What the model was given that no person wrote, in words."""
-environment().globals |= {"deeds": DEEDS, "given_as": GIVEN}
+environment().globals |= {"deeds": DEEDS, "given_as": GIVEN, "origins": ORIGINS_SHOWN}
 
 
 def given_shown(step: Step) -> str:
@@ -71,7 +75,13 @@ def given_shown(step: Step) -> str:
     return f"Given to the model: {', '.join(each)}"
 
 
-environment().filters["given_shown"] = given_shown
+environment().filters |= {
+    "given_shown": given_shown,
+    "compared_tests": compared_tests,
+    "check_shown": check_shown,
+    "reason_shown": reason_shown,
+    "tree_shown": tree_shown,
+}
 _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
 _LONGEST_LINE = 2_000
@@ -214,10 +224,10 @@ class SessionView:
         return f"{self.path}whole={anchor}" if self.path else ""
 
 
-def title_of(session: Session) -> str:
-    """Return what a session is called: by itself, else by its first prompt."""
-    first = next((turn.prompt for turn in session.turns if turn.prompt.strip()), "")
-    return shorten(session.title or first, 160) or session.id
+def shown_title(session: Session) -> str:
+    """Return what a session is called; its id where it has no words."""
+    title = title_of(session.title, (turn.prompt for turn in session.turns))
+    return shorten(title, 160) or session.id
 
 
 def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
@@ -225,7 +235,7 @@ def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
     styles = "\n".join((_STATIC / name).read_text("utf-8") for name in ("style.css", "session.css"))
     template = environment().get_template("session/file.html")
     return template.render(
-        title=title_of(transcript.session),
+        title=shown_title(transcript.session),
         view=SessionView(transcript, limits=OF_A_FILE),
         figure=figure,
         styles=styles,
@@ -290,7 +300,7 @@ def session(
     earlier, later = (f"task = ? AND (started, id) {sign} (?, ?)" for sign in "<>")
     return page.render(
         "session/page.html",
-        title=title_of(transcript.session),
+        title=shown_title(transcript.session),
         row=row,
         agent=agent,
         before=parts[:number],

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from debrief.door.people import Person
 from debrief.errors import without_controls
 from debrief.lake import Lake
-from debrief.markdown import interval
+from debrief.markdown import counted, interval
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.verdict import SHOWN
 from debrief.settings import DAGSTER_PATH, Settings
@@ -116,7 +116,7 @@ def environment() -> Environment:
     made.globals["dimensions"] = BY_NAME
     verdicts = verdict_words, verdict_class
     scores, moments = (score, score_class, signed), (time, day, week, seconds)
-    texts = (tokens, short_id, words, markdown, marked, excerpt)
+    texts = (tokens, usd, counted, short_id, words, markdown, marked, excerpt)
     made.filters["estimate"] = partial(interval, none="–")
     made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
     return made
@@ -175,6 +175,19 @@ def tokens(number: float | None) -> str:
             value = number / size
             return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}{unit}"
     return f"{number:.0f}"
+
+
+def usd(amount: float | None) -> str:
+    """Return money: ``$0.42``, ``$1,234``; a dash where it is not known.
+
+    >>> usd(0.004), usd(12.3)
+    ('< $0.01', '$12.30')
+    """
+    if amount is None:
+        return "–"
+    if 0 < amount < 0.005:
+        return "< $0.01"
+    return f"${amount:,.0f}" if amount >= 1_000 else f"${amount:,.2f}"
 
 
 def seconds(number: float | None) -> str:

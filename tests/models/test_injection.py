@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 from msgspec import structs
@@ -22,7 +20,7 @@ from debrief.judging.model import (
     JudgeEvaluation,
     Judgement,
 )
-from debrief.models.fencing import _compiled, injection_signs, is_suspected
+from debrief.models.fencing import injection_signs, is_suspected
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.judging import ModelRubricJudge
 from debrief.scoring.dimensions import DIMENSIONS
@@ -139,19 +137,6 @@ def test_of_orders_that_no_rule_was_written_for_most_are_noticed_and_of_ordinary
 )  # fmt: skip
 def test_what_is_hidden_in_a_form_does_not_hide_it(text: str) -> None:
     assert injection_signs([text])
-
-
-def test_what_finds_orders_is_compiled_once_by_eight_threads_that_ask_at_once() -> None:
-    _compiled.cache_clear()
-    start = Barrier(8)
-
-    def search(_: int) -> bool:
-        start.wait()
-        return bool(injection_signs([ORDERS[0]]))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(search, range(8)))
-    assert _compiled.cache_info().misses == 1
 
 
 JUDGE = Judge(name="care", weight=1.0, model="openai/tiny", body="Look for care.")

@@ -17,6 +17,9 @@ from pipelines.definitions import defs
 TOP = Path(__file__).parents[2]
 PARTITIONS = {
     "raw_sessions": WEEKS,
+    "trouble_events": WEEKS,
+    "troubles": None,
+    "line_effects": None,
     "labels": None,
     "prompt_snapshots": WEEKS,
     "session_metadata": WEEKS,

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
+from debrief.git.hunks import HunkError, apply_hunks
 from debrief.git.scratch import FileState
 from debrief.recorder.checks import line_count
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
-from debrief.recorder.patching import HunkError, apply_hunks, apply_operations
+from debrief.recorder.patching import apply_operations
 from tests.recorder.records import operations
 
 LINES = [

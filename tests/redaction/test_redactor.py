@@ -7,6 +7,7 @@ import re
 import stat
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from debrief.errors import ConfigurationError
 from debrief.redaction.finder import SearchBudget
 from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.rules import has_crc
-from debrief.redaction.spans import Prefilter, SecretSpan
+from debrief.redaction.spans import Hit, Prefilter, SecretSpan, once
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
@@ -334,6 +335,39 @@ def test_threads_share_one_prefilter() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: [hit.start for hit in NEEDLE.hits(text)], range(200)))
     assert found == [[10_000, 20_007]] * 200
+
+
+def test_what_eight_threads_ask_for_is_compiled_once() -> None:
+    made: list[Prefilter] = []
+    start = Barrier(8)
+
+    @once
+    def needle() -> Prefilter:
+        made.append(Prefilter(["needle[0-9]"]))
+        return made[-1]
+
+    def search(_: int) -> list[Hit]:
+        start.wait()
+        return needle().hits("a needle7")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(search, range(8))) == [[Hit(2, 9, 0)]] * 8
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", None])
+def test_compiled_patterns_are_kept_and_made_anew_where_they_are_damaged(
+    damage: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    first = Prefilter(["needle[0-9]"], is_kept=True)
+    (kept,) = (tmp_path / "patterns").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-9] if damage is None else damage)
+    second = Prefilter(["needle[0-9]"], is_kept=True)
+    assert second.hits("a needle7") == first.hits("a needle7") == [Hit(2, 9, 0)]
+    assert kept.read_bytes() == whole
+    assert Prefilter(["other"], is_kept=True).hits("another") == [Hit(2, 7, 0)]
 
 
 @pytest.mark.parametrize("length", [255, 300, 1_500, 4_000])

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from debrief.git import git
 from debrief.keys import week_of
-from debrief.samples import folder
+from debrief.samples import REPOSITORIES, STREAM, folder, lay_out_repositories
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
 from debrief.training.optimisation import LEAST_HELD_OUT
 from debrief.training.splits import BY_WEEK
 from tests.machine import files_below
-from tools.samples.build import build_files, load_prompts, load_stories
+from tools.samples.build import build_files, histories, load_prompts, load_stories
 from tools.samples.material import SECRETS
 from tools.samples.story import PLANS, Story
 
@@ -55,6 +56,22 @@ def texts_in(value: Any) -> str:
 def test_building_again_gives_the_shipped_bytes(built: dict[str, bytes]) -> None:
     assert built.keys() == files_below(folder()).keys()
     assert {name for name, data in files_below(folder()).items() if data != built[name]} == set()
+
+
+def test_the_shipped_repositories_are_real_and_hold_the_work_that_was_kept(
+    stories: list[Story], tmp_path: Path
+) -> None:
+    shipped = files_below(folder().with_name(REPOSITORIES))
+    assert shipped == {f"{name}{STREAM}": data for name, data in histories(stories).items()}
+    places = {place.name: place for place in lay_out_repositories(tmp_path)}
+    for name, plan in PLANS.items():
+        last = [story for story in stories if story.repository == name][-1]
+        named = git(places[name], "ls-tree", "-r", "-z", "--name-only", plan).decode()
+        assert set(named.split("\0")[:-1]) == last.left.keys()
+        kept = [story for story in stories if story.repository == name and story.is_kept]
+        subjects = git(places[name], "log", "--format=%s", plan).decode().splitlines()
+        assert set(subjects) <= {"Begin", *(story.title for story in kept)}
+    assert lay_out_repositories(tmp_path) == list(places.values())
 
 
 def test_the_data_stays_small(built: dict[str, bytes]) -> None:

@@ -14,7 +14,10 @@ import msgspec
 import pytest
 
 from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.readers import READERS
+from debrief.sessions.readers.base import Head, Peek
 from debrief.sessions.sources import read_week, scan
+from tests.planting import ENDINGS, EXAMPLES
 from tests.sessions.scanned import WEEK, everything, session, sessions, unread, written
 from tests.sessions.scenario import write_lines
 
@@ -63,6 +66,54 @@ def test_every_file_ends_up_in_a_session_or_is_told(tmp_path: Path) -> None:
     }
     assert {item.week for item in unread(found) if item.reason.startswith("not read")} == {WEEK}
     assert len(sessions(found)) == 1
+
+
+def test_a_reader_that_fails_costs_the_file_alone_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(head: Head, path: str) -> Peek:
+        raise TypeError("'int' object is not iterable")
+
+    written(tmp_path, session(1))
+    shutil.copy(EXAMPLES / "droid.jsonl", tmp_path / "d.jsonl")
+    monkeypatch.setattr(READERS["droid"], "describe", describe)
+    found = scan([tmp_path])
+    ((path, reason),) = [(item.path, item.reason) for item in unread(found)]
+    assert path == str(tmp_path / "d.jsonl")
+    assert reason == "its reader failed: TypeError: 'int' object is not iterable"
+    assert len(sessions(found)) == 1
+
+    monkeypatch.setattr(READERS["droid"], "transcripts", describe)
+    assert len(sessions(scan([tmp_path]))) == 1
+
+
+@pytest.mark.parametrize("source", ["claude-code", "droid", "gemini"])
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_file(source: str, tmp_path: Path) -> None:
+    ending = ENDINGS.get(source, "jsonl")
+    text = (EXAMPLES / f"{source}.jsonl").read_bytes()
+    (tmp_path / f"a.{ending}").write_bytes(b"\xef\xbb\xbf" + text)
+    found = scan([tmp_path])
+    assert not unread(found)
+    (read,) = sessions(found)
+    assert (read.source, read.problems) == (source, ())
+
+
+def test_files_beside_transcripts_are_named_as_what_they_are(tmp_path: Path) -> None:
+    folder = written(tmp_path, session(1))
+    for name in ("s/tool-results/a.txt", ".specstory/history/a.md", "a.cast", "a.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    reasons = {
+        str(Path(item.path).relative_to(folder)): item.reason.removeprefix("not read: ")
+        for item in unread(scan([folder]))
+    }
+    assert reasons == {
+        "s/tool-results/a.txt": "long results that Claude Code keeps beside its transcripts",
+        ".specstory/history/a.md": "SpecStory's Markdown, which holds a conversation without its "
+        "calls",
+        "a.cast": "a terminal's recording, which holds a screen and no calls",
+        "a.txt": "no known session has this form",
+    }
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:

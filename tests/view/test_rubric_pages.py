@@ -1,4 +1,4 @@
-"""Rubrics and advice in the pages: whether they hold, and who speaks for and against them."""
+"""Rubrics and lines in the pages: whether they hold, and who speaks for and against them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import Split, searches_of
 from debrief.sessions.model import Evidence
 from debrief.settings import Settings
+from debrief.troubles.model import EFFECTS, TROUBLES, LineEffect, Trouble
 from tests.rubrics.scenario import mined, rubric
+from tests.troubles.lines import SHOP, WRONG_RUNNER
 from tests.view.shown import MONDAY, fill, served, session_of, settings_of, words
 
 HOSTILE = "</blockquote><script>alert(1)</script>\x1b[31m"
@@ -124,17 +126,24 @@ def test_unseen_sessions_speak_for_a_rubric_or_against_it(settings: Settings) ->
     assert '<a href="/sessions/seen#turn-1">Fix seen</a>, turn 1' in page
 
 
-def test_advice_has_evidence_and_says_what_is_missing_for_more(settings: Settings) -> None:
+def test_lines_stand_with_their_evidence_and_with_what_became_of_them(settings: Settings) -> None:
+    lake = Lake(settings.lake)
     with served(settings) as client:
         shown = words(client.get("/advice").text)
-        assert "Check the work before you call it done" in shown
-        assert "excellence +0.50 (+0.20 to +0.70) on 60 unseen sessions, p 0.004" in shown
-        assert "debrief advice --patch CLAUDE.md | git apply" in shown
-        assert "What is missing for more" in shown
-        Lake(settings.lake).write(RUBRICS, "excellence", [], Rubric)
-        shown = words(client.get("/advice").text)
-        assert "No rubric holds on unseen sessions, so nothing is proposed." in shown
-        assert shown.count(" are needed ") == 3
+        assert "nothing went wrong more than once" in shown
+        lake.write(TROUBLES, ALL, [WRONG_RUNNER], Trouble)
+        effect = LineEffect(
+            repository=SHOP, trouble_id=WRONG_RUNNER.id, line=HOSTILE, since=MONDAY,
+            sessions_before=12, troubled_before=9, sessions_after=12, troubled_after=0,
+            change=-0.75, low=-0.91, high=-0.38, outcome="fewer",
+        )  # fmt: skip
+        lake.write(EFFECTS, ALL, [effect], LineEffect)
+        page = client.get("/advice").text
+        shown = words(page)
+        assert "Run `bun test`, not `pnpm test`, which fails here." in shown
+        assert "2 times in 2 sessions, 1,000 tokens, $0.25" in shown
+        assert "9 of 12 0 of 12 -75% (-91% to -38%) fewer since" in shown
+        assert "<script>alert" not in page
 
 
 def test_hostile_words_are_shown_and_not_obeyed(settings: Settings) -> None:

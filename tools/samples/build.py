@@ -8,17 +8,21 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from debrief.samples import folder
+from msgspec.structs import replace
+
+from debrief.samples import REPOSITORIES, STREAM, folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot
 from tools.samples import chance
 from tools.samples.claude import write_claude
 from tools.samples.damage import damaged
 from tools.samples.droid import write_droid
+from tools.samples.history import AFTER, FIRST, SampleCommit, stream_of
 from tools.samples.script import Script, read_script
-from tools.samples.story import Story, dashed, join, perform, stamp, started_at
+from tools.samples.story import PLANS, Story, dashed, join, perform, stamp, started_at
 from tools.samples.tree import WorkingTree
 
 STORIES = Path(__file__).with_name("stories")
@@ -33,15 +37,35 @@ def load_stories() -> list[Story]:
         (read_script(path) for path in sorted(STORIES.glob("*/*.story"))),
         key=lambda script: (started_at(script), script.name),
     )
-    trees = {path.stem: _tree(read_script(path)) for path in STORIES.glob("trees/*.tree")}
+    trees = _trees()
     stories = []
     for script in scripts:
         tree = trees[script.head["repository"]]
         kept = dict(tree.files)
-        stories.append(perform(script, tree))
-        if script.head.get("discard"):
+        story = perform(script, tree)
+        is_kept = not script.head.get("discard")
+        if not is_kept:
             tree.files = kept
+        stories.append(replace(story, left=dict(tree.files), is_kept=is_kept))
     return stories
+
+
+def histories(stories: Sequence[Story]) -> dict[str, bytes]:
+    """Return the stream of each repository by its name: a commit for each story that was kept."""
+    commits = {
+        name: [SampleCommit(at=FIRST, subject="Begin", files=tree.files)]
+        for name, tree in _trees().items()
+    }
+    for story in stories:
+        own = commits[story.repository]
+        if story.left != own[-1].files:
+            at = story.events[-1].at + AFTER
+            own.append(SampleCommit(at=at, subject=story.title, files=story.left))
+    return {name: stream_of(own, PLANS[name]) for name, own in commits.items()}
+
+
+def _trees() -> dict[str, WorkingTree]:
+    return {path.stem: _tree(read_script(path)) for path in STORIES.glob("trees/*.tree")}
 
 
 def load_prompts(name: str) -> PromptSnapshot:
@@ -68,10 +92,19 @@ def build_files() -> dict[str, bytes]:
 
 
 def build(target: Path) -> None:
-    """Write the sample data to ``target``, replacing what is there."""
+    """Write the sample data to ``target``, and the repositories beside it.
+
+    What is there before is replaced.
+    """
+    streams = {f"{name}{STREAM}": data for name, data in histories(load_stories()).items()}
+    for place, files in ((target, build_files()), (target.with_name(REPOSITORIES), streams)):
+        _write(place, files)
+
+
+def _write(target: Path, files: Mapping[str, bytes]) -> None:
     if target.exists():
         shutil.rmtree(target)
-    for name, data in build_files().items():
+    for name, data in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

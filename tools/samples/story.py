@@ -45,6 +45,10 @@ class Story(Struct, frozen=True, kw_only=True):
     damage: tuple[str, ...]
     started: datetime
     events: tuple[Event, ...]
+    left: dict[str, str] = {}
+    """The code base after it, by path; without its work where that was thrown away."""
+    is_kept: bool = True
+    """Its work was not thrown away."""
 
     @property
     def plan(self) -> str:

@@ -85,9 +85,17 @@ def run(
 
 
 def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False) -> Server:
-    """Return a server with its limits; ``run`` it with a listening socket."""
+    """Return a server with its limits; ``run`` it with a listening socket.
+
+    An answer without an end asks ``is_ending`` in its request's state, and ends.
+    """
+
+    async def with_end(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["is_ending"] = lambda: server.should_exit
+        await app(scope, receive, send)
+
     config = Config(
-        app,
+        with_end,
         http="h11",
         ws="auto" if websockets else "none",
         lifespan="off",
@@ -100,7 +108,8 @@ def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False
         timeout_keep_alive=15,
         timeout_graceful_shutdown=30,
     )
-    return Server(config)
+    server = Server(config)
+    return server
 
 
 LOGGER = "debrief.recorder"

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from debrief.errors import InputError
+from debrief.opening import MARK
 from debrief.sessions.model import Action, Problem, Session
 from debrief.sessions.readers.assembly import AGENT_TYPES, TranscriptDraft, assemble
 from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
@@ -24,6 +25,7 @@ from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import first_string, moment
 
 _LOOKED_AT = 1 << 20
+_OUR_MARK = MARK.encode()
 
 
 class NoSession(InputError):  # noqa: N818 - most often it is no error
@@ -55,6 +57,21 @@ class Peek(Struct, frozen=True, kw_only=True):
     resumption under another session id begins with the same."""
     parent: str = ""
     """The session whose subagent this one is; empty for a person's own."""
+
+
+class Beginning(Struct, frozen=True, kw_only=True):
+    """A file that a reader claims, by its beginning."""
+
+    peek: Peek | None = None
+    """None when the file holds no session, or did not change and was not opened again."""
+    may_be_ours: bool = False
+    """It holds the mark of the questions that Debrief asks of programs."""
+    failure: Exception | None = None
+    """What the reader failed with; such a file is no transcript."""
+
+
+Claims = Mapping[str, Mapping[str, Beginning]]
+"""By source and path, in path order, the files that their readers claim."""
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
@@ -130,6 +147,11 @@ class Reader(ABC):
     """Where the tool keeps its transcripts, below a user's home."""
     moved_by: tuple[str, str] = ("", "")
     """The variable with which a user moves them, and the folder that it stands for."""
+    suffixes: tuple[str, ...] = (".jsonl",)
+    """Of the names of its transcripts."""
+    opens_unchanged = False
+    """Which files are of one session is seen by their beginnings: a changed one needs the others'
+    too."""
 
     def folders(self, home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """Return where the tool keeps a user's transcripts, or kept them before they were moved.
@@ -146,11 +168,20 @@ class Reader(ABC):
         return (*(Path(moved).expanduser() / each.relative_to(top) for each in inner), *usual)
 
     @abstractmethod
-    def find(self, walk: Walk) -> Iterator[Transcript]:
-        """Yield this source's transcripts among the files of a folder, in path order.
+    def claims(self, head: bytes, path: str) -> bool:
+        """Return whether a file with this beginning is the source's."""
 
-        Files of other sources are skipped by a look at their first bytes.
-        """
+    def look(self, head: Head, path: str) -> Peek | None:
+        """Return what the beginning of a claimed file says; None where that is not enough."""
+        return None
+
+    @abstractmethod
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
+        """Yield this source's transcripts among the files of a folder, in path order."""
+
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield this source's transcripts where no other source is looked for."""
+        return self.transcripts(walk, claims_of(walk, (self,)))
 
     @abstractmethod
     def peek(self, transcript: Transcript) -> Peek | None:
@@ -216,8 +247,8 @@ class Head(bytes):
 
     def first_time(self, *patterns: re.Pattern[bytes]) -> datetime | None:
         """Return the first ``timestamp``, or the first time that ``patterns`` find."""
-        times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(self)]
-        moments = (moment(time.decode(errors="replace")) for time in times)
+        found = (match for pattern in patterns or (_TIME,) for match in pattern.finditer(self))
+        moments = (moment(match[1].decode(errors="replace")) for match in found)
         return next((at for at in moments if at is not None), None)
 
     def records(self) -> list[JsonRecord]:
@@ -229,14 +260,46 @@ class Head(bytes):
         return [record for record in records if type(record) is dict]
 
 
+def claims_of(walk: Walk, readers: Iterable[Reader]) -> dict[str, dict[str, Beginning]]:
+    """Open each new file of a folder once, and return which reader claims it: the first that does.
+
+    A reader that fails costs the file alone.
+    """
+    asked = tuple(readers)
+    claims: dict[str, dict[str, Beginning]] = {reader.source: {} for reader in asked}
+    for path in (file.path for file in walk.files):
+        known = walk.sources.get(path)
+        able = [each for each in asked if known in (None, each.source)]
+        able = [each for each in able if path.endswith(each.suffixes)]
+        if known and not any(each.opens_unchanged for each in able):
+            for reader in able:
+                claims[reader.source][path] = Beginning()
+            continue
+        head = Head.of(path) if able else Head()
+        for reader in able:
+            beginning = _claimed(reader, head, path)
+            if beginning is not None:
+                claims[reader.source][path] = beginning
+                break
+    return claims
+
+
+def _claimed(reader: Reader, head: Head, path: str) -> Beginning | None:
+    try:
+        if not reader.claims(head, path):
+            return None
+        return Beginning(peek=reader.look(head, path), may_be_ours=head.find(_OUR_MARK) >= 0)
+    except Exception as error:  # one file must never cost the scan
+        return Beginning(failure=error)
+
+
 class TranscriptReader(Reader):
     """Reads a source whose sessions are one file each, subagents being files of their own.
 
     A source defines the class variables, ``describe`` and ``read_file``.
     """
 
-    suffixes: tuple[str, ...] = (".jsonl",)
-    """Of the names of its transcripts."""
+    opens_unchanged = True
     start: re.Pattern[bytes]
     """Matches the beginning of each of them."""
     marks: tuple[re.Pattern[bytes], ...] = ()
@@ -246,7 +309,7 @@ class TranscriptReader(Reader):
     asking: tuple[str, ...] = ()
     """Arguments in which calls hold what a subagent is asked, where its file names no call."""
 
-    def claims(self, head: bytes) -> bool:
+    def claims(self, head: bytes, path: str) -> bool:
         """Return whether a file with this beginning is the source's."""
         return bool(self.start.match(head)) and all(mark.search(head) for mark in self.marks)
 
@@ -267,16 +330,14 @@ class TranscriptReader(Reader):
         """Return the files that belong to a path, such as its settings."""
         return ()
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield this source's transcripts, in path order: a child at hand completes its parent."""
-        heads = ((path, Head.of(path)) for path in walk.paths(self.suffixes, self.source))
-        return self.grouped(
-            (path, self.look(head, path)) for path, head in heads if self.claims(head)
-        )
+        own = claims[self.source].items()
+        return self.grouped({path: each.peek for path, each in own if each.failure is None})
 
-    def grouped(self, peeks: Iterable[tuple[str, Peek | None]]) -> Iterator[Transcript]:
+    def grouped(self, peeks: Mapping[str, Peek | None]) -> Iterator[Transcript]:
         """Yield one transcript a session, given each file of the source in path order."""
-        files = {path: peek or Peek(session_id="") for path, peek in peeks}
+        files = {path: peek or Peek(session_id="") for path, peek in peeks.items()}
         own = {peek.session_id: path for path, peek in reversed(files.items()) if peek.session_id}
         parents = {peek.session_id: peek.parent for peek in files.values() if peek.parent}
         children: dict[str, list[str]] = {}
@@ -290,10 +351,14 @@ class TranscriptReader(Reader):
                 companions = list(self.beside(path))
                 for child in children.get(path, ()):
                     companions += (child, *self.beside(child))
-                yield Transcript(source=self.source, path=path, companions=tuple(companions))
+                yield Transcript(
+                    source=self.source, path=path, companions=tuple(companions), peek=peeks[path]
+                )
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
+        if transcript.peek is not None:
+            return transcript.peek
         return self.look(Head.of(transcript.path), transcript.path)
 
     def look(self, head: Head, path: str) -> Peek | None:
@@ -333,7 +398,7 @@ class TranscriptReader(Reader):
         messages = (message for turn in draft.timeline.turns for message in turn.messages)
         calls = [call for message in messages for call in message.calls] if self.asking else []
         for path in transcript.companions:
-            if path.endswith(self.suffixes) and self.claims(head_of(path)):
+            if path.endswith(self.suffixes) and self.claims(head_of(path), path):
                 try:
                     child = self.read_file(path)
                 except (OSError, ValueError, RecursionError) as error:

@@ -17,7 +17,14 @@ from msgspec.structs import astuple
 
 from debrief.sessions.model import ContextSource, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.base import (
+    Claims,
+    Head,
+    Peek,
+    ToolNames,
+    Transcript,
+    TranscriptReader,
+)
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.files import Walk
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
@@ -76,13 +83,11 @@ class CopilotReader(TranscriptReader):
         rb'(?<!\\)"type"\s*:\s*"(?:user\.message|assistant\.message|tool\.execution_)'
     )
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield the streams, but those of VS Code's chats that can be read as such."""
-        files = walk.paths(VSCODE.suffixes, VSCODE.source)
-        heads = ((path, Head.of(path)) for path in files if "/chatSessions/" in path)
-        chats = [path for path, head in heads if VSCODE.claims(head) and VSCODE.look(head, path)]
+        chats = [path for path, each in claims.get(VSCODE.source, {}).items() if each.peek]
         streams = {stream for path in chats for stream in VSCODE.beside(path)}
-        return (found for found in super().find(walk) if found.path not in streams)
+        return (found for found in super().transcripts(walk, claims) if found.path not in streams)
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says; a session without an id is named after its file."""

@@ -18,7 +18,7 @@ import msgspec
 import orjson
 
 from debrief.sessions.model import Problem, TranscriptRef
-from debrief.sessions.readers.files import Decompressed, Disk, opened
+from debrief.sessions.readers.files import BYTE_ORDER_MARK, Decompressed, Disk, opened
 
 JsonRecord = dict[str, Any]
 T = TypeVar("T")
@@ -270,7 +270,7 @@ def load_object(path: str) -> tuple[JsonRecord, TranscriptRef, list[Problem]]:
     ref = TranscriptRef(path=path, digest=sha, size=len(data), records=1)
     problems: list[Problem] = []
     try:
-        document, mended = decoded(data)
+        document, mended = decoded(data.removeprefix(BYTE_ORDER_MARK))
         if mended:
             problems.append(Problem(path=path, line=0, reason=mended))
     except ValueError as error:

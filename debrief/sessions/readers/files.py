@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,7 @@ def _stream(disk: Disk) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(disk, mode="r"), "zstd")
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 16_384
 """Bytes of a file's beginning; more where its first line is longer."""
 _LONGEST_HEAD = 1 << 20
@@ -167,10 +169,13 @@ DATABASES = (".db", ".db-wal")
 """SQLite databases of sessions, and their logs."""
 _SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", ".json", *DATABASES)
 _OTHER_KINDS = re.compile(
-    r"\.(?:db3|sqlite3?|vscdb|zst|gz|tgz|bz2|xz|zip|tar|7z|parquet|pb|ndjson|ya?ml|md|txt|log|csv)\Z"
+    r"\.(?:db3|sqlite3?|vscdb|zst|gz|tgz|bz2|xz|zip|tar|7z|parquet|pb|ndjson|ya?ml|md|txt|log|csv"
+    r"|cast)\Z"
 )
 """Of the files that may hold what somebody wants to know of a session: databases, archives, text.
 Programs, pictures and locks do not."""
+_PLACES = ("tool-results/*.txt", ".specstory/history/*.md")
+"""Files that are known by their folders, as globs."""
 _REPOSITORY = {"HEAD", "objects", "refs"}
 """What is in a Git repository's own folder, which may have any name."""
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
@@ -192,7 +197,7 @@ class Walk(Struct, frozen=True):
     unreachable: tuple[Problem, ...] = ()
     """Folders and files that the walk could not get at."""
     others: Mapping[str, tuple[str, ...]] = {}
-    """By suffix, the first two of the files that no reader looks at."""
+    """By glob, such as ``*.md``, the first two of the files that no reader looks at."""
     folder: str = ""
     sources: Mapping[str, str] = {}
     """The source of each file that did not change since it was last read; empty text for a file
@@ -250,8 +255,10 @@ def walk(folder: Path) -> Walk:
                         (links if entry.is_symlink() else folders).append(path)
                     continue
                 if not is_transcript:
-                    if kind := _OTHER_KINDS.search(entry.name):
-                        others[kind[0]] = (*others.get(kind[0], ()), shown(path))[:2]
+                    if suffix := _OTHER_KINDS.search(entry.name):
+                        known = (glob for glob in _PLACES if fnmatchcase(path, f"*/{glob}"))
+                        kind = next(known, f"*{suffix[0]}")
+                        others[kind] = (*others.get(kind, ()), shown(path))[:2]
                     continue
                 status = entry.stat()
             except OSError as error:
@@ -268,13 +275,15 @@ def walk(folder: Path) -> Walk:
 
 
 def head_of(path: str) -> bytes:
-    """Return a file's beginning: 16 KB, or its first line up to 1 MB when that is longer.
+    """Return a file's beginning without a byte order mark: 16 KB, or its first line up to 1 MB.
 
     Empty when it cannot be read, which a scan reports itself.
     """
     try:
-        with opened(path) as file:
-            head = file.read(HEAD)
+        with Decompressed(path) if path.endswith(SUFFIX) else io.FileIO(path) as file:
+            head = file.read(HEAD) or b""
+            if head.startswith(BYTE_ORDER_MARK):
+                head = head.removeprefix(BYTE_ORDER_MARK) + (file.read(len(BYTE_ORDER_MARK)) or b"")
             while len(head) < _LONGEST_HEAD and b"\n" not in head:
                 more = file.read(_LONGEST_HEAD - len(head))
                 if not more:

@@ -22,7 +22,7 @@ from debrief.training.publishing.rows import (
 REWARD_KINDS: tuple[RewardKind, ...] = get_args(RewardKind)
 _WHERE_FROM: dict[RewardKind, str] = {
     "outcome": "debrief outcomes says what became of the work",
-    "execution": "nobody has run the checks of a session again",
+    "execution": "debrief execute runs the checks of sessions again",
     "probability": "debrief fit makes probabilities of at least 20 labels",
     "quality": "a model that scores gives one",
 }

@@ -119,15 +119,6 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "o") foldAll();
 });
 
-// A rule is copied by a button; where the browser lets no script copy, it can be selected by hand.
-for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
-  });
-}
-
 if (matchMedia("(max-width: 62rem)").matches) beside.open = false;
 addEventListener("hashchange", follow);
 watch();

@@ -197,8 +197,8 @@ QWEN = (
 
 
 def test_another_tools_records_in_the_same_envelope_are_not_claimed() -> None:
-    assert not READER.claims(QWEN)
-    assert READER.claims(QWEN.replace(b'"parts":[{"text":"Go"}]', b'"content":"Go"'))
+    assert not READER.claims(QWEN, "a.jsonl")
+    assert READER.claims(QWEN.replace(b'"parts":[{"text":"Go"}]', b'"content":"Go"'), "a.jsonl")
 
 
 def test_a_file_of_prompts_that_none_can_understand_is_a_failure(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import (
     BrokenTranscript,
+    Claims,
     Head,
     Peek,
     Reader,
@@ -245,19 +246,20 @@ class ClaudeCodeReader(Reader):
     moved_by = ("CLAUDE_CONFIG_DIR", ".claude")
     """The old and the new one."""
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield the sessions, each with its subagents' files, in path order.
 
         A subagent's file goes with the session beside it or above it; when there is none, the
         files of one session's subagents are a transcript of their own.
         """
-        paths = walk.paths(".jsonl", SOURCE)
+        claimed = claims[SOURCE]
+        paths = walk.paths(self.suffixes, SOURCE)
         known = set(paths)
         groups: dict[object, list[str]] = {path: [path] for path in paths if not _is_agent(path)}
         for path in filter(_is_agent, paths):
             groups.setdefault(_parent_of(path, known), []).append(path)
         for first, *rest in sorted(groups.values()):
-            if first in walk.sources or self.claims(head_of(first)):
+            if first in claimed and claimed[first].failure is None:
                 yield Transcript(source=SOURCE, path=first, companions=tuple(rest))
 
     def peek(self, transcript: Transcript) -> Peek | None:
@@ -355,7 +357,7 @@ class ClaudeCodeReader(Reader):
         first.main.id = first.session_id or _session_id_without(path)
         return _session_of(files, problems, joined)
 
-    def claims(self, head: bytes) -> bool:
+    def claims(self, head: bytes, path: str) -> bool:
         """Return whether a beginning has records as Claude Code writes them."""
         if _GEMINI.search(head):
             return False

@@ -66,9 +66,9 @@ class ClineReader(TranscriptReader):
     message_mark = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
     asking = ("task",)
 
-    def claims(self, head: bytes) -> bool:
+    def claims(self, head: bytes, path: str) -> bool:
         """Return whether a beginning is of a session's document, or of a task's."""
-        return super().claims(head) or tasks.claims(head)
+        return super().claims(head, path) or tasks.claims(head)
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says."""

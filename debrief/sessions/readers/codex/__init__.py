@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
-from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.base import (
+    Claims,
+    Head,
+    Peek,
+    ToolNames,
+    Transcript,
+    TranscriptReader,
+)
 from debrief.sessions.readers.codex import records
 from debrief.sessions.readers.codex.conversion import Rollout
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -52,17 +59,17 @@ class CodexReader(TranscriptReader):
     suffixes = (".jsonl", f".jsonl{SUFFIX}")
     moved_by = ("CODEX_HOME", ".codex")
 
-    def claims(self, head: bytes) -> bool:
+    def claims(self, head: bytes, path: str) -> bool:
         """Return whether a beginning is a rollout's, of the wrapped or the bare layout."""
         first = head.lstrip().partition(b"\n")[0]
         return bool((_WRAPPED.search(first) and _PAYLOAD.search(first)) or _BARE.match(head))
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield the rollouts, each once: while Codex compresses one it is there twice."""
-        names = {file.path for file in walk.files}
+        own, names = claims[self.source], {file.path for file in walk.files}
         copies = {f"{name}{SUFFIX}" for name in names} & names
-        once = tuple(file for file in walk.files if file.path not in copies)
-        for found in super().find(replace(walk, files=once) if copies else walk):
+        once = {path: each for path, each in own.items() if path not in copies}
+        for found in super().transcripts(walk, {self.source: once}):
             paths = (f"{path}{SUFFIX}" for path in (found.path, *found.companions))
             beside = tuple(path for path in paths if path in copies)
             yield replace(found, companions=(*found.companions, *beside)) if beside else found

@@ -18,7 +18,14 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.base import (
+    Claims,
+    Head,
+    Peek,
+    ToolNames,
+    Transcript,
+    TranscriptReader,
+)
 from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import LENIENT, JsonRecord, mend
 from debrief.sessions.readers.files import FileStamp, Walk
@@ -160,16 +167,13 @@ class OpenCodeReader(TranscriptReader):
         root = "" if known else f"{started} {string(info.get('directory'))}"
         return Peek(session_id=id, started=started, root=root, parent=string(info.get("parentID")))
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield exports and stored sessions, in path order, and then databases' sessions."""
-        paths = walk.paths(self.suffixes, self.source)
-        stored = stored_sessions(paths)
-        heads = ((path, Head.of(path)) for path in paths)
-        for transcript in self.grouped(
-            (path, stored[path].peek if path in stored else self.describe(head, path))
-            for path, head in heads
-            if path in stored or self.claims(head)
-        ):
+        stored = stored_sessions(walk.paths(self.suffixes, self.source))
+        own = claims[self.source].items()
+        peeks = {path: each.peek for path, each in own if each.failure is None}
+        peeks |= {path: each.peek for path, each in stored.items()}
+        for transcript in self.grouped(dict(sorted(peeks.items()))):
             files: list[str] = []
             for path in (transcript.path, *transcript.companions):
                 files += (path, *(stored[path].files if path in stored else ()))

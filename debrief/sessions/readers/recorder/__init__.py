@@ -23,6 +23,7 @@ from debrief.sessions.model import Recorded, RecordStatus, Session, TranscriptRe
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import (
     BrokenTranscript,
+    Claims,
     NoSession,
     Peek,
     Reader,
@@ -30,7 +31,7 @@ from debrief.sessions.readers.base import (
     Transcript,
 )
 from debrief.sessions.readers.documents import mend_text
-from debrief.sessions.readers.files import Walk, head_of
+from debrief.sessions.readers.files import Walk
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder import records
 from debrief.sessions.readers.timeline import CallDraft
@@ -219,11 +220,16 @@ class RecordReader(Reader):
     source = SOURCE
     tool = SOURCE
     tools = ToolNames(run="run_cmd", read="repo.readFile", edit="apply_patch")
+    suffixes = (".json", ".jsonl")
 
-    def find(self, walk: Walk) -> Iterator[Transcript]:
+    def claims(self, head: bytes, path: str) -> bool:
+        """Return whether a file has a record's name, or begins with one."""
+        return path.endswith(_NAMES) or _is_records_file(head, path)
+
+    def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield the records among the files of a folder, in path order."""
-        for path in walk.paths((".json", ".jsonl"), SOURCE):
-            if not path.endswith(_NAMES) and not _is_records_file(path):
+        for path, beginning in claims[SOURCE].items():
+            if beginning.failure is not None:
                 continue
             if path.endswith(".json"):
                 yield Transcript(source=SOURCE, path=path)
@@ -258,9 +264,8 @@ class RecordReader(Reader):
             raise BrokenTranscript(transcript.path, error.reason) from error
 
 
-def _is_records_file(path: str) -> bool:
+def _is_records_file(head: bytes, path: str) -> bool:
     """Return whether a file begins with a record, as other files with messages do not."""
-    head = head_of(path)
     if not _BEGINNING.match(head):
         return False
     try:

@@ -1,0 +1,229 @@
+"""What running says of sessions: their changes made again, their checks run on both trees.
+
+Nothing of a session or repository runs while a plan is made: a plan is what somebody agrees to.
+What was run before on the same trees, with the same checks and packages, is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from debrief.execution.checks import checks_of, future_tests
+from debrief.execution.model import (
+    Check,
+    ExecutedCheck,
+    Execution,
+    NotExecuted,
+    RebuiltTree,
+    SandboxRun,
+)
+from debrief.execution.preparing import NotPrepared, Prepared, prepare
+from debrief.execution.rebuilding import rebuild
+from debrief.execution.running import decided_by, execute_check
+from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.trees import lay_out
+from debrief.keys import digest_of
+from debrief.redaction.personal import without_personal_data
+from debrief.redaction.redactor import Redactor
+from debrief.sessions.model import Session
+from debrief.settings import Settings
+
+FORM = "1"
+"""Raised when the same session in the same repository gives another row."""
+_RUNS = 4
+"""Of each check: two on each tree."""
+
+
+class ExecutionPlan(Struct, frozen=True, kw_only=True):
+    """What is to be run of a session."""
+
+    repository: str
+    tree: RebuiltTree
+    checks: tuple[Check, ...]
+    missing: str = ""
+    """What is not installed of what the checks need; empty where nothing is known to be missing."""
+    key: str
+    """As ``Execution`` has it."""
+
+    @property
+    def session_id(self) -> str:
+        """Return whose it is."""
+        return self.tree.session_id
+
+
+class Executor:
+    """Plans what is run of sessions, and runs it.
+
+    Args:
+        sandbox: where.
+        store: a folder for the trees that are made. They hold words of sessions: whoever made it
+            removes it.
+        prepared: the folder that keeps packages that were installed for checks.
+        limits: of one run of a check.
+        redact: takes secrets out of what checks print.
+        network: packages may be installed, over the network, where they are missing.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        store: Path,
+        prepared: Path,
+        limits: Limits,
+        redact: Callable[[str], str],
+        *,
+        network: bool = False,
+    ) -> None:
+        self._sandbox, self._store, self._prepared = sandbox, store, prepared
+        self._redact, self._network = redact, network
+        self.limits = limits
+
+    def plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
+        """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
+        tree = rebuild(session, clone, self._store)
+        if isinstance(tree, NotExecuted):
+            return tree
+        future = future_tests(clone, tree.base, tree.files)
+        with self._laid_out(tree) as (_, final):
+            checks = checks_of(session, final, tree.files, future)
+            if not checks:
+                return NotExecuted(session_id=session.id, reason="no_check")
+            prepared = prepare(final, self._prepared, self._sandbox, network=False)
+        return ExecutionPlan(
+            repository=session.repository,
+            tree=tree,
+            checks=checks,
+            missing=prepared.missing if isinstance(prepared, NotPrepared) else "",
+            key=_key(tree, checks, prepared),
+        )
+
+    def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
+        """Run the checks of a plan on both of its trees."""
+        with self._laid_out(plan.tree) as (base, final):
+            prepared = prepare(final, self._prepared, self._sandbox, network=self._network)
+            row = Execution(
+                session_id=plan.session_id,
+                executed_at=now,
+                tree=plan.tree,
+                key=_key(plan.tree, plan.checks, prepared),
+            )
+            if isinstance(prepared, NotPrepared):
+                return replace(row, reason="not_prepared", detail=prepared.missing)
+            checks = tuple(
+                execute_check(
+                    base, final, check, prepared, self._sandbox, self._redact, self.limits
+                )
+                for check in plan.checks
+            )
+        said = decided_by(checks)
+        return replace(
+            row,
+            checks=tuple(without_secrets(check, self._redact) for check in checks),
+            value=said.value,
+            reason=said.reason,
+            detail=self._redact(said.detail),
+        )
+
+    def holds(self, row: Execution, plan: ExecutionPlan | NotExecuted) -> bool:
+        """Return whether a row of before says what running the plan would say."""
+        key = digest_of(FORM, plan) if isinstance(plan, NotExecuted) else plan.key
+        may_be_prepared = self._network and row.reason == "not_prepared"
+        return row.key == key and not may_be_prepared
+
+    def longest(self, plan: ExecutionPlan) -> float:
+        """Return the most seconds that a plan can take, packages apart."""
+        return _RUNS * len(plan.checks) * self.limits.seconds
+
+    @contextmanager
+    def _laid_out(self, tree: RebuiltTree) -> Iterator[tuple[Path, Path]]:
+        """Lay the base and the final tree out, for as long as they are needed."""
+        with TemporaryDirectory(prefix="debrief-trees-") as folder:
+            base, final = Path(folder) / "base", Path(folder) / "final"
+            for id_, place in ((tree.base_tree, base), (tree.final_tree, final)):
+                lay_out(id_, Path(tree.clone), self._store, place)
+            yield base, final
+
+
+def _key(tree: RebuiltTree, checks: tuple[Check, ...], prepared: Prepared | NotPrepared) -> str:
+    installed = prepared if isinstance(prepared, NotPrepared) else prepared.key
+    return digest_of(FORM, tree.base_tree, tree.final_tree, checks, installed)
+
+
+def not_executed(why: NotExecuted, now: datetime) -> Execution:
+    """Return the row of a session of which nothing can be run."""
+    return Execution(
+        session_id=why.session_id,
+        executed_at=now,
+        key=digest_of(FORM, why),
+        reason=why.reason,
+        detail=why.detail,
+    )
+
+
+def redacting(redactor: Redactor) -> Callable[[str], str]:
+    """Return what takes secrets, and personal data where that is asked for, out of a text."""
+
+    def redact(text: str) -> str:
+        clean = redactor.redact(text).text
+        people = redactor.people
+        return clean if people is None else without_personal_data(clean, people, redactor.stand)
+
+    return redact
+
+
+def prepared_folder(settings: Settings) -> Path:
+    """Return where packages for checks are kept on this machine."""
+    return settings.home / "cache" / "prepared"
+
+
+@contextmanager
+def opened_executor(
+    settings: Settings,
+    sandbox: Sandbox,
+    limits: Limits,
+    redact: Callable[[str], str],
+    *,
+    network: bool = False,
+) -> Iterator[Executor]:
+    """Yield an executor; the trees that it made are gone afterwards."""
+    with TemporaryDirectory(prefix="debrief-execution-") as store:
+        yield Executor(
+            sandbox, Path(store), prepared_folder(settings), limits, redact, network=network
+        )
+
+
+def execute(
+    session: Session, clone: Path, by: Executor, stored: Execution | None, now: datetime
+) -> Execution:
+    """Return what running says of a session: what is stored, where that holds still.
+
+    Args:
+        session: whole, redacted.
+        clone: of its repository.
+        by: plans and runs.
+        stored: the row of before; None without one.
+        now: when it is run.
+    """
+    plan = by.plan(session, clone)
+    if stored is not None and by.holds(stored, plan):
+        return stored
+    return not_executed(plan, now) if isinstance(plan, NotExecuted) else by.run(plan, now)
+
+
+def without_secrets(check: ExecutedCheck, redact: Callable[[str], str]) -> ExecutedCheck:
+    """Return an executed check whose tests' names hold no secret; what it printed holds none."""
+
+    def clean(runs: tuple[SandboxRun, ...]) -> tuple[SandboxRun, ...]:
+        return tuple(
+            replace(run, tests={redact(name): status for name, status in run.tests.items()})
+            for run in runs
+        )
+
+    return replace(check, before=clean(check.before), after=clean(check.after))

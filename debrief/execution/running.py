@@ -1,0 +1,220 @@
+"""Checks, run on a session's base and final tree, and what the difference says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+import orjson
+from msgspec import Struct
+
+from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun, TestStatus
+from debrief.execution.preparing import Prepared
+from debrief.execution.sandbox import TREE, Limits, Sandbox
+from debrief.execution.test_results import REPORTS, reporting, tests_of
+from debrief.offline.shell import check_of, commands_in, pattern
+
+_KEPT = 20_000
+_NOT_FOUND = frozenset([97, 126, 127])
+"""Exit codes of a shell that found no folder, or could not start the program."""
+_UNTESTED_BY_PYTEST = frozenset([2, 3, 4, 5])
+"""Exit codes of pytest: interrupted, failed within, called wrongly, no tests."""
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What running says of a session's work, or why it says nothing."""
+
+    value: Literal["yes", "no", ""] = ""
+    reason: NoOutcome | Literal[""] = ""
+    """Why there is no value; empty with one."""
+    detail: str = ""
+    """What it is about: a test, or a command."""
+
+
+def run_check(
+    tree: Path,
+    check: Check,
+    prepared: Prepared,
+    sandbox: Sandbox,
+    redact: Callable[[str], str],
+    limits: Limits | None = None,
+) -> SandboxRun:
+    """Run a check on a tree.
+
+    Args:
+        tree: a folder, which is copied.
+        check: its command and what it brings.
+        prepared: what it needs of packages.
+        sandbox: where it runs.
+        redact: takes the secrets out of what it printed.
+        limits: what it may use.
+
+    Raises:
+        ConfigurationError: the sandbox does not work.
+    """
+    command, variables = reporting(check.command, _scripts(tree / check.folder))
+    added = {f"{TREE}/{path}": text for path, text in check.added.items()}
+    ran = sandbox.run(
+        command,
+        copies={TREE: tree},
+        folder=f"{TREE}/{check.folder}".rstrip("/"),
+        added={**added, f"{REPORTS}/.here": ""},
+        mounts=prepared.mounts,
+        environment={**prepared.environment, **variables},
+        path=[*prepared.path, f"{TREE}/{check.folder}".rstrip("/") + "/node_modules/.bin"],
+        hand_back=[REPORTS],
+        limits=limits,
+    )
+    files = {path: content for path, content in ran.files.items() if not path.endswith("/.here")}
+    return SandboxRun(
+        exit_code=ran.exit_code,
+        end=ran.end,
+        limit=ran.limit,
+        seconds=ran.seconds,
+        tests=tests_of(files, ran.output),
+        output=redact(ran.output[-_KEPT:]),
+    )
+
+
+def execute_check(
+    base: Path,
+    final: Path,
+    check: Check,
+    prepared: Prepared,
+    sandbox: Sandbox,
+    redact: Callable[[str], str],
+    limits: Limits | None = None,
+) -> ExecutedCheck:
+    """Run a check twice on both trees; once, where a run already says that it cannot tell."""
+
+    def run(tree: Path) -> SandboxRun:
+        return run_check(tree, check, prepared, sandbox, redact, limits)
+
+    before, after = [run(base)], [run(final)]
+    if not any(each.end != "ended" or _is_untested(check, each) for each in (*before, *after)):
+        before.append(run(base))
+        after.append(run(final))
+    return ExecutedCheck(check=check, before=tuple(before), after=tuple(after))
+
+
+def decided_by(checks: Sequence[ExecutedCheck]) -> Decision:
+    """Return what all checks of a session say together.
+
+    One that says that something broke decides; then one that says that something works now;
+    otherwise the first one's reason that is more than that the trees do not differ.
+    """
+    decisions = [decided(each.check, each.before, each.after) for each in checks]
+    for value in ("no", "yes"):
+        for decision in decisions:
+            if decision.value == value:
+                return decision
+    told = [each for each in decisions if each.reason != "same_before"]
+    found = [*decisions[:1], Decision(reason="no_check")]
+    same = [each for each in decisions if each.reason == "same_before"]
+    return (same or told or found)[0]
+
+
+def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]) -> Decision:
+    """Return what a check's runs say.
+
+    ``yes``: a test failed in each run on the base and passes in each on the final tree, and none
+    that passed in each fails now. ``no``: one that passed fails now. One that is gone is neither.
+    Where tests are not told by name, the exit code stands for all of them together. A linter, a
+    type checker or a build can say ``no`` alone: that it is content shows no work.
+    """
+    runs = (*before, *after)
+    for end, reason in _ENDS.items():
+        if stopped := next((each for each in runs if each.end == end), None):
+            return Decision(reason=reason, detail=f"{check.command} ({stopped.limit})")
+    if any(_is_untested(check, run) for run in runs):
+        return Decision(reason="not_runnable", detail=check.command)
+    old, new = [_results(run) for run in before], [_results(run) for run in after]
+    if not all(map(_by_name, old)) or not all(map(_by_name, new)):
+        old, new = [_exit(run) for run in before], [_exit(run) for run in after]
+    old, new = _completed(old, new), _completed(new, old)
+    names = sorted({name for run in (*old, *new) for name in run})
+    was, now = {name: _of(old, name) for name in names}, {name: _of(new, name) for name in names}
+    if broken := [name for name in names if was[name] == "passed" and now[name] == "failed"]:
+        return Decision(value="no", detail=broken[0] or check.command)
+    shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
+    fixed = [name for name in names if was[name] == "failed" and now[name] == "passed"]
+    if fixed and not shaken and _tests(check):
+        return Decision(value="yes", detail=fixed[0] or check.command)
+    if flaky := [name for name in names if "differs" in (was[name], now[name])]:
+        return Decision(reason="flaky", detail=(shaken or flaky)[0] or check.command)
+    return Decision(reason="same_before", detail=check.command)
+
+
+_ENDS: dict[str, NoOutcome] = {"timed_out": "timed_out", "killed": "killed"}
+_Results = Mapping[str, TestStatus]
+
+
+def _results(run: SandboxRun) -> _Results:
+    return run.tests
+
+
+def _by_name(results: _Results) -> bool:
+    return bool(results)
+
+
+def _exit(run: SandboxRun) -> _Results:
+    return {"": "passed" if run.exit_code == 0 else "failed"}
+
+
+def _completed(runs: Sequence[_Results], others: Sequence[_Results]) -> list[_Results]:
+    """Return runs in which a file or package that could not be loaded stands for its tests."""
+    known = {name for other in others for name in other if "::" in name}
+    completed: list[_Results] = []
+    for run in runs:
+        whole = {name for name, status in run.items() if "::" not in name and status == "failed"}
+        lost = {name for name in known - set(run) if whole & set(_places(name))} if whole else set()
+        completed.append({**run, **dict.fromkeys(lost, "failed")})
+    return completed
+
+
+def _places(name: str) -> Iterable[str]:
+    """Yield where a test is: its file, package or class, and those around it."""
+    place = name.partition("::")[0]
+    yield place
+    while "." in place:
+        place = place.rpartition(".")[0]
+        yield place
+
+
+def _of(runs: Sequence[_Results], name: str) -> TestStatus | Literal["differs", ""]:
+    """Return a test's result in all runs of a tree; empty where it is in none."""
+    found = [key for key, _ in groupby(run.get(name, "") for run in runs)]
+    return found[0] if len(found) == 1 else "differs"  # type: ignore[return-value]
+
+
+def _is_untested(check: Check, run: SandboxRun) -> bool:
+    """Return whether a run ended before it tested anything."""
+    if run.tests or not run.exit_code:
+        return False
+    words = next((each.words for each in commands_in(check.command) if each.words), ())
+    if check_of(words) == ("test", "pytest") and run.exit_code in _UNTESTED_BY_PYTEST:
+        return True
+    nothing = pattern("outcomes", "none").search(run.output) is not None
+    return run.exit_code in _NOT_FOUND or nothing
+
+
+def _tests(check: Check) -> bool:
+    return kind_of(check.command) == "test"
+
+
+def kind_of(command: str) -> str:
+    """Return what a check's command does: ``test``, ``lint``, ``types``, ``build``, or empty."""
+    found = [check_of(each.words) for each in commands_in(command) if each.words]
+    kinds = [each[0] for each in found if each]
+    return kinds[-1] if kinds else ""
+
+
+def _scripts(folder: Path) -> dict[str, str]:
+    """Return the scripts of a folder's ``package.json``, by name."""
+    with suppress(OSError, ValueError, AttributeError):
+        scripts = orjson.loads((folder / "package.json").read_bytes()).get("scripts")
+        return {str(name): str(text) for name, text in scripts.items()}
+    return {}

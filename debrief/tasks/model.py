@@ -1,0 +1,63 @@
+"""What a Harbor task of a session is, and why a session makes none."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.execution.model import NoOutcome
+
+SolutionSource = Literal["session", "landed"]
+"""Whose change the solution is: what the session left, or the commit that its work landed in."""
+
+NotProvenReason = (
+    NoOutcome
+    | Literal[
+        "not_executed",
+        "not_done",
+        "no_request",
+        "answer_given",
+        "benchmark",
+        "secret",
+        "unknown_environment",
+        "no_exit_code",
+        "passes_without_change",
+        "fails_with_change",
+    ]
+)
+"""Those of executions, and: ``not_executed``: nobody ran its checks. ``not_done``: running them
+shows that it broke something. ``no_request``: no person asked for the change in the session.
+``answer_given``: the request holds part of the change. ``unknown_environment``: no image is known
+for the language of its check. ``no_exit_code``: no check that tells the trees apart ends with 0 on
+the final one. ``passes_without_change`` and ``fails_with_change``: what the task's own script says
+in the sandbox."""
+
+
+class NotProven(Struct, frozen=True, kw_only=True):
+    """A session that makes no task: a line of ``not_proven.jsonl``."""
+
+    session_id: str
+    reason: NotProvenReason
+    detail: str = ""
+    """What the reason is about: a file and line, a benchmark, a command."""
+
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """How often a task's own scripts were run in the sandbox, and what they gave."""
+
+    runs: int
+    """Of each of the two."""
+    empty_reward: float
+    """Without any change, in every run."""
+    solution_reward: float
+    """With the solution, in every run."""
+
+
+class HarborTask(Struct, frozen=True, kw_only=True):
+    """A task in Harbor's form."""
+
+    name: str
+    """Of its folder."""
+    files: dict[str, bytes]
+    """By path within it."""

@@ -1,0 +1,339 @@
+"""Calls that failed: commands, edits that miss, tools that are not there, refused permissions.
+
+What is no trouble is left out: a search without a match, a check that found something, looked at
+once, a call that was called off because another one failed. A failure whose result does not say
+what was wrong is left out too: whether it is the same as another is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from debrief.markdown import shorten
+from debrief.offline.quoting import first_line, label
+from debrief.offline.shell import check_of, commands_in
+from debrief.sessions.model import ToolCall
+from debrief.troubles.model import TroubleKind
+from debrief.troubles.naming import (
+    culprit,
+    error_line,
+    forms,
+    name_of,
+    parts_of,
+    pattern,
+    plain_error,
+    shown,
+    tables,
+)
+from debrief.troubles.steps import CallMade, Mishap
+
+_ENDED_BADLY = re.compile(r"\A\s*(?:<returncode>(?!0)|Exit code:? [1-9])")
+_CALLED_OFF = re.compile(
+    r"\A\W*(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)"
+)
+_NEAR = 12
+"""Calls within which what did it in the end is looked for."""
+_KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
+
+
+def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield what failed of what one agent did, in order."""
+    edited = -1
+    seen: dict[str, int] = {}
+    """Place of the last edit when a check last failed so, by its subject."""
+    for place, step in enumerate(strand):
+        call = step.call
+        result = call.result or ""
+        if call.status == "rejected" or (call.status == "failed" and _is_denied(result)):
+            yield from _refused(step)
+            continue
+        if not has_failed(call):
+            if call.status == "ok" and (call.action == "edit" or call.path is not None):
+                edited = place
+            continue
+        if _CALLED_OFF.search(result[:120]):
+            continue
+        if call.action == "edit":
+            yield from _missed(step, strand[place + 1 : place + 1 + _NEAR])
+            continue
+        rest = strand[place + 1 : place + 1 + _NEAR]
+        for found in _command(step, rest) if call.action == "run" else _tool(step):
+            if found.kind == "failing_command" and _is_check(found.command):
+                if seen.get(found.subject) == edited:
+                    continue  # nothing was changed since: the same failure, looked at again
+                seen[found.subject] = edited
+            yield found
+
+
+def has_failed(call: ToolCall) -> bool:
+    """Return whether a call failed, by its status or its exit code, and never by its words."""
+    if call.status in ("rejected", "unanswered"):
+        return False
+    return (
+        call.status == "failed"
+        or bool(call.exit_code)
+        or (call.action == "run" and bool(_ENDED_BADLY.search((call.result or "")[:300])))
+    )
+
+
+def _is_denied(result: str) -> bool:
+    return bool(pattern("denied").search(result[:400]))
+
+
+def _refused(step: CallMade) -> Iterator[Mishap]:
+    call = step.call
+    if call.action == "ask":
+        return  # a question that the person did not answer asked for no permission
+    if call.action == "run":
+        words = next(iter(parts_of(call.command)), ())
+        what = name_of(words) or call.name
+    else:
+        words, what = (), call.name
+    yield Mishap(
+        kind="refused_permission",
+        subject=f"{what}: refused",
+        at=step.at,
+        evidence=step.evidence(shorten(label(call), 120)),
+        steps=(step,),
+        command=shorten(call.command, 400),
+        file=_below(call.path or next(iter(call.paths), ""), step),
+    )
+
+
+def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
+    call, result = step.call, step.call.result or ""
+    head = result[:2_000]
+    what = next(
+        (name for name, each in forms("missed_edit") if any(form.search(head) for form in each)),
+        "",
+    )
+    if not what:
+        return
+    path = call.path or next(iter(call.paths), "")
+    until = _next_edit(path, rest)
+    yield Mishap(
+        kind="missed_edit",
+        subject=what,
+        at=step.at,
+        evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
+        steps=(step, *until),
+        file=_below(path, step),
+    )
+
+
+def _next_edit(path: str, rest: Sequence[CallMade]) -> tuple[CallMade, ...]:
+    """Return the steps up to the one that edited the file after all; none where none did."""
+    for number, step in enumerate(rest):
+        call = step.call
+        named = (call.path, *call.paths)
+        if path and path in named and call.action == "edit":
+            return tuple(rest[: number + 1]) if call.status == "ok" else ()
+    return ()
+
+
+def _tool(step: CallMade) -> Iterator[Mishap]:
+    """Yield what a failed call of another tool than a shell shows."""
+    result = (step.call.result or "")[:2_000]
+    line = error_line(re.sub(r"</?tool_use_error>", "", result)) or first_line(result)
+    if absent := _absent(line, ""):
+        yield _mishap("missing_tool", absent, step, line)
+    if absent or not line:
+        return
+    call = step.call
+    path = _below(next(iter(call.paths), ""), step)
+    is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
+    if path and is_gone and call.action in ("read", "search"):
+        subject = f"{call.name} {path}: not there"
+    else:
+        subject = f"{call.name}: {plain_error(line)}"
+    yield _mishap("failing_command", subject, step, line, file=path)
+
+
+def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
+    call = step.call
+    result = call.result or ""
+    line = error_line(result)
+    parts = parts_of(call.command)
+    if not parts or (_is_answer(call) and not pattern("answers", "failed").search(result[:600])):
+        return
+    words = culprit(call.command, line)
+    name = name_of(words)
+    if not name:
+        return
+    if is_check(words) and not _absent(line, name):
+        for what in found_by_check(result):
+            worked = _steps_until(step, words, rest)
+            yield _mishap(
+                "failing_command",
+                f"{name}: {what}",
+                step,
+                what,
+                command=shown(words),
+                until=worked,
+            )
+        return
+    if not line:
+        return
+    worked, by = _what_worked(words, rest)
+    kind: TroubleKind = "failing_command"
+    absent = _absent(line, words[0].rpartition("/")[2])
+    subject = f"{name}: {plain_error(line)}"
+    file = ""
+    if absent:
+        kind, subject = "missing_tool", absent
+    elif pattern("wrong_folder").search(line):
+        kind = "wrong_folder"
+    elif missing := _missing_file(line, words):
+        file = _below(missing, step)
+        subject = f"{name} {file}: no such file"
+    yield _mishap(
+        kind,
+        subject,
+        step,
+        line,
+        command=shown(words),
+        file=file,
+        until=worked,
+        worked=by if by != shown(words) else "",
+    )
+
+
+def _mishap(
+    kind: TroubleKind,
+    subject: str,
+    step: CallMade,
+    quote: str,
+    *,
+    command: str = "",
+    file: str = "",
+    until: Sequence[CallMade] = (),
+    worked: str = "",
+) -> Mishap:
+    return Mishap(
+        kind=kind,
+        subject=shorten(subject, 200),
+        at=step.at,
+        evidence=step.evidence(shorten(quote.strip(), 160)),
+        steps=(step, *until),
+        command=command,
+        file=file,
+        worked=worked,
+    )
+
+
+def _absent(line: str, program: str) -> str:
+    for name, each in forms("absent"):
+        for form in each:
+            if found := form.search(line):
+                return name.format(it=found["it"], program=program).strip()
+    return ""
+
+
+def _missing_file(line: str, words: Sequence[str]) -> str:
+    """Return the path of a command that an error says is not there; empty where it says none."""
+    if not re.search(
+        r"No such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist", line
+    ):
+        return ""
+    return next((word for word in words[1:] if len(word) > 2 and "/" in word and word in line), "")
+
+
+def _is_answer(call: ToolCall) -> bool:
+    """Return whether the status of a command is an answer: it ends with a search, a comparison
+    or a test."""
+    parts = [each.words for each in commands_in(call.command) if each.words]
+    if not parts or call.exit_code not in (None, 1, 8):
+        return False
+    words = parts[-1]
+    names = {words[0], " ".join(words[:2]), " ".join(words[:3])}
+    return not _answers().isdisjoint(names)
+
+
+@cache
+def _answers() -> frozenset[str]:
+    return frozenset(name.strip() for name in tables()["answers"]["commands"].split(","))
+
+
+def is_check(words: Sequence[str]) -> bool:
+    """Return whether a simple command, as typed, checks the work."""
+    inner = next((each.words for each in commands_in(shown(words)) if each.words), ())
+    return check_of(inner) is not None
+
+
+def _is_check(command: str) -> bool:
+    return bool(command) and any(
+        check_of(each.words) is not None for each in commands_in(command) if each.words
+    )
+
+
+_MOST = 3
+
+
+@cache
+def _finding_forms() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, tables()["findings"]["forms"]))
+
+
+def found_by_check(result: str) -> list[str]:
+    """Return what a check found, each without its place, the first three; empty where it does not
+    say it in a form that is known."""
+    found: dict[str, None] = {}
+    if pattern("findings", "unformatted").search(result):
+        found["not formatted"] = None
+    for line in result[-20_000:].split("\n"):
+        for form in _finding_forms():
+            if (match := form.search(line.strip())) and (name := plain_error(match["it"])):
+                found[name] = None
+                break
+        if len(found) >= _MOST:
+            break
+    return list(found)
+
+
+def _steps_until(
+    step: CallMade, words: Sequence[str], rest: Sequence[CallMade]
+) -> tuple[CallMade, ...]:
+    """Return the steps up to the next run of the same check."""
+    name = name_of(words)
+    for number, later in enumerate(rest):
+        if later.call.action == "run" and any(
+            name_of(part) == name for part in parts_of(later.call.command)
+        ):
+            return tuple(rest[: number + (not has_failed(later.call))])
+    return ()
+
+
+def _what_worked(
+    words: Sequence[str], rest: Sequence[CallMade]
+) -> tuple[tuple[CallMade, ...], str]:
+    """Return the steps up to the command that did what had failed, and that command.
+
+    It shares at least half of the failed one's words, the program's name counted as one of them,
+    and went well; empty where none is seen.
+    """
+    sought = _key_words(words)
+    if not sought:
+        return (), ""
+    for number, later in enumerate(rest):
+        call = later.call
+        if call.action != "run" or call.status != "ok" or has_failed(call):
+            continue
+        for part in parts_of(call.command):
+            own = _key_words(part)
+            if own and len(own & sought) * 2 >= len(sought) and len(own & sought) * 2 >= len(own):
+                return tuple(rest[: number + 1]), shown(part)
+    return (), ""
+
+
+def _key_words(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(
+        word.rpartition("/")[2] for word in words if _KEY_WORDS.match(word) or "/" in word
+    )
+
+
+def _below(path: str, step: CallMade) -> str:
+    """Return a path below the session's folder; as it is where it lies elsewhere."""
+    folder = step.folder.rstrip("/") + "/"
+    return path.removeprefix(folder) if len(folder) > 1 else path

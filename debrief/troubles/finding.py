@@ -1,0 +1,66 @@
+"""What went wrong in a session, each time with what that stretch took.
+
+Nothing here asks a model or weighs anything: every event cites the call or the words that show it,
+and what happened once is for ``grouping`` to leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from debrief.models.usage import Price
+from debrief.sessions.model import Session
+from debrief.troubles.failures import failures
+from debrief.troubles.model import TroubleEvent
+from debrief.troubles.steps import Course, Mishap, cost_of
+
+VERSION = "1"
+"""Raised when the same session gives other events."""
+
+
+def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[TroubleEvent]:
+    """Return what went wrong in a session, in order.
+
+    A message counts once among the events of a trouble: the second of two failures of one message,
+    or one within the stretch of another, adds nothing to what it took.
+
+    Args:
+        session: in its normal form.
+        prices: returns the price of a model by its name; None when it is not known.
+    """
+    course = Course(session)
+    found = sorted(
+        _mishaps(course), key=lambda each: (each.evidence.turn, each.at or session.started)
+    )
+    counted: dict[tuple[str, str], set[int]] = {}
+    events = []
+    for each in found:
+        messages = each.messages or tuple(dict.fromkeys(step.message for step in each.steps))
+        known = counted.setdefault((each.kind, each.subject), set())
+        fresh = [number for number in messages if number not in known]
+        known.update(fresh)
+        usage, cost, minutes = cost_of((course.tolls[number] for number in fresh), prices)
+        events.append(
+            TroubleEvent(
+                session_id=session.id,
+                repository=session.repository,
+                kind=each.kind,
+                subject=each.subject,
+                at=each.at or session.started,
+                evidence=each.evidence,
+                calls=tuple(step.call.id for step in each.steps),
+                command=each.command,
+                file=each.file,
+                words=each.words,
+                worked=each.worked,
+                usage=usage,
+                cost_usd=cost if fresh else 0.0,
+                minutes=minutes,
+            )
+        )
+    return events
+
+
+def _mishaps(course: Course) -> Iterator[Mishap]:
+    for strand in course.strands:
+        yield from failures(strand)

@@ -1,0 +1,292 @@
+"""Did a line help? How often sessions had a trouble before a line about it, and with it.
+
+Prompt files are taken as each session had them: as it recorded them, as a capture did, or as the
+repository's history holds them (``prompt_snapshots``). A line is about a trouble when it was
+proposed for it, or names its command, its file or what its corrections name. Nothing but time sets
+the two sides apart, so a change is what went with the line, not what it did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, get_args
+
+from msgspec import Struct
+
+from debrief.lake import Lake
+from debrief.markdown import interval, plain, shorten, table
+from debrief.snapshots.model import SNAPSHOTS
+from debrief.stats import difference_of_shares
+from debrief.troubles.model import (
+    ALL,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    LineOutcome,
+    Trouble,
+    TroubleEvent,
+)
+from debrief.troubles.remedies import code, line_for, stands_in
+
+VERSION = "1"
+"""Raised when the same sessions and troubles give other effects."""
+
+_SHOWN_LINE = 400
+_MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,3}[.)]|>|#{1,6})?\s*(?:\[[ x]\]\s+)?")
+_SIGNS = re.compile(r"[`*_\"“”'’]")
+_TROUBLE = re.compile(r"<!-- trouble ([0-9a-f]+)\b")
+_SPAN = re.compile(r"`([^`]+)`")
+_NAME = re.compile(r"`([^`\n]+)`|([\w-]*(?:[._/][\w-]+)+|\w+(?:_\w+)+|[a-z]+[A-Z]\w+|[\w-]+\(\))")
+_OF_FILES = re.compile(r"\b(?:re-?read|read|open|edit|begin|start|look)\b", re.IGNORECASE)
+"""A line about a file says what to do with it; a list of the repository's files does not."""
+
+_EVERYWHERE = re.compile(r"(?:readme|index|main|mod|lib|__init__|setup|config)\b", re.IGNORECASE)
+"""Files of these names are in many folders."""
+
+
+class PromptedSession(Struct, frozen=True, kw_only=True):
+    """A session whose prompt files are known."""
+
+    id: str
+    repository: str
+    started: datetime
+    prompt: str
+    """All of its prompt files."""
+
+
+class SessionStart(Struct, frozen=True):
+    """The columns of a session that are needed here."""
+
+    id: str
+    repository: str
+    started: datetime
+
+
+class _GivenPrompt(Struct, frozen=True):
+    """The columns of a ``prompt_snapshots`` row that are needed here."""
+
+    session_id: str
+    origin: str
+    main: str = ""
+
+
+def prompted_sessions(lake: Lake) -> Iterator[PromptedSession]:
+    """Yield the sessions of a lake whose prompt files are known, week by week."""
+    for week in lake.partitions(SNAPSHOTS):
+        heads = {row.id: row for row in lake.read("raw_sessions", week, SessionStart)}
+        for row in lake.read(SNAPSHOTS, week, _GivenPrompt):
+            head = heads.get(row.session_id)
+            if head is not None and row.origin != "unknown":
+                yield PromptedSession(
+                    id=head.id, repository=head.repository, started=head.started, prompt=row.main
+                )
+
+
+def line_effects_in(lake: Lake) -> list[LineEffect]:
+    """Return what became of the troubles of a lake."""
+    troubles = list(lake.read(TROUBLES, ALL, Trouble))
+    return line_effects(troubles, lake.rows(EVENTS, TroubleEvent), prompted_sessions(lake))
+
+
+def line_effects(
+    troubles: Iterable[Trouble],
+    events: Iterable[TroubleEvent],
+    sessions: Iterable[PromptedSession],
+) -> list[LineEffect]:
+    """Return what became of each trouble that a line of the prompt files is about.
+
+    Returns:
+        By repository: fewer, more, no change, then what cannot be told.
+    """
+    troubled: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for event in events:
+        troubled[event.repository, event.kind, event.subject].add(event.session_id)
+    by_repository: dict[str, list[PromptedSession]] = defaultdict(list)
+    for session in sessions:
+        by_repository[session.repository].append(session)
+    effects = [
+        effect
+        for trouble in troubles
+        for effect in _effects_on(
+            trouble,
+            by_repository.get(trouble.repository, ()),
+            troubled[trouble.repository, trouble.kind, trouble.subject],
+        )
+    ]
+    effects.sort(
+        key=lambda row: (row.repository, _ORDER.index(row.outcome), row.change or 0.0, row.line)
+    )
+    return effects
+
+
+_ORDER: tuple[LineOutcome, ...] = get_args(LineOutcome)
+
+
+def _effects_on(
+    trouble: Trouble, sessions: Iterable[PromptedSession], troubled: set[str]
+) -> Iterator[LineEffect]:
+    ordered = sorted(sessions, key=lambda session: (session.started, session.id))
+    by_prompt = {prompt: _lines_about(trouble, prompt) for prompt in {s.prompt for s in ordered}}
+    about = {session.id: by_prompt[session.prompt] for session in ordered}
+    first: dict[str, tuple[datetime, str]] = {}
+    for session in ordered:
+        for key, line in about[session.id].items():
+            first.setdefault(key, (session.started, line))
+    for key, (since, line) in first.items():
+        before = [one.id for one in ordered if one.started < since and not about[one.id]]
+        after = [one.id for one in ordered if key in about[one.id]]
+        yield _effect(trouble, line, since, _counted(before, troubled), _counted(after, troubled))
+
+
+def _counted(ids: list[str], troubled: set[str]) -> tuple[int, int]:
+    return sum(id_ in troubled for id_ in ids), len(ids)
+
+
+def _effect(
+    trouble: Trouble, line: str, since: datetime, before: tuple[int, int], after: tuple[int, int]
+) -> LineEffect:
+    change = low = high = None
+    outcome: LineOutcome = "always_there"
+    if before[1]:
+        found = difference_of_shares(after, before)
+        change, low, high = (round(each, 4) for each in (found.value, found.low, found.high))
+        half = before[0] / before[1] / 2
+        if high < 0:
+            outcome = "fewer"
+        elif low > 0:
+            outcome = "more"
+        else:
+            outcome = "no_change" if half > 0 and low > -half else "too_early"
+    return LineEffect(
+        repository=trouble.repository,
+        trouble_id=trouble.id,
+        line=line,
+        since=since,
+        sessions_before=before[1],
+        troubled_before=before[0],
+        sessions_after=after[1],
+        troubled_after=after[0],
+        change=change,
+        low=low,
+        high=high,
+        outcome=outcome,
+    )
+
+
+def _lines_about(trouble: Trouble, prompt: str) -> dict[str, str]:
+    """Return the lines of a prompt file that are about a trouble, by what tells them apart."""
+    own = _line_key(line_for(trouble) or "")
+    found: dict[str, str] = {}
+    for line, ids in _lines_of(prompt):
+        key = _line_key(line)
+        if key and (trouble.id in ids or key == own or _names(line, trouble)):
+            found.setdefault(key, line)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _lines_of(prompt: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the lines without their marks, each with the troubles that a comment below names."""
+    lines: list[tuple[str, tuple[str, ...]]] = []
+    for raw in prompt.splitlines():
+        if lines and (named := _TROUBLE.findall(raw)):
+            lines[-1] = (lines[-1][0], (*lines[-1][1], *named))
+        elif (line := _MARK.sub("", raw).strip()) and not line.startswith("<!--"):
+            lines.append((line[:_SHOWN_LINE], ()))
+    return tuple(lines)
+
+
+def _line_key(line: str) -> str:
+    """Return what is the same in two spellings of a line."""
+    return " ".join(_SIGNS.sub("", line).casefold().split()).rstrip(".!:")
+
+
+def _names(line: str, trouble: Trouble) -> bool:
+    return (
+        any(_names_command(line, command) for command in _commands_of(trouble))
+        or any(stands_in(file, line) for file in _files_of(trouble) if _OF_FILES.search(line))
+        or any(stands_in(name, line) for name in _said_names(trouble))
+    )
+
+
+def _commands_of(trouble: Trouble) -> set[str]:
+    """Return how the commands of a trouble begin: their words before the first option or path."""
+    commands = (code(each) for each in (trouble.worked, *(e.command for e in trouble.examples)))
+    return {" ".join(_plain_words(command)) for command in commands} - {""}
+
+
+def _plain_words(command: str) -> list[str]:
+    words: list[str] = []
+    for word in command.split()[:3]:
+        if not re.fullmatch(r"[\w:@][\w:@.-]*", word) or word[0].isdigit():
+            break
+        words.append(word)
+    return words
+
+
+def _names_command(line: str, command: str) -> bool:
+    """Return whether a line names a command; one of a single word counts only as code."""
+    if " " in command:
+        return stands_in(command, line)
+    return any(span.split()[:1] == [command] for span in _SPAN.findall(line))
+
+
+def _files_of(trouble: Trouble) -> set[str]:
+    """Return the files of a trouble, and their names alone where these tell something."""
+    files = {each.file for each in trouble.examples} - {""}
+    names = {file.rpartition("/")[2] for file in files}
+    return files | {name for name in names if not _EVERYWHERE.match(name)}
+
+
+def _said_names(trouble: Trouble) -> set[str]:
+    """Return the names (of files, of code, of commands) that all its corrections hold."""
+    if trouble.kind != "correction":
+        return set()
+    said = [
+        {found[1] or found[2] for found in _NAME.finditer(each.words)} for each in trouble.examples
+    ]
+    return set.intersection(*said) if len(said) > 1 else set()
+
+
+OUTCOMES_SHOWN: Final[Mapping[LineOutcome, str]] = {
+    "fewer": "fewer since",
+    "more": "more since",
+    "no_change": "no change",
+    "too_early": "too early to tell",
+    "always_there": "always there",
+}
+"""Each outcome in a few words."""
+
+
+def shown_effect(row: LineEffect) -> tuple[str, str, str, str, str, str, str]:
+    """Return a row to read: repository, line, since, before, after, change and outcome."""
+    return (
+        row.repository,
+        shorten(row.line, 80),
+        f"{row.since:%Y-%m-%d}",
+        _share(row.troubled_before, row.sessions_before),
+        _share(row.troubled_after, row.sessions_after),
+        interval(row.change, row.low, row.high, "+.0%"),
+        OUTCOMES_SHOWN[row.outcome],
+    )
+
+
+def effects_markdown(effects: Iterable[LineEffect]) -> str:
+    """Return the effects of lines as a table, and what it can say."""
+    rows = [tuple(map(plain, shown_effect(row))) for row in effects]
+    if not rows:
+        return "No prompt file that sessions had holds a line about a trouble."
+    head = ("Repository", "Line", "Since", "Before", "After", "Change", "")
+    note = (
+        "Before and after are sessions with the trouble, of all whose prompt files are known. The "
+        "change is that of the share, with its 95 % interval; whatever else changed is in it too."
+    )
+    return f"{table(head, rows)}\n\n{note}\n"
+
+
+def _share(troubled: int, sessions: int) -> str:
+    return f"{troubled} of {sessions}"

@@ -1,0 +1,164 @@
+"""What a command and an error are called, so that the same ones of two sessions have one name.
+
+Paths, numbers, ids and addresses differ from one time to the next and say nothing of what went
+wrong, so they become placeholders. Words stay as they are: a name is never made of a guess.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from debrief.markdown import shorten
+from debrief.offline.quoting import printed_lines
+from debrief.offline.shell import raw_commands, unwrapped
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")
+_PATH = re.compile(
+    r"(?:(?<=^)|(?<=[\s'\"`(=:\[{,]))(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.@+-]*/[^\s'\"`:,;)\]}]*"
+)
+_FILE = re.compile(
+    r"\b[\w.-]+\.(?:[cm]?[jt]sx?|py|go|rs|rb|java|kt|swift|php|vue|md|json|ya?ml|toml)\b"
+)
+_ID = re.compile(
+    r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4,}){2,}\b", re.I
+)
+_NUMBER = re.compile(r"(?<![A-Za-z_])\d+(?:[.:,]\d+)*(?:ms|s|m|h|[kKMG]i?B?)?\b")
+_LONG = re.compile(r"(['\"`])[^'\"`\n]{60,}\1")
+_SUBJECT = 160
+_WORD = re.compile(r"[A-Za-z][A-Za-z_:-]*\Z")
+_RUNS = frozenset(["run", "exec", "tool", "x", "dlx"])
+
+
+def plain_error(text: str) -> str:
+    """Return an error without what differs from one time to the next, short.
+
+    >>> plain_error("src/a.ts:12:5: error TS2304: Cannot find name 'x'")
+    "error TS2304: Cannot find name 'x'"
+    """
+    text = _ANSI.sub("", text).strip()
+    text = _ADDRESS.sub("<address>", text)
+    text = _PATH.sub("<path>", text)
+    text = _FILE.sub("<file>", text)
+    text = _ID.sub("<id>", text)
+    text = _NUMBER.sub("<n>", text)
+    text = _LONG.sub(r"\1…\1", text)
+    text = re.sub(r"^(?:(?:<path>|<file>)(?::<n>)*|at)[:\s]+(?=\S)", "", text)
+    text = re.sub(r"(?:<path>|<file>)(?::<n>)+", "<path>", text)
+    return shorten(re.sub(r"\s+", " ", text).strip(" -–:"), _SUBJECT)
+
+
+def name_of(words: Sequence[str]) -> str:
+    """Return what a simple command is called: its program, and the words that choose what it does.
+
+    >>> name_of(["rtk", "bun", "run", "test"]), name_of(["grep", "-n", "word", "file"])
+    ('rtk bun run test', 'grep')
+    """
+    inner = unwrapped(words)
+    if not inner:
+        return ""
+    around = [word for word in words[: len(words) - len(inner)][:2] if _WORD.match(word)]
+    around = [word for word in around if word not in _listed("unsaid")]
+    program = inner[0].rpartition("/")[2]
+    kept = [program]
+    if program in _listed("plain"):
+        kept = [program, *inner[1:3]] if inner[1:2] == ("-m",) else kept
+    elif "." not in program:
+        most = 2 if program not in _listed("two_deep") else 3
+        for word in inner[1:]:
+            if word in _RUNS and len(kept) == 1:
+                most = 3
+            if word.startswith("-"):
+                continue
+            if len(kept) >= most or not _WORD.match(word):
+                break
+            kept.append(word)
+    return " ".join([*around, *kept])
+
+
+def shown(words: Sequence[str]) -> str:
+    """Return a simple command as one would type it, short."""
+    return shorten(
+        shlex.join(words) if any(" " in word for word in words) else " ".join(words), 200
+    )
+
+
+def parts_of(command: str) -> list[tuple[str, ...]]:
+    """Return the simple commands that a command line is about, as they were typed: what only
+    changes the folder, waits or prints a word is left out, unless there is nothing else."""
+    all_parts = [words for words in raw_commands(command) if words]
+    about = [words for words in all_parts if words[0] not in _listed("setup")]
+    return about or all_parts
+
+
+def culprit(command: str, error: str) -> tuple[str, ...]:
+    """Return the part of a command line that an error is of: the one whose program the error
+    names, else the only one; else the last, which gives a line its exit status."""
+    parts = parts_of(command)
+    if not parts:
+        return ()
+    found = raw_commands(command)
+    for words in found:
+        program = words[0].rpartition("/")[2] if words else ""
+        if program and re.search(
+            rf"(?:^|[\s:\[(`'\"]){re.escape(program)}(?:$|[\s:\])`'\"])", error
+        ):
+            return words
+    if re.match(r"(?:fatal|hint|remote): ", error):
+        return next((words for words in parts if words[0] == "git"), parts[-1])
+    return parts[-1] if len(parts) > 1 else parts[0]
+
+
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Warning)\b(?::.*)?$", re.MULTILINE
+)
+
+
+def error_line(result: str) -> str:
+    """Return the line of a failed call's result that says what was wrong; empty where none does."""
+    text = _ANSI.sub("", result)
+    if _TRACEBACK.search(text) and (raised := _RAISED.findall(text)):
+        last: str = raised[-1]
+        return last.strip()
+    lines = printed_lines(text[:8_000]) + (
+        printed_lines(text[-4_000:]) if len(text) > 8_000 else []
+    )
+    for form in (pattern("lines", "strong"), pattern("lines", "weak")):
+        for line in lines:
+            if form.search(line[:400]):
+                return line[:400]
+    return ""
+
+
+@cache
+def tables() -> dict[str, Any]:
+    """Return what programs and tools print when something goes wrong."""
+    text = (resources.files("debrief.troubles") / "errors.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def _listed(name: str) -> frozenset[str]:
+    return frozenset(tables()["commands"][name].split())
+
+
+@cache
+def pattern(section: str, name: str = "forms") -> re.Pattern[str]:
+    """Return the patterns of a list as one."""
+    return re.compile("|".join(tables()[section][name]), re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def forms(section: str) -> tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]:
+    """Return what each form of a section is called, with its patterns."""
+    return tuple(
+        (each["name"], tuple(re.compile(form, re.IGNORECASE) for form in each["forms"]))
+        for each in tables()[section]
+    )

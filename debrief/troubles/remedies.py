@@ -1,0 +1,149 @@
+"""The line that stops a trouble: one sentence for CLAUDE.md or AGENTS.md, from its evidence alone.
+
+A line names *that* command, file or sentence: what failed, what then worked, the file that edits
+missed, the words of the correction. Where the evidence shows no remedy there is no line.
+
+The evidence is text of strangers. It is quoted, on one line, and never shown where it hides
+characters, speaks to whoever reads it, holds a secret, names a folder of somebody's machine, or
+would destroy something: what once worked (``git push --force``) is not always what should be done.
+"""
+
+from __future__ import annotations
+
+import re
+
+from debrief.markdown import counted, shorten
+from debrief.models.fencing import injection_signs, make_visible
+from debrief.offline.hazards import hazards_of
+from debrief.sessions.model import ToolCall
+from debrief.troubles.model import Trouble, TroubleEvent
+
+_LONGEST_CODE, _LONGEST_QUOTE = 120, 200
+_INTO_FOLDER = re.compile(r"\Acd\s+(?:/|~)\S*\s*(?:&&|;)\s*")
+_OUTPUT_ALONE = re.compile(r"\s*(?:2>&1|\d?>\s*/dev/null|\|\s*(?:tail|head|cat)\b[^|;&]*)\s*\Z")
+_OF_A_MACHINE = re.compile(
+    r"(?:^|[\s='\":])(?:/(?:home|Users|root|private|tmp|var|mnt)/|~/|[A-Z]:\\)"
+)
+_PLACES = re.compile(r"\S*[/.]\S*|\d+")
+"""Paths and numbers, which two runs of one command may differ in."""
+
+
+def line_for(trouble: Trouble) -> str | None:
+    """Return the line that stops a trouble, without line end; None where no remedy is known.
+
+    It says how often nothing happened, so that the same trouble has the same line tomorrow.
+    """
+    if not trouble.examples:
+        return None
+    line = _remedy(trouble)
+    is_plain = line.isprintable() and make_visible(line) == line
+    return line if line and is_plain and not injection_signs([line]) else None
+
+
+def evidence_shown(trouble: Trouble) -> str:
+    """Return how often it happened and what it cost, in a few words."""
+    parts = [f"{counted(trouble.count, 'time')} in {counted(len(trouble.sessions), 'session')}"]
+    if tokens := trouble.usage.input + trouble.usage.cache_write + trouble.usage.output:
+        parts.append(f"{tokens:,} tokens")
+    if trouble.cost_usd is not None:
+        more = "at least " * bool(trouble.unpriced)
+        parts.append(f"{more}${trouble.cost_usd:.2f}")
+    if trouble.minutes is not None and round(trouble.minutes):
+        parts.append(counted(round(trouble.minutes), "minute"))
+    return ", ".join([*parts, f"last on {trouble.last_seen:%Y-%m-%d}"])
+
+
+def code(command: str) -> str:
+    """Return a command as a line may name it; empty where no line may.
+
+    The way into a folder of the machine is taken off, and what only shortens the output.
+
+    >>> code("cd /home/sam/shop && pnpm test 2>&1 | tail -20")
+    'pnpm test'
+    """
+    text = _INTO_FOLDER.sub("", command.strip())
+    while (shorter := _OUTPUT_ALONE.sub("", text)) != text:
+        text = shorter
+    if not _can_be_quoted(text) or hazards_of(_as_call(text)):
+        return ""
+    return text
+
+
+def named_file(path: str) -> str:
+    """Return a file of the repository as a line may name it; empty where no line may."""
+    return path if _can_be_quoted(path) and not path.startswith("/") else ""
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Return whether a command, a file or a name stands in a text, and not within a longer one.
+
+    >>> stands_in("npm test", "Run `pnpm test`.")
+    False
+    """
+    found = re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", " ".join(text.split()))
+    return found is not None
+
+
+def _remedy(trouble: Trouble) -> str:
+    first = trouble.examples[0]
+    command, worked = code(first.command), code(trouble.worked)
+    file = named_file(_same_file(trouble.examples))
+    match trouble.kind:
+        case "failing_command" | "missing_tool" if _is_other(command, worked):
+            return f"Run `{worked}`, not `{command}`, which fails here."
+        case "missing_tool" if command:
+            return f"Do not run `{command}`: it is not there."
+        case "wrong_folder" if command and worked and command != worked:
+            return f"Run `{worked}`: `{command}` fails from another folder."
+        case "missed_edit" if file:
+            return f"Read `{file}` again right before you edit it: edits of it keep missing."
+        case "refused_permission" if command or file:
+            return f"Ask before you {f'run `{command}`' if command else f'touch `{file}`'}."
+        case "correction":
+            return _quoted(trouble.examples)
+        case "repeated_read" if file:
+            return f"Read `{file}` once and keep to that: it is read again without having changed."
+        case "polling" if _is_other(command, worked):
+            return f"Run `{worked}` instead of asking `{command}` again and again."
+        case "blind_check" if file and _is_other(command, worked):
+            return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
+        case "blind_check" if file and command:
+            return f"`{command}` does not test changes of `{file}`: name what does, or say so."
+        case "long_output" if _is_other(command, worked):
+            return f"Run `{worked}` instead of `{command}`, which prints too much."
+        case "long_output" if command:
+            return f"Keep only what you need of what `{command}` prints: it fills the context."
+        case "long_output" if file:
+            return f"Read `{file}` in parts: as a whole it fills the context."
+        case "same_start" if file:
+            return f"Begin with `{file}`: sessions look for it first."
+    return ""
+
+
+def _quoted(examples: tuple[TroubleEvent, ...]) -> str:
+    """Return the newest correction in the person's own words."""
+    words = next((" ".join(each.words.split()) for each in examples if each.words.strip()), "")
+    return words and f"What had to be said more than once: “{shorten(words, _LONGEST_QUOTE)}”"
+
+
+def _same_file(examples: tuple[TroubleEvent, ...]) -> str:
+    files = {each.file for each in examples}
+    return files.pop() if len(files) == 1 else ""
+
+
+def _is_other(command: str, worked: str) -> bool:
+    """Return whether what worked is another command, and not the same one of other files."""
+    return bool(command and worked) and _PLACES.sub("", command) != _PLACES.sub("", worked)
+
+
+def _can_be_quoted(text: str) -> bool:
+    return (
+        0 < len(text) <= _LONGEST_CODE
+        and "\n" not in text
+        and "`" not in text
+        and not _OF_A_MACHINE.search(text)
+    )
+
+
+def _as_call(command: str) -> ToolCall:
+    return ToolCall(id="", name="", input="", action="run", command=command)

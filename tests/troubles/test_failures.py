@@ -1,0 +1,177 @@
+"""Calls that fail again and again: what they are called, what then worked, what they took."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.sessions.model import Usage
+from debrief.troubles.naming import culprit, name_of, plain_error
+from tests.offline.scenario import START, Story
+from tests.troubles.scenario import day, events, told, troubles
+
+NO_BUN = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"
+NOT_THERE = "<tool_use_error>String to replace not found in file.\nString: a</tool_use_error>"
+
+
+def wrong_runner() -> Story:
+    story = Story().turn("Add the discount").say("I will.").edit("shop/a.ts", "a", "b")
+    return story.run("rtk bun run test 2>&1", NO_BUN, "failed").run("bun run test", "3 passed")
+
+
+def test_a_tool_that_is_not_there_has_its_sessions_its_cost_and_what_then_worked() -> None:
+    (trouble,) = troubles(wrong_runner(), Story().turn("Hello").say("Hello."), wrong_runner())
+    assert (trouble.kind, trouble.subject) == ("missing_tool", "rtk bun: no such subcommand")
+    assert (trouble.count, trouble.sessions) == (2, ("day-2", "day-0"))
+    assert trouble.worked == "bun run test"
+    # Two messages each time: the one that failed, and the one that did it.
+    assert trouble.usage == Usage(input=400, output=400)
+    assert trouble.cost_usd == pytest.approx(1.2)
+    assert trouble.minutes == 4
+    assert trouble.first_seen.date() == START.date()
+    newest, older = trouble.examples
+    assert (newest.session_id, older.session_id) == ("day-2", "day-0")
+    assert newest.command == "rtk bun run test"
+    assert "unrecognized subcommand 'bun'" in newest.evidence.quote
+
+
+def test_two_failures_are_one_trouble_up_to_paths_and_numbers() -> None:
+    def story(path: str, line: int) -> Story:
+        error = f"{path}:{line}:3: error is not nil (line {line - 3}) but it returns nil (nilerr)"
+        lint = f"Exit code 1\n[lint] $ golangci-lint run ./...\n{error}\n1 issues:"
+        return (
+            Story()
+            .turn("Go on")
+            .edit(f"/home/ada/shop/{path}", "a", "b")
+            .run("mise run lint", lint, "failed")
+            .edit(f"/home/ada/shop/{path}", "b", "c")
+            .run("mise run lint", "")
+        )
+
+    assert told(story("resume.go", 221), story("cmd/explain.go", 31)) == [
+        ("failing_command", "mise run lint: nilerr")
+    ]
+
+
+def test_a_check_that_found_something_once_is_the_work_itself() -> None:
+    red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
+    first = Story().turn("Retry").edit("a_test.go", "", "x").run("go test ./...", red, "failed")
+    first.run("go test -v ./...", red, "failed")  # nothing was changed: the same failure again
+    first.edit("a.go", "a", "b").run("go test ./...", "ok shop 0.1s")
+    other = Story().turn("Cap").edit("b_test.go", "", "x")
+    other.run("go test ./...", red.replace("TestRetry", "TestCap"), "failed")
+    other.edit("b.go", "a", "b").run("go test ./...", "ok shop 0.1s")
+    assert told(first, other) == []
+
+
+def test_a_fix_that_did_not_help_is_seen() -> None:
+    red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
+    story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", red, "failed")
+    story.edit("a.go", "b", "c").run("go test ./...", red, "failed")
+    (trouble,) = troubles(story)
+    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 2)
+
+
+def test_edits_that_miss_and_permissions_that_are_refused() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+    def story() -> Story:
+        told = Story().turn("Go on").edit("shop/a.py", "a", "b", status="failed")
+        told.call("Edit", NOT_THERE, "failed", file_path="/home/ada/shop/b.py")
+        told.read("/home/ada/shop/b.py")
+        told.edit("/home/ada/shop/b.py", "a", "b")
+        return told.run("git push --force origin main", refused, "rejected")
+
+    assert told(story(), story()) == [
+        ("missed_edit", "the text to replace was not there"),
+        ("refused_permission", "git push: refused"),
+    ]
+    missed = [event for event in events(story()) if event.kind == "missed_edit"]
+    assert [event.file for event in missed] == ["shop/a.py", "b.py"]
+    assert len(missed[1].calls) == 3  # it failed, the file was read, then it went well
+
+
+def test_an_answer_is_no_failure() -> None:
+    story = (
+        Story()
+        .turn("Look")
+        .run("rg -n discount src", "Exit code 1", "failed")
+        .run("git diff --no-index a b", "Exit code 1\n-error: a\n+error: b", "failed")
+        .run("which node", "node not found", "failed")
+        .run("for f in *; do cat $f; done", "Exit code 1\nall of this is text", "failed")
+    )
+    assert told(story, story) == []
+
+
+def test_a_message_counts_once_within_a_trouble() -> None:
+    story = Story().turn("Go on")
+    failed = [
+        story.make("Bash", "sh: pnpm: not found", "failed", command=f"pnpm test {name}")
+        for name in ("a", "b")
+    ]
+    (trouble,) = troubles(story.say("", *failed))
+    assert (trouble.count, trouble.usage) == (2, Usage(input=100, output=100))
+
+
+def test_what_has_no_price_is_unknown_and_not_free() -> None:
+    one = day(0, wrong_runner())
+    from debrief.troubles.finding import events_of
+
+    (event,) = events_of(one, lambda model: None)
+    assert event.cost_usd is None
+
+
+_JUNK = [
+    "Error: x not found", "bash: pnpm: command not found", "Traceback (most recent call last):",
+    "FAILED tests/a.py::test_b", "String to replace not found in file.", "fatal: not a git repository",
+    "permission denied by the person", "1 failed, 2 passed", "npm ERR! code 1", "Unknown skill: commit",
+]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["run", "read", "write", "turn"]), st.sampled_from(_JUNK)),
+        max_size=12,
+    )
+)
+def test_outputs_that_only_mention_errors_are_no_trouble(
+    given_steps: list[tuple[str, str]],
+) -> None:
+    story = Story().turn("Look at the log")
+    for number, (step, text) in enumerate(given_steps):
+        if step == "run":
+            story.run(f"cat log-{number}.txt", text)
+        elif step == "read":
+            story.read(f"/home/ada/shop/{number}.log", text)
+        elif step == "write":
+            story.write(f"/home/ada/shop/{number}.md", text)
+        else:
+            story.turn("Go on")
+    assert events(story) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("rtk bun run test", "rtk bun run test"),
+        ("uv run --with x pytest tests/a.py -k b", "uv run pytest"),
+        ("gh pr view 12 --json title", "gh pr view"),
+        ("git push origin main", "git push"),
+        ("/usr/bin/python3 -m pytest tests", "python3 -m pytest"),
+        ("sed -n 1,2p a.py", "sed"),
+        ("./scripts/check.sh all", "check.sh"),
+    ],
+)
+def test_a_command_is_called_by_what_it_does(command: str, name: str) -> None:
+    assert name_of(command.split()) == name
+
+
+def test_the_part_that_failed_is_the_one_that_the_error_names() -> None:
+    line = "cd sub && mise run lint && gh pr view 3"
+    assert culprit(line, "mise ERROR no task lint found")[0] == "mise"
+    assert culprit(line, "no pull requests found")[0] == "gh"
+    assert plain_error("/a/b/c.py:12: KeyError at 0x7f3a2b1c9d00 after 12.5s") == (
+        plain_error("/z/c.py:7: KeyError at 0x7f3a2b1c9d88 after 3s")
+    )

@@ -69,7 +69,7 @@ def start(port: int = 0, *, browser: bool = True) -> None:
 def _reading() -> Iterator[None]:
     """Have another process read sessions within the block, and wait for its end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.reading"],
+        [sys.executable, "-P", "-m", "pipelines.reading"],
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C comes here, and from here to it
         preexec_fn=stop_with_parent(signal.SIGTERM),

@@ -141,18 +141,21 @@ wheel-test: .venv/.run
 
 .venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/run.lock, about a minute with a good connection'
-	@test -e .venv/.test || $(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/run.lock
+	@if ! test -e .venv/.test; then $(FETCH) --compile-bytecode --require-hashes -r $(LOCKS)/run.lock; fi
 	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/test.lock, a minute or two'
-	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
+	@$(FETCH) --require-hashes -r $(LOCKS)/test.lock
 	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ .venv/.run
 
+# Says every ten seconds that it goes on: fetching takes most of the time.
+FETCH = s=0; while sleep 1; do s=$$((s + 1)); [ $$((s % 10)) -ne 0 ] || echo "  fetching and installing: $$s s"; done & \
+	ticker=$$!; trap 'kill $$ticker' EXIT; $(UV) pip install --quiet
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --no-emit-index-url --no-emit-find-links --exclude-newer "$$(date -d '7 days ago' +%F)"
 

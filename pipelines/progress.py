@@ -212,7 +212,11 @@ def _stoppable() -> Iterator[None]:
             signal.signal(signal.SIGTERM, former or signal.SIG_DFL)
 
 
-def stopped() -> DebriefError:
+class StoppedError(DebriefError):
+    """Somebody stopped a run."""
+
+
+def stopped() -> StoppedError:
     """Return what a run that somebody stopped ends with."""
     move = "The same command goes on."
-    return DebriefError("The run", "was stopped; what was finished stays", move)
+    return StoppedError("The run", "was stopped; what was finished stays", move)

@@ -28,7 +28,7 @@ from debrief.execution.model import (
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.running import decided_by, execute_check
-from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
 from debrief.redaction.personal import without_personal_data
@@ -83,7 +83,7 @@ class Executor:
         sandbox: Sandbox,
         store: Path,
         prepared: Path | Prepared,
-        limits: Limits,
+        limits: SandboxLimits,
         redact: Callable[[str], str],
         *,
         network: bool = False,
@@ -200,7 +200,7 @@ def prepared_folder(settings: Settings) -> Path:
 def opened_executor(
     settings: Settings,
     sandbox: Sandbox,
-    limits: Limits,
+    limits: SandboxLimits,
     redact: Callable[[str], str],
     *,
     network: bool = False,

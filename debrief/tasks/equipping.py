@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from debrief.execution.preparing import NotPrepared, prepare
-from debrief.execution.sandbox import TREE, Limits, Sandbox
+from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
 from debrief.tasks.files import TaskSource
 from debrief.tasks.images import changed_dependencies, image_of
 from debrief.tasks.making import HeldBack
@@ -13,7 +13,7 @@ from debrief.tasks.proving import Stage
 
 _LEAST_TIME, _MARGIN = 60.0, 3
 """Seconds that a run gets at least, and how many times what its checks took before."""
-_ASKED = Limits(seconds=30.0)
+_ASKED = SandboxLimits(seconds=30.0)
 
 
 class Equipment:
@@ -62,5 +62,5 @@ class Equipment:
             mounts=prepared.mounts,
             environment=prepared.environment,
             path=(*prepared.path, *dict.fromkeys(programs)),
-            limits=Limits(seconds=max(_LEAST_TIME, _MARGIN * source.seconds)),
+            limits=SandboxLimits(seconds=max(_LEAST_TIME, _MARGIN * source.seconds)),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.execution.sandbox import Limits, Mount, Sandbox
+from debrief.execution.sandbox import Mount, Sandbox, SandboxLimits
 from debrief.files import write_folder
 from debrief.tasks.files import REWARD, Image
 from debrief.tasks.instruction import WORKDIR
@@ -30,7 +30,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     mounts: tuple[Mount, ...] = ()
     environment: Mapping[str, str] = {}
     path: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
 
 class Unproven(Struct, frozen=True):

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.errors import InputError, flat
 from debrief.execution.checks import checks_of, future_tests
 from debrief.execution.model import (
     Check,
@@ -27,7 +28,7 @@ from debrief.execution.model import (
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.running import decided_by, execute_check
-from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
 from debrief.redaction.personal import without_personal_data
@@ -82,7 +83,7 @@ class Executor:
         sandbox: Sandbox,
         store: Path,
         prepared: Path | Prepared,
-        limits: Limits,
+        limits: SandboxLimits,
         redact: Callable[[str], str],
         *,
         network: bool = False,
@@ -93,6 +94,13 @@ class Executor:
 
     def plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
+        try:
+            return self._plan(session, clone)
+        except InputError as error:  # the clone lacks a file of the tree
+            reason = flat(error.reason)
+            return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=reason)
+
+    def _plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         tree = rebuild(session, clone, self._store)
         if isinstance(tree, NotExecuted):
             return tree
@@ -192,7 +200,7 @@ def prepared_folder(settings: Settings) -> Path:
 def opened_executor(
     settings: Settings,
     sandbox: Sandbox,
-    limits: Limits,
+    limits: SandboxLimits,
     redact: Callable[[str], str],
     *,
     network: bool = False,

@@ -14,7 +14,7 @@ from assets.weekly import Filled, Metadata, StageRun, check, stage, upstream, we
 from debrief.errors import InputError
 from debrief.execution.executing import FORM, execute, opened_executor, prepared_now, redacting
 from debrief.execution.model import Execution
-from debrief.execution.sandbox import Limits, find_sandbox, why_unavailable
+from debrief.execution.sandbox import SandboxLimits, find_sandbox, why_unavailable
 from debrief.execution.store import executed_labels
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -26,7 +26,6 @@ from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.snapshots.clones import Clones
 from debrief.snapshots.rows import repository_at_hand
-from debrief.view import links
 
 ALL = "all"
 EXECUTION_POOL = "execution"
@@ -58,7 +57,7 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
     allowed = {name.casefold() for name in settings.execute}
     known, taken = {row.session_id: row for row in stored}, run.scope.ids(run.lake, week)
     redact, now = redacting(run.redactor), datetime.now(UTC)
-    with opened_executor(settings, find_sandbox(), Limits(), redact) as executor:
+    with opened_executor(settings, find_sandbox(), SandboxLimits(), redact) as executor:
         for session in run.lake.read("raw_sessions", week, Session):
             clone = repository_at_hand(session, clones)
             named = session.repository.casefold() in allowed and session.id in taken
@@ -135,7 +134,7 @@ def labels(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             ),
             "sessions_decided": decided.total(),
             "not_read": len(problems),
-            "shown_at": dg.MetadataValue.url(links.address("/labels/next")),
+            "shown_at": dg.MetadataValue.url("/labels/next"),
         }
     )
 

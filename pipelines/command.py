@@ -40,6 +40,22 @@ Weeks = Annotated[
 
 
 @app.command()
+def start(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Default: 3000, or any that is free.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the pages in a browser.")] = True,
+) -> None:
+    """Read this machine's sessions and show them at once: what **debrief** alone does.
+
+    No model is asked. Sessions appear while they are read, and while they run. Ctrl-C stops it.
+    """
+    from pipelines.start import start as show
+
+    show(port, browser=browser)
+
+
+@app.command()
 def demo(
     lake: Annotated[
         str, typer.Option("--lake", help="The lake's folder. Default: ~/.debrief/demo.")
@@ -105,7 +121,7 @@ def run(
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )
-    from pipelines.launching import run_graph
+    from pipelines.launching import run_graph  # takes seconds to load
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
 
@@ -148,9 +164,12 @@ def backfill(
 
     Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
     """
-    from pipelines.backfilling import Backfill, run_backfill
+    from debrief.conditions import parse_where
     from pipelines.options import RunOptions, parse_weeks
-    from resources import parse_where
+
+    weeks, limit = parse_weeks(week or []), checked_limit(max_cost)
+    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
+    from pipelines.backfilling import Backfill, run_backfill  # takes seconds to load
 
     run_backfill(
         RunOptions(
@@ -161,12 +180,12 @@ def backfill(
             second_model,
             samples,
             second_opinion=second_opinion,
-            max_cost_usd=checked_limit(max_cost),
+            max_cost_usd=limit,
         ),
         Backfill(
             stage=stage,
-            weeks=parse_weeks(week or []),
-            where=parse_where([*(where or []), *([f"task={task}"] if task else [])]),
+            weeks=weeks,
+            where=conditions,
             force=force,
             fingerprint=fingerprint,
             downstream=downstream,
@@ -407,6 +426,8 @@ def main() -> None:
     """Run the command line."""
     gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
     return_large_blocks()
+    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
+        sys.argv.append("start")
     app()
 
 

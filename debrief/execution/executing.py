@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.errors import InputError
+from debrief.errors import InputError, flat
 from debrief.execution.checks import checks_of, future_tests
 from debrief.execution.model import (
     Check,
@@ -28,7 +28,7 @@ from debrief.execution.model import (
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.running import decided_by, execute_check
-from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
 from debrief.redaction.personal import without_personal_data
@@ -83,7 +83,7 @@ class Executor:
         sandbox: Sandbox,
         store: Path,
         prepared: Path | Prepared,
-        limits: Limits,
+        limits: SandboxLimits,
         redact: Callable[[str], str],
         *,
         network: bool = False,
@@ -94,17 +94,15 @@ class Executor:
 
     def plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
-        tree = rebuild(session, clone, self._store)
-        if isinstance(tree, NotExecuted):
-            return tree
         try:
-            return self._planned(session, clone, tree)
+            return self._plan(session, clone)
         except InputError as error:
             return self._not_rebuilt(session.id, error)
 
-    def _planned(
-        self, session: Session, clone: Path, tree: RebuiltTree
-    ) -> ExecutionPlan | NotExecuted:
+    def _plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
+        tree = rebuild(session, clone, self._store)
+        if isinstance(tree, NotExecuted):
+            return tree
         future = future_tests(clone, tree.base, tree.files)
         with self._laid_out(tree, tree.final_tree) as (final,):
             checks = checks_of(session, final, tree.files, future)
@@ -124,7 +122,7 @@ class Executor:
 
     def _not_rebuilt(self, session_id: str, error: InputError) -> NotExecuted:
         """Return that a tree cannot be laid out, such as of a clone without all of its files."""
-        detail = self._redact(error.reason)
+        detail = self._redact(flat(error.reason))
         return NotExecuted(session_id=session_id, reason="not_rebuilt", detail=detail)
 
     def _run(self, plan: ExecutionPlan, now: datetime) -> Execution:
@@ -219,7 +217,7 @@ def prepared_now(settings: Settings) -> list[str]:
 def opened_executor(
     settings: Settings,
     sandbox: Sandbox,
-    limits: Limits,
+    limits: SandboxLimits,
     redact: Callable[[str], str],
     *,
     network: bool = False,

@@ -19,11 +19,11 @@ import orjson
 from msgspec import Struct
 
 from debrief.errors import ConfigurationError, flat
-from debrief.execution.sandbox import TREE, Limits, Mount, Sandbox
+from debrief.execution.sandbox import TREE, Mount, Sandbox, SandboxLimits
 from debrief.execution.toolchains import Toolchain, registries, toolchain
 from debrief.files import make_folder
 
-LIMITS = Limits(seconds=1800.0, processes=2048, disk_mb=8192)
+LIMITS = SandboxLimits(seconds=1800.0, processes=2048, disk_mb=8192)
 """What making ready may use."""
 _KEPT = "/deps"
 _SCM = {
@@ -95,7 +95,7 @@ def prepare(
     *,
     network: bool,
     folders: Sequence[str] = ("",),
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> Prepared | NotPrepared:
     """Return what the checks of a tree need, from the cache or made now.
 
@@ -144,7 +144,7 @@ def _key(step: _Step, tree: Path) -> str:
     return digest.hexdigest()
 
 
-def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: Limits) -> str:
+def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: SandboxLimits) -> str:
     """Install the packages of a step into the cache; return why that failed."""
     assert step.toolchain is not None
     variables, files = registries()
@@ -248,9 +248,9 @@ def _python(tree: Path, folder: str) -> _Step:
             lines.append(f"{pip} {listed}")
         if (here / "setup.py").is_file() or _is_project(here):
             extras, groups = _test_extras(here)
-            wanted = f"-e '.[{','.join(extras)}]'" if extras else "-e ."
-            wanted += "".join(f" --group {group}" for group in groups)
-            lines.append(f"{pip} {wanted}" + (f" || {pip} -e ." if extras or groups else ""))
+            program = f"-e '.[{','.join(extras)}]'" if extras else "-e ."
+            program += "".join(f" --group {group}" for group in groups)
+            lines.append(f"{pip} {program}" + (f" || {pip} -e ." if extras or groups else ""))
         command = "\n".join(lines)
     command += f"\n[ -e {place}/bin/pytest ] || {pip} pytest"
     return _Step(
@@ -311,8 +311,8 @@ def _javascript(tree: Path, folder: str) -> _Step:
     manager, arguments = locks.get(lock, ("npm", "install"))
     lines = []
     if manager != "npm":
-        wanted = _manager_of(tree / folder, manager)
-        lines.append(f"npm install --no-audit --no-fund --prefix $DEPS/programs '{wanted}'")
+        program = _manager_of(tree / folder, manager)
+        lines.append(f"npm install --no-audit --no-fund --prefix $DEPS/programs '{program}'")
     lines += [
         f"{manager} {arguments}",
         "mkdir -p $DEPS/tree",

@@ -20,7 +20,7 @@ from debrief.execution.comparing import compared_tests
 from debrief.execution.executing import ExecutionPlan, Executor, opened_executor, redacting
 from debrief.execution.model import Execution
 from debrief.execution.preparing import Prepared
-from debrief.execution.sandbox import TREE, Limits, Mount, find_sandbox, why_unavailable
+from debrief.execution.sandbox import TREE, Mount, SandboxLimits, find_sandbox, why_unavailable
 from debrief.execution.store import execution_of, put_executions
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
@@ -38,7 +38,7 @@ CHOSEN = (
     "4d1da1fd-aa04-5035-9790-48c61acd164b",
 )
 """Sample sessions that are executed; the others take as long each."""
-_LIMITS = Limits(seconds=60)
+_LIMITS = SandboxLimits(seconds=60)
 _NO_PYTEST = "pytest is not installed; pip install 'debrief[sandbox]' brings it"
 
 

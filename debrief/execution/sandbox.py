@@ -91,7 +91,7 @@ exit "$code"
 that a size limits (in one word), and what to hand back."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class SandboxLimits(Struct, frozen=True, kw_only=True):
     """What a run may use."""
 
     seconds: float = 600.0
@@ -151,7 +151,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         path: Sequence[str] = (),
         hand_back: Sequence[str] = (),
         network: bool = False,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
     ) -> Ran:
         """Run a shell command on copies of files.
 
@@ -174,7 +174,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: the sandbox itself does not work.
         """
-        limits = limits or Limits()
+        limits = limits or SandboxLimits()
         copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
         mounts = [mount for mount in mounts if mount.access != "copy"]
         copies = {**copies, **copied}
@@ -224,7 +224,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         mounts: Sequence[Mount],
         environment: Mapping[str, str],
         network: bool,
-        limits: Limits,
+        limits: SandboxLimits,
     ) -> list[str]:
         walls = ["--die-with-parent", "--new-session"]
         walls += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
@@ -278,7 +278,7 @@ class _Run:
         program: Sequence[str],
         inner: Sequence[str],
         descriptors: Sequence[int],
-        limits: Limits,
+        limits: SandboxLimits,
         mounts: Sequence[Mount],
     ) -> None:
         self.limits = limits
@@ -577,7 +577,9 @@ def _found() -> tuple[Sandbox | None, str]:
         sandbox = Sandbox(program=program)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                ran = sandbox.run("true", copies={TREE: Path(folder)}, limits=Limits(seconds=20))
+                ran = sandbox.run(
+                    "true", copies={TREE: Path(folder)}, limits=SandboxLimits(seconds=20)
+                )
             except ConfigurationError as error:
                 said = said or error.reason
                 continue

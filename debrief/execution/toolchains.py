@@ -27,7 +27,7 @@ _VARIABLES = re.compile(
     r"|npm_config_(?:registry|cafile)",
     re.IGNORECASE,
 )
-"""Variables by which the usual clients are told of proxies, certificates and registries."""
+"""Variables by which the usual clients find proxies, certificates and registries."""
 _SECRET = re.compile(r"//[^/\s@]*@")
 _TIMEOUT = 30.0
 _OLDEST_PYTHON = 9

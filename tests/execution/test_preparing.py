@@ -13,7 +13,7 @@ from debrief.errors import ConfigurationError
 from debrief.execution.model import Check
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.running import run_check
-from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from tests.execution.sandboxes import sandbox_or_skip
 
 KEY = "planted-key-77aa"
@@ -84,11 +84,11 @@ def test_packages_are_installed_once_and_see_no_key(
     assert missing == NotPrepared(missing="packages of pyproject.toml")
     assert not cache.exists()
 
-    prepared = prepare(tree, cache, sandbox, network=True, limits=Limits(seconds=120))
+    prepared = prepare(tree, cache, sandbox, network=True, limits=SandboxLimits(seconds=120))
     assert isinstance(prepared, Prepared), prepared
     command = "python3 -c 'import sums, shop_seen; print(sums.add(1, 2), shop_seen.SEEN)'"
     check = Check(command=command, origin="session")
-    ran = run_check(tree, check, prepared, sandbox, str, Limits(seconds=30))
+    ran = run_check(tree, check, prepared, sandbox, str, SandboxLimits(seconds=30))
     assert ran.exit_code == 0, ran.output
     assert ran.output.startswith("3 {")
     assert "SERVICE_KEY" not in ran.output
@@ -98,7 +98,7 @@ def test_packages_are_installed_once_and_see_no_key(
     assert prepare(tree, cache, sandbox, network=False) == prepared
     (tree / "requirements.txt").write_text("sums==2.0\n")
     assert isinstance(prepare(tree, cache, sandbox, network=False), NotPrepared)
-    failed = prepare(tree, cache, sandbox, network=True, limits=Limits(seconds=120))
+    failed = prepare(tree, cache, sandbox, network=True, limits=SandboxLimits(seconds=120))
     assert isinstance(failed, NotPrepared)
     assert "sums==2.0" in failed.missing
     assert len(list(cache.iterdir())) == 1

@@ -322,3 +322,16 @@ def test_a_bare_clone_serves_as_well(tmp_path: Path, repo: Repo) -> None:
     tree = rebuild(retrying().session(tmp_path), bare, tmp_path / "store")
     assert isinstance(tree, RebuiltTree)
     assert laid_out(tree, tree.final_tree, tmp_path)["app/send.py"] == NEW.encode()
+
+
+def test_a_file_that_a_partial_clone_lacks_is_left_out_and_named(
+    tmp_path: Path, repo: Repo
+) -> None:
+    repo.commit(-1, {"film.bin": "a long film\n"})
+    blob = repo.git("rev-parse", "HEAD:film.bin")
+    (repo.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    folder = tmp_path / "laid-out"
+    assert lay_out(tree, repo.folder, tmp_path / "store", folder) == ("film.bin",)
+    assert "film.bin" not in files_of(folder)
+    assert files_of(folder)

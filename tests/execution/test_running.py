@@ -10,7 +10,7 @@ import pytest
 from debrief.execution.model import Check, ExecutedCheck, RunEnd, SandboxRun, TestStatus
 from debrief.execution.preparing import Prepared
 from debrief.execution.running import decided, decided_by, execute_check
-from debrief.execution.sandbox import Limits, Mount
+from debrief.execution.sandbox import Mount, SandboxLimits
 from tests.execution.sandboxes import sandbox_or_skip
 
 PYTEST = Prepared(
@@ -48,7 +48,7 @@ def test_a_session_that_mends_a_function_is_seen_by_its_tests(tmp_path: Path) ->
     )
 
     def executed(check: Check, old: Path, new: Path) -> ExecutedCheck:
-        limits = Limits(seconds=60)
+        limits = SandboxLimits(seconds=60)
         return execute_check(old, new, check, PYTEST, sandbox, lambda text: text.upper(), limits)
 
     mended = executed(CHECK, base, final)

@@ -14,10 +14,10 @@ import pytest
 
 from debrief.errors import ConfigurationError
 from debrief.execution import sandbox as sandboxes
-from debrief.execution.sandbox import TREE, Limits, Mount, Ran, Sandbox
+from debrief.execution.sandbox import TREE, Mount, Ran, Sandbox, SandboxLimits
 from tests.execution.sandboxes import sandbox_or_skip
 
-SMALL = Limits(seconds=20, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
+SMALL = SandboxLimits(seconds=20, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
 KEY = "planted-key-5f1d"
 _FORKS = """python3 -c '
 import os
@@ -62,7 +62,7 @@ def _is_ours(process: psutil.Process) -> bool:
     return "98765" in (process.info["cmdline"] or ())
 
 
-def _run(sandbox: Sandbox, tree: Path, command: str, limits: Limits = SMALL) -> Ran:
+def _run(sandbox: Sandbox, tree: Path, command: str, limits: SandboxLimits = SMALL) -> Ran:
     return sandbox.run(command, copies={TREE: tree}, limits=limits)
 
 
@@ -85,7 +85,7 @@ def _run(sandbox: Sandbox, tree: Path, command: str, limits: Limits = SMALL) -> 
 def test_a_run_that_takes_too_much_ends_with_the_limit_that_ended_it(
     sandbox: Sandbox, tree: Path, command: str, limit: str
 ) -> None:
-    limits = Limits(seconds=1, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
+    limits = SandboxLimits(seconds=1, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
     started = time.monotonic()
     ran = _run(sandbox, tree, command, limits if limit == "time" else SMALL)
     assert (ran.limit, ran.exit_code) == (limit, None), ran.output[-500:]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.offline.shell import placed_commands, removed_by, writes_of
+from debrief.offline.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.values import decoded_arguments, first_string, mappings
@@ -94,7 +94,7 @@ class Sought(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """A file under another name."""
+    """A file or folder under another name."""
 
     path: str
     to: str
@@ -102,7 +102,7 @@ class Moved(Struct, frozen=True):
 
 
 class Removed(Struct, frozen=True):
-    """A file taken away."""
+    """A file taken away, or a folder, or all that a pattern names."""
 
     path: str
     sure: bool = True
@@ -124,10 +124,19 @@ FileEvent = Saw | Wrote | Replaced | Patched | Sought | Moved | Removed | Touche
 
 
 def calls_in_order(session: Session) -> list[ToolCall]:
-    """Return a session's calls by their time, its subagents' among its own."""
+    """Return a session's own calls by their time, its subagents' among them.
+
+    What a fork has from its original is not among them: it was done before the fork began.
+    """
+    inherited = {
+        message.id
+        for turn in session.turns
+        if turn.origin == "inherited"
+        for message in turn.messages
+    }
     latest, timed = session.started, list[tuple[datetime, int, ToolCall]]()
     for message in messages_of(session):
-        for call in message.calls:
+        for call in message.calls if message.id not in inherited else ():
             latest = call.at or message.at or latest
             timed.append((latest, len(timed), call))
     return [call for _, _, call in sorted(timed, key=lambda each: each[:2])]
@@ -136,11 +145,22 @@ def calls_in_order(session: Session) -> list[ToolCall]:
 def file_events(session: Session) -> Iterator[FileEvent]:
     """Yield what a session's calls did to files, by time, its subagents' among its own.
 
-    Paths are absolute where a call or the session says enough for that.
+    Paths are absolute where a call or the session says enough for that. A person who goes back to
+    before a turn may have taken its edits back, or not.
     """
+    rewound = {
+        call.id
+        for turn in session.turns
+        if turn.rewound
+        for message in turn.messages
+        for call in message.calls
+    }
     for call in calls_in_order(session):
         for event in _events_of(call):
-            yield _placed(event, session.cwd)
+            placed = _placed(event, session.cwd)
+            yield placed
+            if call.id in rewound and not isinstance(placed, Saw | Shaken):
+                yield Touched(placed.path)
 
 
 def _placed(event: FileEvent, cwd: str) -> FileEvent:
@@ -160,6 +180,8 @@ def absolute(path: str, folder: str) -> str:
 def _events_of(call: ToolCall) -> Iterator[FileEvent]:
     if call.action == "run" and call.command and _BEGIN not in call.command:
         yield from _of_command(call)
+    elif call.status == "unanswered" and call.action == "edit":
+        yield from (Touched(path) for path in call.paths)
     elif call.status != "ok":
         return
     elif call.action == "read":
@@ -275,14 +297,16 @@ def _sought(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _of_command(call: ToolCall) -> Iterator[FileEvent]:
-    removed = set(removed_by(call.command)) if call.status == "ok" else set()
+    gone = set[str]()
     for (words, _), folder in placed_commands(call.command):
-        yield from _of_words(words, folder)
+        for event in _of_words(words, folder):
+            yield event
+            if isinstance(event, Removed):
+                gone.add(event.path)
     for write in writes_of(call.command):
         is_elsewhere = write.path.startswith(("git ", "$")) and "/" in write.path
-        if write.is_edit and write.path not in removed and not is_elsewhere:
+        if write.is_edit and write.path not in gone and not is_elsewhere:
             yield Shaken(write.path) if _is_pattern(write.path) else Touched(write.path)
-    yield from (Removed(path, sure=False) for path in sorted(removed))
 
 
 def _is_pattern(path: str) -> bool:
@@ -294,10 +318,14 @@ def _of_words(words: tuple[str, ...], folder: str) -> Iterator[FileEvent]:
         return
     program = words[0].rpartition("/")[2]
     plain = [word for word in words[1:] if not word.startswith("-")]
-    moved = plain[1:] if [program, *plain[:1]] == ["git", "mv"] else plain
-    if (program == "mv" or moved != plain) and len(moved) == 2 and _are_files(moved):
-        old, new = (posixpath.join(folder, each) for each in moved)
-        yield Moved(old, new, sure=False)
+    verb, named = program, plain
+    if program == "git" and plain[:1] in (["mv"], ["rm"]):
+        verb, named = plain[0], plain[1:]
+    paths = [posixpath.join(folder, each) for each in named if "$" not in each]
+    if verb == "mv" and len(paths) == 2:
+        yield Moved(paths[0], paths[1], sure=False)
+    elif verb == "rm" and "--cached" not in words:
+        yield from (Removed(path, sure=False) for path in paths)
     elif program == "git" and plain and _GIT_CHANGES.match(plain[0]):
         if not _leaves_files(words, plain):
             yield Shaken(" ".join(words[:3]))
@@ -307,10 +335,6 @@ def _of_words(words: tuple[str, ...], folder: str) -> Iterator[FileEvent]:
             yield from (Touched(posixpath.join(folder, file)) for file in files)
         else:
             yield Shaken(" ".join(words[:3]))
-
-
-def _are_files(paths: Iterable[str]) -> bool:
-    return all(re.search(r"[^/]\.\w+$", path) and not _is_pattern(path) for path in paths)
 
 
 def _leaves_files(words: tuple[str, ...], plain: list[str]) -> bool:

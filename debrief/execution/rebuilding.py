@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
@@ -194,7 +195,8 @@ class _Rebuilding:
                     found.append(Removed(local, sure=False) if local else Touched(to))
             elif local:
                 found.append(replace(event, path=local))
-        return found
+        names = {*entries, *(path for event in found for path in _paths(event))}
+        return [each for event in found for each in _of_each_file(event, names)]
 
     # The trees
 
@@ -324,6 +326,25 @@ def _paths(event: FileEvent) -> Sequence[str]:
     if isinstance(event, Shaken):
         return ()
     return (event.path, event.to) if isinstance(event, Moved) else (event.path,)
+
+
+def _of_each_file(event: FileEvent, names: set[str]) -> Iterator[FileEvent]:
+    """Yield what an event does to each file, where it is one of a folder or of a pattern."""
+    if not isinstance(event, Moved | Removed):
+        yield event
+        return
+    below = f"{event.path}/"
+    if isinstance(event, Removed):
+        many = [name for name in names if name.startswith(below) or fnmatchcase(name, event.path)]
+        yield from (Removed(name, event.sure) for name in sorted({*many, event.path} & names))
+        return
+    into = any(name.startswith(f"{event.to}/") for name in names)
+    to = f"{event.to}/{event.path.rpartition('/')[2]}" if into else event.to
+    many = [name for name in names if name.startswith(below)]
+    for name in sorted(many):
+        yield Moved(name, f"{to}/{name.removeprefix(below)}", event.sure)
+    if not many:
+        yield replace(event, to=to)
 
 
 def _top(events: Sequence[FileEvent], entries: Mapping[str, Entry], cwd: str) -> str:

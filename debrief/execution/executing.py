@@ -196,6 +196,12 @@ def prepared_folder(settings: Settings) -> Path:
     return settings.home / "cache" / "prepared"
 
 
+def prepared_now(settings: Settings) -> list[str]:
+    """Return the names of the packages that are kept: what may make another try worth it."""
+    place = prepared_folder(settings)
+    return sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+
+
 @contextmanager
 def opened_executor(
     settings: Settings,

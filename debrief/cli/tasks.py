@@ -96,7 +96,7 @@ def _ask(candidates: Sequence[TaskCandidate], yes: bool) -> None:
     out = console(stderr=True)
     out.print(
         f"{counted(len(candidates), 'session')} of {counted(len(places), 'repository')} may make a "
-        f"task. In a sandbox without network would run, six times for each session:"
+        f"task. In a sandbox without network run, six times for each session:"
     )
     for command in commands[:_MOST_SHOWN]:
         out.print(f"  {command}")

@@ -69,8 +69,10 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     instruction: str
     requests: tuple[str, ...]
     """The person's, that the instruction is made of."""
+    share: float
+    """Of the lines that the change adds, those that the instruction holds."""
     left_out: int
-    """Later requests that hold part of the change."""
+    """Later requests that give the answer away."""
     images: int
     """That the requests showed, and that the instruction lacks."""
     base_folder: Path
@@ -139,6 +141,7 @@ def _configuration(name: str, source: TaskSource, proof: Proof) -> dict[str, Any
         "solution": source.solution,
         "requests": len(source.requests),
         "requests_left_out": source.left_out,
+        "share_of_change_in_requests": round(source.share, 3),
         "images_left_out": source.images,
         "files_left_out": source.lacking,
         "checks": [{"command": each.command, "origin": each.origin} for each in source.checks],

@@ -38,6 +38,7 @@ _MOST_READ = 2000
 _GIT_CHANGES = re.compile(
     r"(?:apply|am|checkout|restore|revert|cherry-pick|merge|rebase|stash|pull|reset|switch|clean)$"
 )
+_PUTS = ("checkout", "switch", "stash", "pull")
 _FORMATTERS = re.compile(
     r"(?:black|isort|autopep8|yapf|prettier|eslint|biome|dprint|gofmt|gofumpt|goimports|rustfmt"
     r"|golangci-lint|clang-format|pre-commit|lint-staged|rubocop)$"
@@ -47,7 +48,12 @@ _TASKS = re.compile(r"(?:npm|pnpm|yarn|bun|make|just|mise|task|cargo|go|deno|hat
 _LOOKS = frozenset({"--check", "--diff", "-l", "-d", "--list", "--dry-run"})
 
 
-class Saw(Struct, frozen=True):
+class _Event(Struct, frozen=True, kw_only=True):
+    at: datetime | None = None
+    """When, as far as the transcript says."""
+
+
+class Saw(_Event, frozen=True):
     """A read of a file."""
 
     path: str
@@ -58,14 +64,14 @@ class Saw(Struct, frozen=True):
     """It is the whole file."""
 
 
-class Wrote(Struct, frozen=True):
+class Wrote(_Event, frozen=True):
     """The whole text of a file, written."""
 
     path: str
     text: str
 
 
-class Replaced(Struct, frozen=True):
+class Replaced(_Event, frozen=True):
     """Stretches of a file replaced, one after the other."""
 
     path: str
@@ -75,14 +81,14 @@ class Replaced(Struct, frozen=True):
     """The hunks that the tool reported; some tools write tabs as blanks in them."""
 
 
-class Patched(Struct, frozen=True):
+class Patched(_Event, frozen=True):
     """Hunks that say at which line they stand."""
 
     path: str
     patch: str
 
 
-class Sought(Struct, frozen=True):
+class Sought(_Event, frozen=True):
     """Hunks without line numbers: each stands at the first place that fits, behind the one before.
 
     So Codex reads its own notation.
@@ -93,7 +99,7 @@ class Sought(Struct, frozen=True):
     """A line that comes before, or nothing, and the lines with their marks."""
 
 
-class Moved(Struct, frozen=True):
+class Moved(_Event, frozen=True):
     """A file or folder under another name."""
 
     path: str
@@ -101,29 +107,32 @@ class Moved(Struct, frozen=True):
     sure: bool = True
 
 
-class Removed(Struct, frozen=True):
+class Removed(_Event, frozen=True):
     """A file taken away, or a folder, or all that a pattern names."""
 
     path: str
     sure: bool = True
 
 
-class Touched(Struct, frozen=True):
+class Touched(_Event, frozen=True):
     """A command changed the file, and what it holds now is not known."""
 
     path: str
 
 
-class Shaken(Struct, frozen=True):
+class Shaken(_Event, frozen=True):
     """A command may have changed any file."""
 
     command: str
+    keeps_commits: bool = False
+    """It only put other versions in place, as ``git checkout`` does: what was committed before is
+    still the session's work."""
 
 
 FileEvent = Saw | Wrote | Replaced | Patched | Sought | Moved | Removed | Touched | Shaken
 
 
-def calls_in_order(session: Session) -> list[ToolCall]:
+def calls_in_order(session: Session) -> list[tuple[datetime, ToolCall]]:
     """Return a session's own calls by their time, its subagents' among them.
 
     What a fork has from its original is not among them: it was done before the fork began.
@@ -134,12 +143,12 @@ def calls_in_order(session: Session) -> list[ToolCall]:
         if turn.origin == "inherited"
         for message in turn.messages
     }
-    latest, timed = session.started, list[tuple[datetime, int, ToolCall]]()
+    latest, timed = session.started, list[tuple[datetime, ToolCall]]()
     for message in messages_of(session):
         for call in message.calls if message.id not in inherited else ():
             latest = call.at or message.at or latest
-            timed.append((latest, len(timed), call))
-    return [call for _, _, call in sorted(timed, key=lambda each: each[:2])]
+            timed.append((latest, call))
+    return sorted(timed, key=lambda each: each[0])
 
 
 def file_events(session: Session) -> Iterator[FileEvent]:
@@ -155,12 +164,12 @@ def file_events(session: Session) -> Iterator[FileEvent]:
         for message in turn.messages
         for call in message.calls
     }
-    for call in calls_in_order(session):
+    for at, call in calls_in_order(session):
         for event in _events_of(call):
-            placed = _placed(event, session.cwd)
+            placed = _placed(replace(event, at=at), session.cwd)
             yield placed
             if call.id in rewound and not isinstance(placed, Saw | Shaken):
-                yield Touched(placed.path)
+                yield Touched(placed.path, at=at)
 
 
 def _placed(event: FileEvent, cwd: str) -> FileEvent:
@@ -328,7 +337,7 @@ def _of_words(words: tuple[str, ...], folder: str) -> Iterator[FileEvent]:
         yield from (Removed(path, sure=False) for path in paths)
     elif program == "git" and plain and _GIT_CHANGES.match(plain[0]):
         if not _leaves_files(words, plain):
-            yield Shaken(" ".join(words[:3]))
+            yield Shaken(" ".join(words[:3]), plain[0] in _PUTS)
     elif _is_formatter(program, words, plain):
         files = [word for word in plain if re.search(r"[^/]\.\w+$", word)]
         if files and not any(map(_is_pattern, files)):

@@ -209,6 +209,24 @@ def test_a_file_that_a_command_changed_differs_until_something_shows_it(
     assert (tree.exact, tree.seen_in) == (True, made)
 
 
+def test_a_commit_does_not_show_what_a_command_did_after_it(repo: Repo, rebuilt: Rebuilt) -> None:
+    other = RETRY.replace("value", "it")
+    made = repo.commit(0.15, {"app/send.py": NEW, "app/retry.py": other})
+    work = retrying()
+    work.runs("sed -i s/value/it/ app/retry.py")
+    work.runs("git commit -am Retry", f"[main {made[:7]}] Retry")
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    assert (tree.exact, tree.landed, tree.differing) == (True, made, ())
+    work.runs("git checkout main && git pull")
+    assert rebuilt(work, repo) == tree, "the work is what was committed"
+    work.runs("sed -i s/retry/again/ app/send.py app/retry.py")
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    assert (tree.exact, tree.landed) == (False, made)
+    assert tree.differing == ("app/retry.py", "app/send.py")
+
+
 def test_what_commands_move_and_remove_is_followed_as_far_as_it_can_be(
     tmp_path: Path, repo: Repo, rebuilt: Rebuilt
 ) -> None:

@@ -300,6 +300,7 @@ class _Run:
         )
         stack.callback(self._end)
         os.close(facts_in)
+        self.watched = self.process.pid
         self.first = self._first_process(facts)
         """The process whose end is the end of all others in the sandbox: of its process
         namespace the first one."""
@@ -308,13 +309,10 @@ class _Run:
         with open(facts, "rb", closefd=False) as file:
             said = file.read()
         try:
-            return os.pidfd_open(self._watched(json.loads(said)["child-pid"]))
+            self.watched = json.loads(said)["child-pid"]
+            return os.pidfd_open(self.watched)
         except (ValueError, KeyError, ProcessLookupError):
             return None
-
-    def _watched(self, process: int) -> int:
-        self.watched = process
-        return process
 
     def of(
         self, copies: Mapping[str, Path], added: Mapping[str, str], walled: Collection[str]

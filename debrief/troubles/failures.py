@@ -169,7 +169,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
-        subject = f"{call.name} {path}: not there"
+        subject = f"{call.name}: a path that is not there"
     else:
         subject = f"{call.name}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
@@ -213,7 +213,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
         file = step.below(missing)
-        subject = f"{name} {file}: no such file"
+        subject = f"{name}: a path that is not there"
     yield _mishap(
         kind,
         subject,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from debrief.markdown import shorten
 from debrief.offline.quoting import first_line
-from debrief.offline.shell import check_of, commands_in
+from debrief.offline.shell import bare_words, check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
 from debrief.troubles.naming import (
@@ -276,8 +276,7 @@ def _answers() -> frozenset[str]:
 
 def is_check(words: Sequence[str]) -> bool:
     """Return whether a simple command, as typed, checks the work."""
-    inner = next((each.words for each in commands_in(shown(words)) if each.words), ())
-    return check_of(inner) is not None
+    return check_of(bare_words(words)) is not None
 
 
 def _is_check(command: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Final, get_args
@@ -136,18 +136,27 @@ def _effects_on(
     for session in ordered:
         for key, line in about[session.id].items():
             first.setdefault(key, (session.started, line))
-    for key, (since, line) in first.items():
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key in first:
+        together[tuple(one.id for one in ordered if key in about[one.id])].append(key)
+    for after, keys in together.items():
+        since, line = first[keys[0]]
         before = [one.id for one in ordered if one.started < since and not about[one.id]]
-        after = [one.id for one in ordered if key in about[one.id]]
-        yield _effect(trouble, line, since, _counted(before, troubled), _counted(after, troubled))
+        sides = _counted(before, troubled), _counted(after, troubled)
+        yield _effect(trouble, line, len(keys), since, *sides)
 
 
-def _counted(ids: list[str], troubled: set[str]) -> tuple[int, int]:
+def _counted(ids: Sequence[str], troubled: set[str]) -> tuple[int, int]:
     return sum(id_ in troubled for id_ in ids), len(ids)
 
 
 def _effect(
-    trouble: Trouble, line: str, since: datetime, before: tuple[int, int], after: tuple[int, int]
+    trouble: Trouble,
+    line: str,
+    lines: int,
+    since: datetime,
+    before: tuple[int, int],
+    after: tuple[int, int],
 ) -> LineEffect:
     change = low = high = None
     outcome: LineOutcome = "always_there"
@@ -165,6 +174,7 @@ def _effect(
         repository=trouble.repository,
         trouble_id=trouble.id,
         line=line,
+        lines=lines,
         since=since,
         sessions_before=before[1],
         troubled_before=before[0],
@@ -214,7 +224,13 @@ def _names(line: str, trouble: Trouble) -> bool:
 
 
 def _commands_of(trouble: Trouble) -> set[str]:
-    """Return how the commands of a trouble begin: their words before the first option or path."""
+    """Return how the commands of a trouble begin: their words before the first option or path.
+
+    A command is in a prompt file for many reasons. So it tells only of troubles that another
+    command stops, and of commands that are not there or not wanted.
+    """
+    if not trouble.worked and trouble.kind not in ("missing_tool", "refused_permission"):
+        return set()
     commands = (code(each) for each in (trouble.worked, *(e.command for e in trouble.examples)))
     return {" ".join(_plain_words(command)) for command in commands} - {""}
 
@@ -266,7 +282,7 @@ def shown_effect(row: LineEffect) -> tuple[str, str, str, str, str, str, str]:
     """Return a row to read: repository, line, since, before, after, change and outcome."""
     return (
         row.repository,
-        shorten(row.line, 80),
+        shorten(row.line, 80) + (f" and {row.lines - 1} more" if row.lines > 1 else ""),
         f"{row.since:%Y-%m-%d}",
         _share(row.troubled_before, row.sessions_before),
         _share(row.troubled_after, row.sessions_after),

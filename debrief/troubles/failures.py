@@ -14,7 +14,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line
+from debrief.offline.quoting import first_line, printed_lines
 from debrief.offline.shell import bare_words, check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
@@ -60,6 +60,8 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if not has_failed(call):
             if call.status == "ok" and (call.action == "edit" or call.path is not None):
                 edited = place
+            elif call.action == "run":
+                yield from _behind_a_pipe(step, strand[place + 1 : place + 1 + _NEAR])
             continue
         if _CALLED_OFF.search(result[:120]):
             continue
@@ -79,6 +81,34 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 known.add(found.subject)
                 yield red[found.subject]
             yield found
+
+
+def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield a tool that is not there although the call went well: its output went into another
+    program, whose exit status is that of the line."""
+    call = step.call
+    if call.status != "ok" or "|" not in call.command:
+        return
+    lines = printed_lines((call.result or "")[:600])[:3]
+    for words in parts_of(call.command):
+        program = words[0].rpartition("/")[2]
+        for line in lines if not is_plain(words) else ():
+            absent = _absent(line, program)
+            if absent in (
+                f"{program}: command not found",
+                *(f"{program} {word}: no such subcommand" for word in words),
+            ):
+                until, worked = _what_worked(words, rest)
+                yield _mishap(
+                    "missing_tool",
+                    absent,
+                    step,
+                    line,
+                    command=shown(words),
+                    until=until,
+                    worked=worked,
+                )
+                return
 
 
 def has_failed(call: ToolCall) -> bool:

@@ -33,6 +33,8 @@ _A_TOKEN = 4
 """Characters, about."""
 _AGAIN = 3
 """Files read again after a compaction from which on work was done twice."""
+_AFTER = 40
+"""Reads after a compaction that belong to it."""
 _UNCHANGED = "unchanged since"
 """What a tool answers that was asked for the same file again."""
 _DOCUMENT = re.compile(
@@ -74,7 +76,7 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
             yield _read_again(step)
         if len(result) < _MUCH:
             continue
-        what = call.name, call.command or call.input
+        what = _look_of(call)
         message, before = seen.get(what, (step.message, ""))
         if message != step.message and printed_lines(before) == printed_lines(result):
             yield _read_again(step)
@@ -194,31 +196,28 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
 
 
 def _after_compactions(course: Course) -> Iterator[Mishap]:
-    """Yield compactions after which files were read again that nothing had changed."""
-    own = course.strands[0]
+    """Yield compactions after which files were read again by the same calls as before."""
+    own = [step for step in course.strands[0] if _read_by(step.call) and step.call.status == "ok"]
     for number in course.compactions:
-        before = [step for step in own if step.message < number]
-        after = [step for step in own if step.message >= number][:40]
-        known = {path for step in before if step.call.action == "read" for path in step.call.paths}
-        again = {}
-        for step in after:
-            if step.call.action == "edit":
-                known.difference_update(step.call.paths)
-            elif step.call.action == "read" and step.call.status == "ok":
-                again.update({path: step for path in step.call.paths if path in known})
-        if len(again) >= _AGAIN:
-            files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
-            steps = tuple(dict.fromkeys(step.message for step in again.values()))
-            first = next(iter(again.values()))
-            yield Mishap(
-                kind="work_done_twice",
-                subject="files were read again after a compaction",
-                at=first.at,
-                evidence=first.evidence(f"{len(again)} files read again: {files}"),
-                steps=tuple(again.values()),
-                messages=steps,
-                file=first.below(next(iter(again))),
-            )
+        known = {_look_of(step.call) for step in own if step.message < number}
+        after = [step for step in own if step.message >= number][:_AFTER]
+        again = {_read_by(step.call): step for step in after if _look_of(step.call) in known}
+        if len(again) < _AGAIN:
+            continue
+        first = next(iter(again.values()))
+        files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
+        yield Mishap(
+            kind="work_done_twice",
+            subject="files were read again after a compaction",
+            at=first.at,
+            evidence=first.evidence(f"{len(again)} files read again: {files}"),
+            steps=tuple(again.values()),
+            file=first.below(next(iter(again))),
+        )
+
+
+def _look_of(call: ToolCall) -> tuple[str, str]:
+    return call.name, call.command or call.input
 
 
 def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:

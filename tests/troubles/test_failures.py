@@ -36,6 +36,14 @@ def test_a_tool_that_is_not_there_has_its_sessions_its_cost_and_what_then_worked
     assert "unrecognized subcommand 'bun'" in newest.evidence.quote
 
 
+def test_a_tool_that_is_not_there_is_seen_behind_a_pipe() -> None:
+    hidden = Story().turn("Test it").run("rtk bun run test 2>&1 | tail -20", NO_BUN[12:])
+    hidden.run("bun run test", "3 passed")
+    (trouble,) = troubles(hidden, wrong_runner())
+    assert (trouble.count, trouble.worked) == (2, "bun run test")
+    assert events(Story().turn("Look").run("cat a.log | head", "rtk: command not found")) == []
+
+
 def test_two_failures_are_one_trouble_up_to_paths_and_numbers() -> None:
     def story(path: str, line: int) -> Story:
         error = f"{path}:{line}:3: error is not nil (line {line - 3}) but it returns nil (nilerr)"

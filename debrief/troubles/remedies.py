@@ -105,9 +105,10 @@ def _remedy(trouble: Trouble) -> str:
                 f"Edits of `{file}` keep missing: read it again right before, and give enough of "
                 "its text to be found once."
             )
-        case "refused_permission" if named or file:
-            what = f"run `{named}`" if named else f"touch `{file}`"
-            return f"Do not {what} unasked: it was refused."
+        case "refused_permission" if named:
+            return f"Do not run `{named}` unasked: it was refused."
+        case "refused_permission" if file:
+            return f"Say what you will change in `{file}` before you edit it: edits were refused."
         case "correction":
             return _quoted(trouble.examples)
         case "repeated_read" if file:

@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.troubles.helped import OUTCOMES_SHOWN
-from debrief.troubles.model import (
-    ALL,
-    EFFECTS,
-    KINDS_SHOWN,
-    TROUBLES,
-    LineEffect,
-    Trouble,
-)
+from debrief.troubles.model import ALL, EFFECTS, KINDS_SHOWN, TROUBLES, LineEffect, Trouble
 from debrief.troubles.remedies import line_for
 from debrief.view.columns import WIDE, count_columns
 from debrief.view.index import Index
@@ -28,6 +21,8 @@ router = APIRouter()
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
 _FEW = 2
 """Times that say little within one session."""
+_MOST = 200
+"""Troubles of one list."""
 _SESSIONS = 8
 """How many of a trouble's sessions its page lists."""
 SORTS: Mapping[str, str] = {
@@ -146,7 +141,8 @@ def troubles(page: Page, request: Request) -> Response:
         "troubles/list.html",
         title="Troubles",
         known=len(known),
-        found=chosen,
+        found=chosen[:_MOST],
+        total=len(chosen),
         repository=repository,
         kind=kind,
         sort=sort or "cost",

@@ -32,6 +32,7 @@ PAGES = (
     "/training",
     "/labels/next",
     "/labels.csv",
+    "/troubles",
 )
 
 

@@ -40,6 +40,8 @@ _NEAR = 12
 """Calls within which what did it in the end is looked for."""
 _CLOSE = 4
 """Calls in between that are all about what failed; of more that is not known."""
+_GUESSES = 3
+"""Times that one test fails, with a change in between, from which on it is no test-first work."""
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -48,10 +50,8 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = -1
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
-    red: dict[str, Mishap] = {}
-    """The first failure of each test, by its subject."""
-    known: set[str] = set()
-    """Subjects of tests that failed again after a change."""
+    red: dict[str, list[Mishap]] = {}
+    """The failures of each test, by its subject."""
     for place, step in enumerate(strand):
         call = step.call
         result = call.result or ""
@@ -74,12 +74,12 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
-            if found.is_test and found.subject not in known:
-                if found.subject not in red:
-                    red[found.subject] = found
-                    continue  # a test that fails once is what tests are for
-                known.add(found.subject)
-                yield red[found.subject]
+            if found.is_test:
+                held = red.setdefault(found.subject, [])
+                held.append(found)
+                if len(held) < _GUESSES:
+                    continue  # a test that fails is what tests are for
+                yield from held[:-1] if len(held) == _GUESSES else ()
             yield found
 
 
@@ -169,7 +169,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
-        subject = f"{call.name} {path}: not there"
+        subject = f"{call.name}: a path that is not there"
     else:
         subject = f"{call.name}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
@@ -213,7 +213,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
         file = step.below(missing)
-        subject = f"{name} {file}: no such file"
+        subject = f"{name}: a path that is not there"
     yield _mishap(
         kind,
         subject,

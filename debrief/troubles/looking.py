@@ -241,6 +241,7 @@ def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),
             file=file,
+            put_in=len(call.result or "") // _A_TOKEN,
         )
 
 

@@ -73,12 +73,14 @@ def test_a_check_that_found_something_once_is_the_work_itself() -> None:
     assert told(first, other, first) == []
 
 
-def test_a_fix_that_did_not_help_is_seen() -> None:
+def test_fixes_that_did_not_help_are_seen() -> None:
     red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
     story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", red, "failed")
     story.edit("a.go", "b", "c").run("go test ./...", red, "failed")
+    assert troubles(story) == []
+    story.edit("a.go", "c", "d").run("go test ./...", red, "failed")
     (trouble,) = troubles(story)
-    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 2)
+    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 3)
 
 
 def test_edits_that_miss_and_permissions_that_are_refused() -> None:

@@ -151,10 +151,11 @@ def _is_check(command: str) -> bool:
 
 
 def _quoted(examples: tuple[TroubleEvent, ...]) -> str:
-    """Return the newest correction in the person's own words."""
-    words = next((" ".join(each.words.split()) for each in examples if each.words.strip()), "")
-    said = f"“{shorten(words, _LONGEST_QUOTE)}”"
-    return words and f"This had to be said more than once, so see to it before you are done: {said}"
+    """Return a correction in the person's own words: the shortest is most to the point."""
+    said = [words for each in examples if (words := " ".join(each.words.split()))]
+    words = min(said, key=len, default="")
+    quoted = f"“{shorten(words, _LONGEST_QUOTE)}”"
+    return words and f"Said more than once, so see to it before you are done: {quoted}"
 
 
 def _same(texts: Iterable[str]) -> str:

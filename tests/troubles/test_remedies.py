@@ -44,8 +44,7 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
         ),
         (
             trouble("correction", words="run cargo fmt,\nplease"),
-            "This had to be said more than once, so see to it before you are done: "
-            "“run cargo fmt, please”",
+            "Said more than once, so see to it before you are done: “run cargo fmt, please”",
         ),
         (
             trouble("blind_check", command="cargo check", file="web/a.ts", worked="bun run types"),

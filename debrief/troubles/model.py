@@ -137,6 +137,9 @@ class LineEffect(Struct, frozen=True, kw_only=True):
     trouble_id: str
     line: str
     """As the prompt files have it, without list marks."""
+    lines: int = 1
+    """Lines about the trouble that the very same sessions had: nothing tells them apart, and
+    ``line`` is the first."""
     since: datetime
     """When the first session began that had it."""
     sessions_before: int

@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -61,6 +61,14 @@ test-proxy: .venv/.test
 TRAINERS ?= /tmp/debrief-trainers
 test-trainers: .venv/.test
 	@$(BIN)/python -m tools.trainers "$(TRAINERS)" $(OPTIONS)
+
+# Tasks that debrief tasks wrote, by Harbor's own models and linter: takes a Python of 3.12 or newer
+# (HARBOR_PYTHON) and a minute. No container is built.
+HARBOR_IN ?= /tmp/debrief-harbor
+HARBOR_PYTHON ?= python3.12
+test-harbor: .venv/.test
+	@test -n "$(TASKS)" || { echo "TASKS names no folder: make one with debrief tasks --to"; exit 1; }
+	@$(BIN)/python -m tools.harbor_tasks "$(HARBOR_IN)" "$(TASKS)" --python "$(HARBOR_PYTHON)"
 
 # The README's pictures, from the demo: takes npm, Chromium (CHROMIUM names one) and a minute or two.
 PICTURES_IN ?= /tmp/debrief-pictures
@@ -133,25 +141,28 @@ wheel-test: .venv/.run
 
 .venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/run.lock, about a minute with a good connection'
-	@test -e .venv/.test || $(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/run.lock
+	@if ! test -e .venv/.test; then $(FETCH) --compile-bytecode --require-hashes -r $(LOCKS)/run.lock; fi
 	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/test.lock, a minute or two'
-	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
+	@$(FETCH) --require-hashes -r $(LOCKS)/test.lock
 	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ .venv/.run
 
+# Says every ten seconds that it goes on: fetching takes most of the time.
+FETCH = s=0; while sleep 1; do s=$$((s + 1)); [ $$((s % 10)) -ne 0 ] || echo "  fetching and installing: $$s s"; done & \
+	ticker=$$!; trap 'kill $$ticker' EXIT; $(UV) pip install --quiet
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --no-emit-index-url --no-emit-find-links --exclude-newer "$$(date -d '7 days ago' +%F)"
 
 locks: .venv/bin/uv
 	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock
 	$(COMPILE) --extra build --extra team --extra test pyproject.toml -o $(LOCKS)/test.lock
-	$(COMPILE) --extra build -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
+	$(COMPILE) --extra build --extra sandbox -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
 	$(COMPILE) --extra build --extra team -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/team.lock
 
 clean:

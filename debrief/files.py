@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
+import math
 import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from debrief.errors import ConfigurationError, InputError
+from debrief.keys import digest_of
 
 
 def make_folder(folder: Path) -> None:
@@ -172,6 +175,25 @@ def locked(path: Path, timeout: float = 0.0) -> Iterator[bool]:
         yield _is_acquired(descriptor, time.monotonic() + timeout)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def only_writer(home: Path, lake: str) -> Iterator[None]:
+    """Hold this machine's lock on a lake, which goes with the process however it ends.
+
+    Args:
+        home: where locks are kept.
+        lake: its URL.
+    """
+    path = home / "locks" / digest_of(lake)[:16]
+    with ExitStack() as held:
+        if not held.enter_context(locked(path)):
+            logging.getLogger("debrief.progress").info(
+                "waits for %s, which has %s", path.read_text() or "another run", lake
+            )
+            held.enter_context(locked(path, timeout=math.inf))
+        path.write_text(f"process {os.getpid()}")
+        yield
 
 
 def _is_acquired(descriptor: int, until: float) -> bool:

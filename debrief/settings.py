@@ -89,6 +89,12 @@ def split_locations(text: str) -> tuple[str, ...]:
     return tuple(location for location in _BETWEEN.split(text) if location)
 
 
+def _no_json(text: object) -> object:
+    if isinstance(text, str) and text.lstrip().startswith("{"):
+        raise ValueError("names a file, and is the content of one: write it into a file")
+    return text
+
+
 def _parts(separator: str) -> BeforeValidator:
     return BeforeValidator(
         lambda text: [part.strip() for part in text.split(separator) if part.strip()]
@@ -96,6 +102,7 @@ def _parts(separator: str) -> BeforeValidator:
 
 
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
+File = Annotated[Path, BeforeValidator(_no_json), AfterValidator(Path.expanduser)]
 Folders = Annotated[tuple[Folder, ...], NoDecode, _parts(os.pathsep)]
 Names = Annotated[tuple[str, ...], NoDecode, _parts(",")]
 Address = Annotated[str, AfterValidator(without_password)]
@@ -227,9 +234,10 @@ class Settings(BaseSettings):
     """no new call of a run after so many US dollars. Default: no limit"""
     max_calls: NonNegativeInt | None = None
     """no new call of a run after so many. Default: no limit"""
-    prices: Folder = Field(default_factory=lambda fields: fields["home"] / "prices.json")
-    """JSON of prices in USD per million tokens, for models without a known one.
-    Default: `<home>/prices.json`"""
+    prices: File = Field(default_factory=lambda fields: fields["home"] / "prices.json")
+    """a file of prices for models without a known one: `{"<model>": {"input": 0.2, "output": 0.5}}`
+    in USD a million tokens, with `cache_read` and `cache_write` where they differ. Default:
+    `<home>/prices.json`"""
     cache: bool = True
     """`off`: keep no answers"""
     cache_days: Amount = 90

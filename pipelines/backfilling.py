@@ -18,6 +18,7 @@ from assets.rehearsal import RUBRICS, SCORES, Rehearsal, added_up, rehearse
 from assets.reports import done_in
 from debrief.cli.asking import agree, estimate_of
 from debrief.cli.shared import console
+from debrief.conditions import Where
 from debrief.errors import InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -39,7 +40,7 @@ from pipelines.launching import (
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
 from pipelines.queueing import runs_over
-from resources import Scope, Where, facts_of
+from resources import Scope, facts_of
 
 READING = "raw_sessions"
 CANDIDATES = "prompt_candidates"

@@ -40,6 +40,22 @@ Weeks = Annotated[
 
 
 @app.command()
+def start(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Default: 3000, or any that is free.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the pages in a browser.")] = True,
+) -> None:
+    """Read this machine's sessions and show them at once: what **debrief** alone does.
+
+    No model is asked. Sessions appear while they are read, and while they run. Ctrl-C stops it.
+    """
+    from pipelines.start import start as show
+
+    show(port, browser=browser)
+
+
+@app.command()
 def demo(
     lake: Annotated[
         str, typer.Option("--lake", help="The lake's folder. Default: ~/.debrief/demo.")
@@ -47,12 +63,20 @@ def demo(
 ) -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, a quarter minute.
 
-    The samples are made up, and with them every difference between them: nothing is a finding.
+    The samples are made up, and with them every difference between them: nothing is a finding. The
+    tests of some of them are run again, in a sandbox, where there is one.
     """
+    from debrief.execution.sample_runs import execute_samples
+    from debrief.lake import Lake
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
 
-    run_graph(demo_options(lake), weeks=(), of_demo=not lake)
+    options = demo_options(lake)
+    settings = options.apply()
+    executed = execute_samples(Lake(settings.lake), settings)
+    run_graph(options, weeks=(), of_demo=not lake)
+    for line in executed.lines():
+        console().print(line)
     console().print("These sessions are made up, and so is all that sets them apart.")
 
 
@@ -97,7 +121,7 @@ def run(
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )
-    from pipelines.launching import run_graph
+    from pipelines.launching import run_graph  # takes seconds to load
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
 
@@ -140,9 +164,12 @@ def backfill(
 
     Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
     """
-    from pipelines.backfilling import Backfill, run_backfill
+    from debrief.conditions import parse_where
     from pipelines.options import RunOptions, parse_weeks
-    from resources import parse_where
+
+    weeks, limit = parse_weeks(week or []), checked_limit(max_cost)
+    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
+    from pipelines.backfilling import Backfill, run_backfill  # takes seconds to load
 
     run_backfill(
         RunOptions(
@@ -153,12 +180,12 @@ def backfill(
             second_model,
             samples,
             second_opinion=second_opinion,
-            max_cost_usd=checked_limit(max_cost),
+            max_cost_usd=limit,
         ),
         Backfill(
             stage=stage,
-            weeks=parse_weeks(week or []),
-            where=parse_where([*(where or []), *([f"task={task}"] if task else [])]),
+            weeks=weeks,
+            where=conditions,
             force=force,
             fingerprint=fingerprint,
             downstream=downstream,
@@ -399,6 +426,8 @@ def main() -> None:
     """Run the command line."""
     gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
     return_large_blocks()
+    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
+        sys.argv.append("start")
     app()
 
 

@@ -21,6 +21,7 @@ from dagster import DagsterRunStatus
 
 from assets.partitions import PAIRS, pair_key
 from debrief.errors import ConfigurationError, InputError
+from debrief.files import only_writer
 from debrief.forgetting.choosing import Choice, Sources
 from debrief.forgetting.forget import ForgetReceipt, forget
 from debrief.forgetting.places import SweptPlace
@@ -38,7 +39,6 @@ from debrief.training.selection import observed_pairs
 from pipelines.instance import CONFIGURATION, SCHEMA, dagster_home, open_instance
 from pipelines.launching import end_dead_runs
 from pipelines.pruning import BUSY, newest_materializations
-from resources import only_writer
 
 _UNDER_WAY = [
     DagsterRunStatus.STARTING,
@@ -87,7 +87,7 @@ def forget_sessions(
         if instance is not None:
             _check_idle(instance, of_run)
         if "://" not in lake.url:
-            stack.enter_context(only_writer(settings, lake.url))
+            stack.enter_context(only_writer(settings.home, lake.url))
         places = [_place(instance)] if instance is not None else []
         return forget(choice, sources, places, agrees)
 

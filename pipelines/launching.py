@@ -24,13 +24,12 @@ from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_summary, print_tables
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.markdown import counted
-from debrief.models.usage import total_cost
 from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings, load_settings
-from debrief.summary import Evaluated
+from debrief.summary import Content, Evaluated, content_of
 from debrief.weekly import Done, added_up
 from pipelines.options import RunOptions, run_config
-from pipelines.progress import Shown, shown_progress, stopped
+from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -99,10 +98,8 @@ def run_graph(
     screen.print(f"Debrief: sessions → {settings.lake}")
     with shown_progress(settings) as shown:
         from assets.reports import done_in
-        from assets.training import settle, stale_pairs
         from debrief.lake import Lake
         from pipelines.instance import open_instance
-        from pipelines.queueing import runs_over
 
         lake, graphs = Lake(settings.lake), []
         found = weeks_with_sessions(lake, resources, weeks)
@@ -112,7 +109,8 @@ def run_graph(
             if found and not is_current:
                 if dry_run or not is_offline or _asked_before(lake, found):
                     read_first(instance, lake, found, resources)
-                    _warn_of_lost(lake, found, resources)
+                    if lost := lost_rows(lake, found, resources["evaluator"]["model"]):
+                        warn(f"{lost} That goes with this run.")
                 if not is_offline:
                     _agree(found, resources, settings, shown, yes=yes, dry_run=dry_run)
             if dry_run:
@@ -122,21 +120,9 @@ def run_graph(
             limit = resources["evaluator"].get("max_cost_usd", settings.max_cost_usd)
             if found:
                 taken = found[-1:] if is_current else found
-                for assets, weeks_of_run in runs_over(instance, lake, taken):
-                    if limit is not None:
-                        spent = total_cost(part.cost_usd for part in parts) or 0.0
-                        resources["evaluator"]["max_cost_usd"] = max(0.0, limit - spent)
-                    config = run_config(resources)
-                    graph = carry_out(instance, "whole_graph", weeks_of_run, config, assets)
-                    parts.extend(done_in(graph.events))
-                    if not graph.failed_steps <= _APART:
-                        graph.check()
+                for graph in _graph_runs(instance, lake, taken, found, resources, limit):
                     graphs.append(graph)
-                config = run_config(resources)
-                if stale := sorted(stale_pairs(lake, found)):
-                    for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
-                        carry_out(instance, "training_sets_job", pairs, config).check()
-                settle(lake)
+                    parts.extend(done_in(graph.events))
         with shown.log.open("a", encoding="utf-8") as file:
             print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
@@ -150,11 +136,71 @@ def run_graph(
         graph.check()
 
 
+def run_quietly(options: RunOptions) -> Content:
+    """Run the whole graph for somebody who is doing something else; return what there is then.
+
+    Raises:
+        DebriefError: there is no session, somebody stopped it, or a stage failed as a whole.
+    """
+    settings = options.apply()
+    resources = options.resources(settings)
+    with shown_progress(settings):
+        from debrief.lake import Lake
+        from pipelines.instance import open_instance
+
+        lake = Lake(settings.lake)
+        found = weeks_with_sessions(lake, resources)
+        with open_instance(settings) as instance:
+            end_dead_runs(instance)
+            if found and not _is_up_to_date(lake, found, resources):
+                for graph in _graph_runs(instance, lake, found, found, resources, None):
+                    graph.check()
+    return content_of(lake, found)
+
+
+def _graph_runs(
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    taken: Sequence[str],
+    found: Sequence[str],
+    resources: dict[str, dict[str, Any]],
+    limit: float | None,
+) -> Iterator[RunOutcome]:
+    """Carry out the whole graph over some weeks, then the training sets that follow from all.
+
+    Args:
+        instance: where runs are recorded.
+        lake: that is filled.
+        taken: the weeks to take.
+        found: all weeks.
+        resources: the runs' configuration.
+        limit: US dollars that all runs together may spend; None without a limit.
+    """
+    from assets.reports import done_in
+    from assets.training import settle, stale_pairs
+    from pipelines.queueing import runs_over
+
+    spent = 0.0
+    for assets, weeks in runs_over(instance, lake, taken):
+        if limit is not None:
+            resources["evaluator"]["max_cost_usd"] = max(0.0, limit - spent)
+        graph = carry_out(instance, "whole_graph", weeks, run_config(resources), assets)
+        if not graph.failed_steps <= _APART:
+            graph.check()
+        spent += sum(part.cost_usd or 0.0 for part in done_in(graph.events))
+        yield graph
+    config = run_config(resources)
+    if stale := sorted(stale_pairs(lake, found)):
+        for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
+            carry_out(instance, "training_sets_job", pairs, config).check()
+    settle(lake)
+
+
 def _agree(
     weeks: Sequence[str],
     resources: dict[str, dict[str, Any]],
     settings: Settings,
-    shown: Shown,
+    shown: ShownProgress,
     *,
     yes: bool,
     dry_run: bool,
@@ -215,33 +261,41 @@ def _asked_before(lake: Lake, weeks: Sequence[str]) -> bool:
     )
 
 
-def _warn_of_lost(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> None:
-    """Say how many rows of models this run drops, as their sessions are read otherwise now.
+def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
+    """Say what the next run drops of what models said, as sessions are read otherwise now.
 
     A row is of one reading of a session; after an upgrade, or when a session went on, it is of
     another one than the lake has.
+
+    Args:
+        lake: with the sessions as they are read now.
+        weeks: to look at.
+        model: that is asked by this run, and gives its rows anew; empty: none.
+
+    Returns:
+        a sentence with the models, the sessions and the remedy; empty when nothing is dropped.
     """
     from debrief.evaluators import OFFLINE
     from debrief.sessions.model import SessionHead
     from debrief.sessions.store import SESSIONS_TABLE
 
-    by = resources["evaluator"]["model"]
     digests = {head.id: head.digest for head in lake.rows(SESSIONS_TABLE, SessionHead, weeks)}
     lost = {
         (row.session_id, row.model)
         for table in _OF_MODELS
         for row in lake.rows(table, _OfSession, weeks)
-        if row.model not in ("", OFFLINE, by)
+        if row.model not in ("", OFFLINE, model)
         and row.status != "failed"
         and digests.get(row.session_id) != row.session_digest
     }
-    if lost:
-        names = sorted({model for _, model in lost})
-        sessions = counted(len({session for session, _ in lost}), "session")
-        warn(
-            f"what {', '.join(names)} said of {sessions} is of an earlier reading of them, and "
-            f"goes with this run. To have it anew: debrief run --model {names[0]}"
-        )
+    if not lost:
+        return ""
+    names = sorted({name for _, name in lost})
+    sessions = counted(len({session for session, _ in lost}), "session")
+    return (
+        f"what {', '.join(names)} said of {sessions} is of an earlier reading of them. To have it "
+        f"anew: debrief run --model {names[0]}."
+    )
 
 
 class _OfSession(Struct, frozen=True, kw_only=True):

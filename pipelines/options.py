@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.cli.shared import check_models
+from debrief.cli.shared import check_models, check_no_file
 from debrief.errors import InputError
 from debrief.keys import FIRST_WEEK, is_week, week_after
 from debrief.settings import Settings, load_settings, variable_of
@@ -43,6 +43,7 @@ class RunOptions(Struct, frozen=True):
             ConfigurationError: options contradict each other, or a place cannot be used.
         """
         check_models(self.offline, self.model)
+        check_no_file(self.lake)
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
                 raise InputError(folder, "is not a folder", "Name one that holds transcripts.")

@@ -3,13 +3,9 @@
 What each field means is the library's to say.
 """
 
-import logging
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from fnmatch import fnmatchcase
-from itertools import product
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from logging import Logger
 from pathlib import Path
 from typing import Literal
@@ -18,10 +14,9 @@ import dagster as dg
 from msgspec import Struct
 from pydantic import Field
 
-from debrief.errors import InputError
+from debrief.conditions import Where, parse_where
 from debrief.evaluators import Evaluators, make_evaluators
-from debrief.files import locked
-from debrief.keys import digest_of
+from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, langfuse_from_settings
 from debrief.langfuse.scores import WriteOptions
@@ -39,7 +34,7 @@ from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror
-from debrief.settings import DAGSTER_PATH, Settings, load_settings
+from debrief.settings import DAGSTER_PATH, load_settings
 from debrief.snapshots.clones import Clones, find_clones
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.weekly import send
@@ -63,7 +58,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = load_settings()
         lake = self.open()
         is_free = context.run is None or "://" in lake.url or settings.launch == "queue"
-        with nullcontext() if is_free else only_writer(settings, lake.url):
+        with nullcontext() if is_free else only_writer(settings.home, lake.url):
             yield self
 
     def open(self) -> Lake:
@@ -73,73 +68,6 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ConfigurationError: settings name no such lake.
         """
         return Lake(permitted_lake(self.url, load_settings()))
-
-
-@contextmanager
-def only_writer(settings: Settings, lake: str) -> Iterator[None]:
-    """Hold this machine's lock on a lake, which goes with the process however it ends."""
-    path = settings.home / "locks" / digest_of(lake)[:16]
-    with ExitStack() as held:
-        if not held.enter_context(locked(path)):
-            logging.getLogger("debrief.progress").info(
-                "waits for %s, which has %s", path.read_text() or "another run", lake
-            )
-            held.enter_context(locked(path, timeout=math.inf))
-        path.write_text(f"process {os.getpid()}")
-        yield
-
-
-FIELDS = ("tool", "model", "task", "repository", "source", "fingerprint", "session")
-"""What can be asked for. A session may have several models: one of them has to answer."""
-
-_EXAMPLE = f"Write FIELD=VALUE, such as tool=droid or task=late-*. Fields: {', '.join(FIELDS)}."
-
-
-class Where(Struct, frozen=True):
-    """Conditions of which each must hold; without any, every session is meant."""
-
-    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Field and patterns of which one has to fit, ``*`` and ``?`` as in file names."""
-
-    def __bool__(self) -> bool:
-        return bool(self.conditions)
-
-    def __str__(self) -> str:
-        return ";".join(f"{field}={','.join(patterns)}" for field, patterns in self.conditions)
-
-    def takes(self, facts: Mapping[str, Iterable[str]]) -> bool:
-        """Return whether a session is meant.
-
-        Args:
-            facts: what is known of it, by field; a field that is not there fits nothing.
-        """
-        return all(
-            any(fnmatchcase(*pair) for pair in product(facts.get(field, ()), patterns))
-            for field, patterns in self.conditions
-        )
-
-    def of(self, *fields: str) -> "Where":
-        """Return the conditions on these fields alone."""
-        return Where(tuple(each for each in self.conditions if each[0] in fields))
-
-
-def parse_where(texts: Iterable[str]) -> "Where":
-    """Read conditions, several in a text being parted by semicolons.
-
-    Raises:
-        InputError: a text is no condition.
-    """
-    conditions: list[tuple[str, tuple[str, ...]]] = []
-    for text in texts:
-        for part in text.split(";"):
-            field, equals, values = part.strip().partition("=")
-            patterns = tuple(value.strip() for value in values.split(",") if value.strip())
-            if not equals or not patterns:
-                raise InputError(f"--where {text}", f"{part!r} is no condition", _EXAMPLE)
-            if field.strip() not in FIELDS:
-                raise InputError(f"--where {text}", f"{field.strip()!r} is no field", _EXAMPLE)
-            conditions.append((field.strip(), patterns))
-    return Where(tuple(conditions))
 
 
 class Scope(Struct, frozen=True):

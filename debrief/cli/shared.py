@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -45,8 +45,18 @@ class ErrorReportingGroup(TyperGroup):
             if error.errno not in _OF_THE_DISK or not error.filename:
                 raise
             said = f"{readable(os.fsdecode(error.filename))}: {error.strerror}."
-            console(stderr=True).print(f"debrief: {said} {_MEND}", style="red")
+            move = _OF_THE_DISK[error.errno]
+            console(stderr=True).print(f"debrief: {said} {move}", style="red")
             raise typer.Exit(1) from None
+        except _UsageError as error:
+            raise _plainly(error) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before a command."""
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            raise _plainly(error) from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the own options."""
@@ -61,6 +71,24 @@ class ErrorReportingGroup(TyperGroup):
         return found
 
 
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""What is raised for arguments that do not fit a command; Typer shows its class to nobody."""
+
+
+def _plainly(error: Any) -> Exception:
+    """Say in one line what is wrong with the arguments; return what ends the command.
+
+    A group of commands without a command shows its help, as before.
+    """
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return cast(Exception, error)
+    message = without_secrets().redact(error.format_message()).text
+    stop = "" if message.endswith(("?", ".")) else "."
+    usage = f" {error.ctx.command_path} --help says more." if error.ctx else ""
+    console(stderr=True).print(f"debrief: {message}{stop}{usage}", style="red")
+    return typer.Exit(error.exit_code)
+
+
 def _plain_flags(options: list[Any]) -> list[Any]:
     for option in options:
         if getattr(option, "is_flag", False):
@@ -68,8 +96,13 @@ def _plain_flags(options: list[Any]) -> list[Any]:
     return options
 
 
-_OF_THE_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT}
-_MEND = "Make it writable, or name other folders: DEBRIEF_HOME, DEBRIEF_LAKE."
+_NAMES = "name other folders: DEBRIEF_HOME, DEBRIEF_LAKE."
+_OF_THE_DISK = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"Make it writable, or {_NAMES}"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), f"Make room, or {_NAMES}"),
+    errno.ENOTDIR: f"A file is where a folder is needed: {_NAMES}",
+}
+"""What to do about an error of the disk."""
 
 
 def console(stderr: bool = False) -> Console:
@@ -153,12 +186,23 @@ def checked_limit(limit: float | None) -> float | None:
     return limit
 
 
+def check_no_file(lake: str) -> None:
+    """Raise when a file is named as a lake.
+
+    Raises:
+        InputError: it is.
+    """
+    if lake and "://" not in lake and Path(lake).expanduser().is_file():
+        raise InputError(f"--lake {lake}", "is a file, and a lake is a folder", "Name a folder.")
+
+
 def existing_lake(url: str) -> str:
     """Return the lake that an option names, for commands that only read one.
 
     Raises:
         InputError: it is a folder of this machine, and is not there.
     """
+    check_no_file(url)
     if url and "://" not in url and not Path(url).expanduser().is_dir():
         raise InputError(f"--lake {url}", "is no folder", "debrief run --lake makes one.")
     return url

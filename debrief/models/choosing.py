@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from debrief.errors import ConfigurationError
 from debrief.models.language_model import LanguageModel
 from debrief.models.programs import AT_ONCE, installed, listed_name, program_of
-from debrief.models.usage import Budget, Price, RunUsage, own_prices, price_of
+from debrief.models.usage import (
+    PRICES_FORM,
+    Budget,
+    Price,
+    RunUsage,
+    is_listed,
+    own_prices,
+    price_of,
+    providers,
+)
 from debrief.settings import Settings
 from debrief.state import open_state, prune_daily
 
@@ -42,7 +53,7 @@ class Models:
         dry_run: count what would be asked, and ask nothing.
 
     Raises:
-        ConfigurationError: the shared state cannot be opened.
+        ConfigurationError: the shared state cannot be opened, or the file of prices is not there.
     """
 
     def __init__(
@@ -55,6 +66,10 @@ class Models:
         dry_run: bool = False,
     ) -> None:
         self._settings = settings
+        if "prices" in settings.model_fields_set and not settings.prices.is_file():
+            raise ConfigurationError(
+                f"DEBRIEF_PRICES={settings.prices}", "is no file", f"Write there {PRICES_FORM}."
+            )
         usual = _TEMPERATURE_OF_SAMPLES if samples > 1 else 0.0
         self.temperature = usual if settings.temperature is None else settings.temperature
         self._dry_run = dry_run
@@ -68,6 +83,7 @@ class Models:
             max_cost_usd=settings.max_cost_usd,
             max_calls=settings.max_calls,
             run=account,
+            prices=settings.prices,
             state=open_state(settings) if account and limits != (None, None) else None,
         )
 
@@ -152,11 +168,25 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     if not key and needed and provider not in _OWN_CREDENTIALS:
         raise ConfigurationError(
             model,
-            f"{name} is not set",
+            f"{_unknown_provider(model, settings)}{name} is not set",
             f"Put it into {settings.home / '.env'} (chmod 600) or the environment, name another "
             f"model with --model{_programs_here()}, or use --offline.",
         )
     return key, base_url
+
+
+def _unknown_provider(model: str, settings: Settings) -> str:
+    """Return that the name which a person gave begins with no provider; empty if it does."""
+    given = model.removeprefix("openrouter/")
+    names = {settings.model, settings.second_model, settings.second_opinion}
+    if "/" not in model and not is_listed(model):
+        return "its name begins with no provider, so OpenAI is asked, and "
+    if given == model or given not in names:
+        return ""
+    provider = given.partition("/")[0]
+    close = get_close_matches(provider, {*providers(), "openrouter"}, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return f"{provider} is an unknown provider{meant}, so OpenRouter is asked, and "
 
 
 def _programs_here() -> str:

@@ -170,6 +170,10 @@ class _OwnPrice(Struct, frozen=True, forbid_unknown_fields=True):
         return Rates(*(each / _MILLION for each in (self.input, self.output, read, written)))
 
 
+PRICES_FORM = '{"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens'
+"""What a file of one's own prices holds."""
+
+
 def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
     """Return the price of a model; None when it is not known.
 
@@ -204,9 +208,19 @@ def own_prices(path: Path) -> dict[str, Price]:
         raise ConfigurationError(
             str(path),
             str(error),
-            'Write {"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens.',
+            f"Write {PRICES_FORM}.",
         ) from error
     return {name: Price(rates=price.rates()) for name, price in prices.items()}
+
+
+def is_listed(model: str) -> bool:
+    """Return whether LiteLLM's packaged table has a model."""
+    return model in _table()
+
+
+def providers() -> frozenset[str]:
+    """Return the providers of the packaged table."""
+    return frozenset(str(entry.get("litellm_provider")) for entry in _table().values())
 
 
 @lru_cache(maxsize=1)
@@ -270,6 +284,7 @@ class Budget:
         max_cost_usd: at most so much money; None without limit.
         max_calls: at most so many calls; None without limit.
         run: names the run, so that all its processes share the limits.
+        prices: the file of one's own prices, for messages.
         state: where it is written down; this process's memory by default.
     """
 
@@ -279,6 +294,7 @@ class Budget:
         max_cost_usd: float | None = None,
         max_calls: int | None = None,
         run: str = "",
+        prices: Path | None = None,
         state: State | None = None,
     ) -> None:
         for name, limit in (("max_cost_usd", max_cost_usd), ("max_calls", max_calls)):
@@ -287,6 +303,7 @@ class Budget:
         self.max_cost_usd = max_cost_usd
         self.max_calls = max_calls
         self._run = run or uuid4().hex
+        self._prices = prices
         self._state: State | None = None
         """Where it is written down; None without any limit."""
         if max_cost_usd is not None or max_calls is not None:
@@ -304,7 +321,8 @@ class Budget:
             raise ConfigurationError(
                 model,
                 "its price is not known, so max_cost_usd cannot be kept",
-                "Add it to prices.json (USD a million tokens), or limit max_calls instead.",
+                f"Add it to {self._prices or 'prices.json'}: "
+                f"{PRICES_FORM.replace('<model>', model)}; or limit DEBRIEF_MAX_CALLS instead.",
             )
 
     @contextmanager

@@ -59,7 +59,7 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
                 words=each.words,
                 worked=each.worked,
                 usage=usage,
-                cost_usd=cost if fresh else 0.0,
+                cost_usd=0.0 if messages and not fresh else cost,
                 minutes=minutes,
             )
         )

@@ -1,7 +1,7 @@
 """Looking again, waiting, and filling the context: calls that went well and were not needed.
 
-A look is needed again as soon as something may have changed: an edit, a command that is no mere
-look, another agent's work, a new request of the person. Only what nothing speaks for is counted.
+A look was not needed when it showed, word for word, what the same agent had seen before. Only what
+nothing speaks for is counted.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from debrief.markdown import shorten
-from debrief.offline.checks import language_of, languages_of
-from debrief.offline.quoting import label
-from debrief.offline.shell import check_of, commands_in, writes_of
+from debrief.offline.checks import can_check, language_of, languages_of
+from debrief.offline.ending import end_of
+from debrief.offline.facts import is_work
+from debrief.offline.quoting import label, printed_lines
+from debrief.offline.shell import check_of, commands_in, pattern, writes_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.failures import has_failed
 from debrief.troubles.naming import name_of, parts_of, shown, tables
@@ -30,11 +32,14 @@ _A_TOKEN = 4
 """Characters, about."""
 _AGAIN = 3
 """Files read again after a compaction from which on work was done twice."""
+_UNCHANGED = re.compile(r"file unchanged since your last Read|File unchanged since last read", re.I)
 _DOCUMENT = re.compile(
     r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|AUTHORS)[^/]*$|(?:^|/)docs?/.*\.(?:md|rst|txt)$"
 )
 
 
+_CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
+"""A line that was added and is no comment."""
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
 
@@ -46,41 +51,39 @@ def needless(course: Course) -> Iterator[Mishap]:
         yield from _polls(strand)
         yield from _long_outputs(strand)
         yield from _blind_checks(strand)
+    yield from _unchecked(course)
     yield from _after_compactions(course)
     yield from _start(course.strands[0])
 
 
 def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
-    seen: dict[tuple[str, str], CallMade] = {}
-    turn = -1
+    """Yield looks that showed, word for word, what the same look had shown before; what a
+    compaction took away may be looked at again."""
+    seen: dict[tuple[str, str], tuple[int, str]] = {}
     compacted = set(course.compactions)
     for step in strand:
         call = step.call
-        if step.turn != turn or step.message in compacted:
+        if step.message in compacted:
             seen.clear()
-            turn = step.turn
-        if call.status != "ok" or has_failed(call):
+        if call.status != "ok" or not (call.action in ("read", "search") or _is_look(call)):
             continue
-        if call.action in ("read", "search") or _is_look(call):
-            if len(call.input) < 20:
-                continue
-            before = seen.get((call.name, call.input))
-            if before is not None and before.message != step.message and _is_much(step):
-                yield _read_again(step)
-            seen[call.name, call.input] = step
-        elif call.action not in ("plan", "wait", "web"):
-            seen.clear()
-
-
-def _is_much(step: CallMade) -> bool:
-    return len(step.call.result or "") >= _MUCH
+        result = call.result or ""
+        if _UNCHANGED.search(result[:300]):
+            yield _read_again(step)
+        if len(result) < _MUCH:
+            continue
+        what = call.name, call.command or call.input
+        message, before = seen.get(what, (step.message, ""))
+        if message != step.message and printed_lines(before) == printed_lines(result):
+            yield _read_again(step)
+        seen[what] = step.message, result
 
 
 def _read_again(step: CallMade) -> Mishap:
     call = step.call
-    file = step.below(next(iter(call.paths), ""))
+    file = step.below(_read_by(call))
     words = next(iter(parts_of(call.command)), ()) if call.command else ()
-    what = file or shown(words) or call.name
+    what = file or name_of(words) or call.name
     return Mishap(
         kind="repeated_read",
         subject=f"{shorten(what, 150)}: looked at again, unchanged",
@@ -289,6 +292,39 @@ def _blind_checks(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 file=step.below(changed[-1]),
             )
         changed = []
+
+
+def _unchecked(course: Course) -> Iterator[Mishap]:
+    """Yield the last change of each language after which nothing ran that could have seen it, of
+    a session that ends with an answer."""
+    if end_of(course.turns).ending != "closed":
+        return
+    changed: dict[str, CallMade] = {}
+    for step in course.strands[0]:
+        call = step.call
+        if call.action == "edit" and call.status == "ok":
+            if call.patch and not _CODE.search(call.patch):
+                continue  # comments alone, or lines taken out
+            for path in call.paths:
+                language = "" if _TEMPLATE.search(path) else language_of(path)
+                if language and is_work(path, step.folder):
+                    changed[language] = step
+        elif call.action == "run":
+            printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])
+            if call.status == "unanswered" or can_check(call) or printed:
+                changed.clear()  # a check, or a commit whose hook is one
+        elif call.action not in ("read", "search", "plan", "ask", "edit"):
+            changed.clear()  # a browser, another agent or a server may have looked
+    for language, last in changed.items():
+        file = last.below(last.call.paths[-1])
+        yield Mishap(
+            kind="blind_check",
+            subject=f"{language} was changed, and nothing was run that could see it",
+            at=last.at,
+            evidence=last.evidence(f"the last change: {file}"),
+            steps=(last,),
+            file=file,
+        )
 
 
 def _is_unseen(path: str, tool: str) -> bool:

@@ -56,6 +56,8 @@ class Mishap(Struct, frozen=True, kw_only=True):
     file: str = ""
     words: str = ""
     worked: str = ""
+    is_test: bool = False
+    """It is a test that failed, by its name."""
     put_in: int = 0
     """Tokens that a result put into the context, where the stretch is that alone."""
 

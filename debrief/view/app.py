@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
@@ -133,12 +132,6 @@ def week(page: Page, week: str) -> Response:
         figures=rows[place],
         **sides_of(page.index, "week = ?", (week,)),
     )
-
-
-@router.get("/advice")
-def advice(page: Page) -> Response:
-    """Lead to the troubles, which have the lines that stop them: the address is an older one."""
-    return RedirectResponse("/troubles", 308)
 
 
 def _move(lake: Lake, week: str) -> WeeklyMove | None:

@@ -104,7 +104,9 @@ def answer(call: Call) -> Reply:
     return Reply("SCORE: 4\nREASONING: In turn 1 the user named the file to change.")
 
 
-def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said:
+def run_with(
+    home: Home, folder: Path, server: OpenAIServer, *more: str, agrees: bool = True
+) -> Said:
     return home.typed(
         "run",
         "--sessions",
@@ -112,7 +114,7 @@ def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said
         "--lake",
         str(home.path / "lake"),
         *(more or ("--model", MODEL)),
-        "--yes",
+        *["--yes"] * agrees,
         DEBRIEF_MODEL_BASE_URL=server.url,
         OPENAI_API_KEY="sk-loopback",
         DEBRIEF_RETRY_PAUSE="0.01",
@@ -138,8 +140,16 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         return list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
 
     with OpenAIServer(reply) as server:
+        unasked = run_with(home, folder, server, agrees=False)
+        assert unasked.code == 1
+        assert "would be asked 3 questions on 3 sessions: about" in unasked.err
+        assert "nobody agreed to it. Add --yes, or a limit: --max-cost 2." in unasked.err
+        assert server.calls == []
         first = run_with(home, folder, server)
         assert first.code == 0, first.err
+        spent, missing = first.out.splitlines()[1:3]
+        assert re.fullmatch(r"Spent: \$[\d.]+, \d+ calls, [\d,]+ tokens", spent)
+        assert missing.startswith("Not scored: 1 of 3 sessions: openai/gpt-4o-mini: HTTP 400")
         failed = [row for row in judgements() if row.status == "failed"]
         assert {row.session_id for row in failed} == {"stubborn"}
         assert all(row.failure and row.score is None for row in failed)

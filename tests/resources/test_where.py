@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.conditions import FIELDS, Where, parse_where
 from debrief.errors import InputError
-from resources import FIELDS, Where, parse_where
 
 FACTS = {"tool": {"droid"}, "model": {"sonnet", "opus"}, "task": {"late-readings"}}
 

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
+from debrief.troubles.grouping import find_troubles
 from tests.offline.scenario import Story
 from tests.troubles.scenario import day, events, prices, told, troubles
 
@@ -16,17 +17,16 @@ def kinds(*stories: Story) -> list[str]:
     return [event.kind for event in events(*stories)]
 
 
-def test_a_file_is_read_again_only_where_nothing_can_have_changed() -> None:
-    def read(story: Story) -> Story:
-        return story.read("/home/ada/shop/a.py", LONG)
+def test_a_file_is_read_again_where_it_shows_the_same_again() -> None:
+    def read(story: Story, text: str = LONG) -> Story:
+        return story.read("/home/ada/shop/a.py", text)
 
-    again = read(read(Story().turn("Look")))
+    again = read(read(Story().turn("Look")).run("make format").turn("Look again"))
     (event,) = events(again)
     assert (event.kind, event.file) == ("repeated_read", "a.py")
     assert event.usage == Usage(input=100, output=100)  # the message that read it again alone
-    assert kinds(read(read(Story().turn("Look")).edit("/home/ada/shop/a.py", "a", "b"))) == []
-    assert kinds(read(read(Story().turn("Look")).run("make format"))) == []
-    assert kinds(read(read(Story().turn("Look")).turn("Look again"))) == []
+    assert kinds(read(read(Story().turn("Look")), LONG + "y = 2")) == []
+    assert kinds(read(read(Story().turn("Look"), "x = 1"), "x = 1")) == []  # hardly worth a word
 
 
 def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
@@ -55,9 +55,23 @@ def test_a_check_that_cannot_see_the_change() -> None:
     ]
     other = Story().turn("Fix it").edit("/home/ada/shop/tool.py", "a", "b")
     assert kinds(other.run("cargo check", "Finished dev")) == ["blind_check"]
-    for path in ("a.go", "page.html", "settings.yaml", "skill.md"):
+    for path in ("page.html", "settings.yaml", "skill.md"):
         seen = Story().turn("Fix it").edit(f"/home/ada/shop/{path}", "a", "b")
         assert kinds(seen.run("go test ./...", "ok shop")) == []
+
+
+def test_code_that_was_changed_and_never_run() -> None:
+    def fixed(last: str = "Fixed.") -> Story:
+        return Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b").say(last)
+
+    named = "go was changed, and nothing was run that could see it"
+    assert [event.subject for event in events(fixed())] == [named]
+    assert kinds(fixed().run("./shop --price 3", "3").say("Fixed.")) == []
+    assert (
+        kinds(fixed().run("git commit -m x", "12 passed in 0.1s\n[main 0a1b2c3] x").say("Done."))
+        == []
+    )
+    assert kinds(Story().turn("Say").edit("/home/ada/shop/a.go", "// a", "// b").say("Done.")) == []
 
 
 def test_files_read_again_after_a_compaction() -> None:
@@ -84,13 +98,8 @@ def test_sessions_that_begin_by_looking_up_the_same() -> None:
         return story.run(command or "ls").edit("/home/ada/shop/b.py", "a", "b")
 
     by_hand = Story().turn("Add").run("sed -n '1,220p' docs/rules.md").edit("c.py", "a", "b")
-    stories = [
-        begins("docs/rules.md"),
-        begins("a.py"),
-        by_hand,
-        begins("docs/rules.md"),
-        begins("b.py"),
-    ]
+    rules = [begins("docs/rules.md") for _ in range(3)]
+    stories = [*rules, by_hand, begins("a.py"), begins("b.py")]
     assert told(*stories) == [("same_start", "docs/rules.md: looked up at the beginning")]
 
 
@@ -99,6 +108,16 @@ def test_what_a_fork_has_from_its_original_counts_there_alone() -> None:
     (turn,) = session.turns
     assert events_of(session, prices)
     assert events_of(replace(session, turns=(replace(turn, origin="inherited"),)), prices) == []
+
+
+def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
+    missed = Story().turn("Go").edit("a.py", "a", "b", status="failed")
+    assert (
+        find_troubles(
+            event for number in (1, 2) for event in events_of(day(number, missed, ""), prices)
+        )
+        == []
+    )
 
 
 def test_one_session_alone_leads_nothing() -> None:

@@ -70,7 +70,8 @@ def main(folder: Path) -> int:
         reading = str(stack.enter_context(served(read)).base_url)
         trouble = trouble_id("shop", "missing_tool", "rtk bun: no such subcommand")
         of_reading = [
-            *("/", "/troubles", links.page_path("troubles", trouble)),
+            "/",
+            links.page_path("troubles", trouble),
             *("/sessions?scored_by=openai%2Freader", links.session_path("every-kind")),
             links.session_path("later"),
         ]

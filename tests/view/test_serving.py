@@ -33,7 +33,6 @@ PAGES = (
     "/labels/next",
     "/labels.csv",
     "/troubles",
-    "/advice",
 )
 
 

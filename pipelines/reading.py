@@ -1,0 +1,187 @@
+"""Reads this machine's sessions in the background of ``debrief start``, and goes on with those
+that are under way.
+
+``python -m pipelines.reading`` is a process of its own. It reads the newest week first and needs
+no Dagster for that, so that the first session is there within seconds; then the whole graph runs
+without a model; then it looks again and again for what is new.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from debrief.cli.offer import offer_of
+from debrief.cli.shared import console, warn
+from debrief.cli.sources import scan_stats
+from debrief.errors import DebriefError
+from debrief.files import only_writer
+from debrief.lake import Lake
+from debrief.markdown import counted
+from debrief.redaction.redactor import redactor_of
+from debrief.sessions.scanning import Scan
+from debrief.sessions.sources import default_folders
+from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
+from debrief.settings import Settings, load_settings
+from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
+from pipelines.progress import StoppedError
+
+if TYPE_CHECKING:
+    from debrief.redaction.redactor import Redactor
+
+_LOOK, _SHARE = 4.0, 15.0
+"""Seconds between two looks at the folders, and at least so many times what a look takes."""
+_QUIET = 120.0
+"""Seconds without a change after which what is new is scored too: each score is of a whole week."""
+_progress = logging.getLogger("debrief.progress")
+
+
+class BackgroundReading:
+    """What there is to read on this machine, and how much of it the lake has."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.lake = Lake(settings.lake)
+        self._redactor: Redactor = redactor_of(settings)
+        self.found = Scan()
+
+    def look(self) -> list[str]:
+        """Look for sessions; return the weeks that the lake has not as they are now, the newest
+        first."""
+        folders = [Path(each) for each in self._settings.sessions]
+        with only_writer(self._settings.home, self.lake.url):
+            self.found = scan_into(
+                self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
+            )
+        return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
+
+    def _is_new(self, week: str) -> bool:
+        stamp = self.lake.stamp(SESSIONS_TABLE, week)
+        return stamp is None or (
+            # A week with a transcript that cannot be read has no inputs, and is left to the graph.
+            bool(stamp.inputs) and stamp.inputs != read_from(self.found, week, self._redactor)
+        )
+
+    def read(self, week: str) -> None:
+        """Read a week's sessions into the lake."""
+        with only_writer(self._settings.home, self.lake.url):
+            store_week(self.lake, self.found, week, self._redactor)
+
+
+def reads_by_itself(settings: Settings) -> bool:
+    """Return whether sessions come from folders of this machine alone, and go into its own lake."""
+    elsewhere = [settings.lake, *settings.sessions]
+    has_servers = settings.langfuse_sessions or settings.recorder
+    is_here = not has_servers and not any("://" in each for each in elsewhere)
+    return is_here and settings.launch == "here"
+
+
+def found_lines(found: Scan) -> list[str]:
+    """Return what was found, a line a tool: sessions, and from when to when."""
+    stats = {source: each for source, each in scan_stats(found).items() if each.sessions}
+    total = sum(each.sessions for each in stats.values())
+    if not stats:
+        return []
+    width = max(map(len, stats))
+    lines = [f"Found {counted(total, 'session')} of {counted(len(stats), 'tool')}:"]
+    for source, each in stats.items():
+        span = f"{each.first:%Y-%m-%d} to {each.last:%Y-%m-%d}"
+        lines.append(f"  {source:{width}}  {each.sessions:>6,}  {span}")
+    return lines
+
+
+def unknown_prompts(lake: Lake) -> int:
+    """Return how many sessions do not say which prompt files they had."""
+    return sum(row.origin == "unknown" for row in lake.rows(SNAPSHOTS, PromptSnapshotRow))
+
+
+def _read_newest_first(settings: Settings) -> None:
+    reading, out, screen = BackgroundReading(settings), console(), console(stderr=True)
+    weeks = reading.look()
+    for line in found_lines(reading.found):
+        out.print(line)
+    with screen.status("Reading the newest sessions …") as status:
+        for number, week in enumerate(weeks, 1):
+            status.update(f"Reading the week of {week} ({number} of {len(weeks)}), offline …")
+            reading.read(week)
+
+
+def _score(settings: Settings) -> None:
+    """Run the whole graph without a model, and say what came of it."""
+    from pipelines.launching import lost_rows, run_quietly
+    from pipelines.options import RunOptions
+
+    lake = Lake(settings.lake)
+    if lost := lost_rows(lake, lake.partitions(SESSIONS_TABLE), ""):
+        warn(f"{lost} Until then nothing is scored here, so that it stays.")
+        return
+    content = run_quietly(RunOptions(offline=True))
+    console().print(content.verdicts.sentences())
+
+
+def _offers(settings: Settings) -> None:
+    out, lake = console(), Lake(settings.lake)
+    if unknown := unknown_prompts(lake):
+        out.print(
+            f"{counted(unknown, 'session')} do not say which CLAUDE.md or AGENTS.md they had. "
+            "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
+        )
+    if offer := offer_of(len(list(lake.rows(SNAPSHOTS, PromptSnapshotRow)))):
+        out.print(offer)
+
+
+def _follow(settings: Settings, over: threading.Event) -> None:
+    """Read what is new or goes on, and score it once nobody has written for a while."""
+    reading, changed, unscored = BackgroundReading(settings), time.monotonic(), False
+    pause = _LOOK
+    parent = os.getppid()
+    while not over.wait(pause) and os.getppid() == parent:
+        began = time.monotonic()
+        with suppress(DebriefError, OSError):  # a file that goes away is looked for again
+            for week in reading.look():
+                reading.read(week)
+                changed, unscored = time.monotonic(), True
+            if unscored and time.monotonic() - changed > _QUIET:
+                _score(settings)
+                unscored = False
+        pause = max(_LOOK, _SHARE * (time.monotonic() - began))
+
+
+def main(environ: Mapping[str, str] = os.environ) -> None:
+    """Read until SIGTERM."""
+    over = threading.Event()
+
+    def stop(*_: object) -> None:
+        over.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    try:
+        settings = load_settings(environ)
+        if reads_by_itself(settings):
+            _read_newest_first(settings)
+        _score(settings)
+        _offers(settings)
+        console().print("New sessions are read as they come.")
+        if reads_by_itself(settings):
+            _follow(settings, over)
+        else:
+            over.wait()
+    except (KeyboardInterrupt, StoppedError):
+        sys.exit(0)
+    except DebriefError as error:
+        console(stderr=True).print(f"debrief: {error}", style="red")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""``debrief`` alone: sessions on a page while they are read, live ones too, and a clean end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+
+from debrief.lake import Lake
+from debrief.scoring.model import SessionScores
+from tests.pipelines.conftest import Home, only_line
+from tests.pipelines.test_first_minutes import start
+from tests.pipelines.test_run import WEEK, conversation, write
+from tests.ports import free_port
+from tests.waiting import LONG, is_over, wait_until
+
+
+def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Home) -> None:
+    transcripts = home.path / ".claude" / "projects" / "shop"
+    transcripts.mkdir(parents=True)
+    write(transcripts, "one.jsonl", conversation("one"))
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    shown = start(home, "start", "--no-browser", "--port", str(port))
+    try:
+        assert shown.stdout is not None
+        said = [shown.stdout.readline() for _ in range(3)]
+        assert f"{address}  your sessions, as they are read  (Ctrl-C stops it)\n" in said
+        assert "Found 1 session of 1 tool:\n" in said
+        assert any(line.split()[:2] == ["claude-code", "1"] for line in said)
+        wait_until(lambda: "1 session" in httpx.get(f"{address}/sessions", timeout=LONG).text)
+        again = home.typed("start", "--no-browser")
+        assert (again.code, again.out) == (0, f"Debrief runs already: {address}\n")
+        while "New sessions are read as they come" not in (line := shown.stdout.readline()):
+            assert line, shown.stderr.read() if shown.stderr else ""
+            said.append(line)
+        assert any("1 session do not say which CLAUDE.md" in line for line in said)
+        scored = list(Lake(str(home.path / ".debrief/lake")).read(TABLE, WEEK, SessionScores))
+        assert [row.model for row in scored] == ["offline"]
+        write(transcripts, "two.jsonl", conversation("two"))
+        wait_until(lambda: "2 sessions" in httpx.get(f"{address}/sessions", timeout=LONG).text)
+        children = psutil.Process(shown.pid).children(recursive=True)
+        shown.send_signal(signal.SIGINT)
+        out, err = shown.communicate(timeout=LONG)
+        assert (shown.returncode, "Traceback" in err) == (0, False), err
+        assert out.endswith("Stopped. What was read stays; debrief goes on from there.\n")
+        wait_until(lambda: all(is_over(child.pid) for child in children))
+        assert children
+    finally:
+        shown.kill()
+        shown.communicate()
+
+
+TABLE = "session_scores"
+
+
+def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.command"],
+        env=home.environment(),
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert "Usage: " in done.stdout
+    assert not (home.path / ".debrief").exists()
+
+
+def test_a_port_that_is_taken_is_said(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = only_line(home.typed("start", "--no-browser", "--port", str(port)))
+    assert f"127.0.0.1:{port}: cannot be listened on" in line

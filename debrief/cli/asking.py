@@ -12,6 +12,7 @@ from msgspec import Struct
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.markdown import counted
+from debrief.models.programs import program_of
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
@@ -95,6 +96,8 @@ def estimate_text(estimate: Estimate, settings: Settings) -> str:
 
 def _cost_text(estimate: Estimate, settings: Settings) -> str:
     limit = settings.max_cost_usd
+    if estimate.cost_usd is None and program_of(estimate.model):
+        return "of its plan"
     if estimate.cost_usd is None:
         return f"at a price that is not known ({settings.prices} may hold it)"
     about = f"about {shown_usd(estimate.cost_usd)}"

@@ -265,7 +265,7 @@ def stage_run_of(resources: Mapping[str, Any], weeks: Sequence[str]) -> StageRun
 
 def model_stages() -> list[str]:
     """Return the weekly stages that ask a model."""
-    return [table for table, (*_, asks, _off) in _STAGES.items() if asks]
+    return [table for table, (*_, calls_models, _off) in _STAGES.items() if calls_models]
 
 
 def due_weeks_of(

@@ -130,9 +130,12 @@ def _score(settings: Settings) -> None:
 def _offers(settings: Settings) -> None:
     out, lake = console(), Lake(settings.lake)
     if unknown := unknown_prompts(lake):
+        said = "does not say which CLAUDE.md or AGENTS.md it had"
+        if unknown > 1:
+            said = "do not say which CLAUDE.md or AGENTS.md they had"
         out.print(
-            f"{counted(unknown, 'session')} do not say which CLAUDE.md or AGENTS.md they had. "
-            "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
+            f"{counted(unknown, 'session')} {said}. Press h to have Claude Code's new sessions say "
+            "it (debrief hooks install --user)."
         )
     if offer := offer_of(len(list(lake.rows(SNAPSHOTS, PromptSnapshotRow)))):
         out.print(offer)

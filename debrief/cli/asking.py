@@ -82,9 +82,8 @@ def estimate_text(estimate: ModelEstimate, settings: Settings) -> str:
         estimate: of a dry run.
         settings: whose limit holds, if there is one.
     """
-    kept = f" {counted(estimate.recalled, 'answer')} are kept from before." * bool(
-        estimate.recalled
-    )
+    recalled = estimate.recalled
+    kept = f" Kept from before: {counted(recalled, 'answer')}." * bool(recalled)
     if not estimate.calls:
         return f"{estimate.model} is asked nothing.{kept}"
     of = f" on {counted(estimate.sessions, 'session')}" * bool(estimate.sessions)

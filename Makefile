@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -61,6 +61,14 @@ test-proxy: .venv/.test
 TRAINERS ?= /tmp/debrief-trainers
 test-trainers: .venv/.test
 	@$(BIN)/python -m tools.trainers "$(TRAINERS)" $(OPTIONS)
+
+# Tasks that debrief tasks wrote, by Harbor's own models and linter: takes a Python of 3.12 or newer
+# (HARBOR_PYTHON) and a minute. No container is built.
+HARBOR_IN ?= /tmp/debrief-harbor
+HARBOR_PYTHON ?= python3.12
+test-harbor: .venv/.test
+	@test -n "$(TASKS)" || { echo "TASKS names no folder: make one with debrief tasks --to"; exit 1; }
+	@$(BIN)/python -m tools.harbor_tasks "$(HARBOR_IN)" "$(TASKS)" --python "$(HARBOR_PYTHON)"
 
 # The README's pictures, from the demo: takes npm, Chromium (CHROMIUM names one) and a minute or two.
 PICTURES_IN ?= /tmp/debrief-pictures
@@ -154,7 +162,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 locks: .venv/bin/uv
 	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock
 	$(COMPILE) --extra build --extra team --extra test pyproject.toml -o $(LOCKS)/test.lock
-	$(COMPILE) --extra build -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
+	$(COMPILE) --extra build --extra sandbox -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
 	$(COMPILE) --extra build --extra team -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/team.lock
 
 clean:

@@ -26,7 +26,6 @@ from debrief.rubrics.agreement_report import (
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-from debrief.view import links
 
 PAGE = "reports/judge_agreement.md"
 
@@ -79,7 +78,7 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
-            "shown_at": dg.MetadataValue.url(links.address("/labels/next")),
+            "shown_at": dg.MetadataValue.url("/labels/next"),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

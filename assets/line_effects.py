@@ -15,7 +15,6 @@ from debrief.snapshots.model import SNAPSHOTS
 from debrief.troubles import helped
 from debrief.troubles.helped import effects_markdown, line_effects_in
 from debrief.troubles.model import ALL, EFFECTS, EVENTS, TROUBLES, LineEffect
-from debrief.view import links
 
 
 @stage(
@@ -48,6 +47,6 @@ def line_effects(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
                 ("outcome", "lines"), Counter(row.outcome for row in rows).most_common()
             ),
             "page": markdown(effects_markdown(rows)),
-            "shown_at": dg.MetadataValue.url(links.address("/advice")),
+            "shown_at": dg.MetadataValue.url("/troubles"),
         },
     )

@@ -150,7 +150,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
-            "shown_at": dg.MetadataValue.url(links.address("/prompts")),
+            "shown_at": dg.MetadataValue.url("/prompts"),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -191,8 +191,8 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     names_in = run.once("names", lambda: cache(fingerprint_names))
     report = report_of(lake, week, done, names_in)
     stored = lake.read_bytes(report_path(week))
-    link = links.address(links.page_path("weeks", week))
-    page = page_of(report, link)
+    path = links.page_path("weeks", week)
+    page = page_of(report, links.address(path))
     if stored is not None and not report.did_something:
         page = stored.decode()
     written = lake.write_bytes(report_path(week), page.encode())
@@ -214,7 +214,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     return {
         COUNT: len(report.now.heads),
         "page": markdown(page),
-        "shown_at": dg.MetadataValue.url(link),
+        "shown_at": dg.MetadataValue.url(path),
         "path": dg.MetadataValue.path(written.path),
         "failures": len(report.now.failures),
         "with_a_verdict": verdicts.known,

@@ -67,7 +67,6 @@ from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.scoring.speaking import speaking_rows
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
-from debrief.view import links
 
 
 def _rows(
@@ -256,7 +255,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
             "dagster/row_count": len(rows),
             "made_now": fresh,
             "page": markdown(page),
-            "shown_at": dg.MetadataValue.url(links.address("/rubrics")),
+            "shown_at": dg.MetadataValue.url("/rubrics"),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
             "dropped_on_unseen_sessions": sum(not trial.kept for trial in trials.rows),

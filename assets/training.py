@@ -90,7 +90,6 @@ def training_sets(
     observed = current_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
-    pages = links.address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -119,9 +118,7 @@ def training_sets(
                 "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
-                "shown_at": dg.MetadataValue.url(
-                    pages + links.page_path("training", task, fingerprint)
-                ),
+                "shown_at": dg.MetadataValue.url(links.page_path("training", task, fingerprint)),
                 "path": dg.MetadataValue.path(stored.path),
                 "train": row.train,
                 "eval": row.eval,

@@ -20,7 +20,6 @@ from debrief.troubles import finding, grouping
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
-from debrief.view import links
 
 
 def _event_inputs(run: StageRun, week: str) -> str:
@@ -88,6 +87,6 @@ def troubles(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "up_to_date": filled.skipped,
             "kinds": preview(("kind", "troubles"), Counter(row.kind for row in rows).most_common()),
             "repositories": len(repositories),
-            "shown_at": dg.MetadataValue.url(links.address("/troubles")),
+            "shown_at": dg.MetadataValue.url("/troubles"),
         },
     )

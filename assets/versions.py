@@ -9,6 +9,7 @@ from pathlib import Path
 
 from debrief.content import folder
 from debrief.evaluators import judges_folder
+from debrief.execution.executing import FORM
 from debrief.keys import digest_of
 from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
@@ -37,7 +38,8 @@ def _prompts(*patterns: str) -> list[tuple[str, str]]:
 
 
 SESSIONS = _version("sessions", NORMAL_FORM)
-LABELS = _version("labels", SESSIONS)
+EXECUTION = _version("execution", FORM, SESSIONS)
+LABELS = _version("labels", EXECUTION)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
 JUDGING = _version("judging", _texts(judges_folder(load_settings()), "*.md"), METADATA)

@@ -221,7 +221,7 @@ def _each_week(
 ) -> dg.MaterializeResult[None]:
     run = StageRun(context)
     weeks = list(context.partition_keys)
-    pages, count = links.address(""), 0
+    count = 0
     try:
         for number, week in enumerate(weeks, 1):
             found = one_week(run, week)
@@ -233,7 +233,8 @@ def _each_week(
             summary = metadata.pop("summary", "") or f"{rows} rows"
             run.log_progress(f"{week} ({number} of {len(weeks)}): {summary}")
             path = _PAGES.get(run.name) or links.sessions_path(week=week)
-            shown_at = dg.MetadataValue.url(pages + path)
+            # Dagster's UI is below the pages' own address, whatever port that has.
+            shown_at = dg.MetadataValue.url(path)
             context.add_asset_metadata(
                 {"in_short": summary, "shown_at": shown_at, **metadata}, partition_key=week
             )

@@ -63,12 +63,20 @@ def demo(
 ) -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, a quarter minute.
 
-    The samples are made up, and with them every difference between them: nothing is a finding.
+    The samples are made up, and with them every difference between them: nothing is a finding. The
+    tests of some of them are run again, in a sandbox, where there is one.
     """
+    from debrief.execution.sample_runs import execute_samples
+    from debrief.lake import Lake
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
 
-    run_graph(demo_options(lake), weeks=(), of_demo=not lake)
+    options = demo_options(lake)
+    settings = options.apply()
+    executed = execute_samples(Lake(settings.lake), settings)
+    run_graph(options, weeks=(), of_demo=not lake)
+    for line in executed.lines():
+        console().print(line)
     console().print("These sessions are made up, and so is all that sets them apart.")
 
 

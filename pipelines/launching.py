@@ -29,7 +29,7 @@ from debrief.settings import Settings, load_settings
 from debrief.summary import Content, Evaluated, content_of
 from debrief.weekly import Done, added_up
 from pipelines.options import RunOptions, run_config
-from pipelines.progress import RunProgress, shown_progress, stopped
+from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -200,7 +200,7 @@ def _agree(
     weeks: Sequence[str],
     resources: dict[str, dict[str, Any]],
     settings: Settings,
-    shown: RunProgress,
+    shown: ShownProgress,
     *,
     yes: bool,
     dry_run: bool,

@@ -33,7 +33,7 @@ _PAUSE, _TICK = 15.0, 1.0
 """Seconds between two lines of one stage where no line can move, and where one can."""
 
 
-class RunProgress:
+class ShownProgress:
     """What a run shows while it is under way.
 
     Args:
@@ -95,7 +95,7 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def shown_progress(settings: Settings) -> Iterator[RunProgress]:
+def shown_progress(settings: Settings) -> Iterator[ShownProgress]:
     """Show what stages say within the block, and what models take.
 
     Raises:
@@ -114,12 +114,12 @@ def shown_progress(settings: Settings) -> Iterator[RunProgress]:
         with _stoppable():
             if screen.is_terminal:
                 with screen.status(_one_line("starting"), refresh_per_second=4) as status:
-                    shown = RunProgress(log, lambda line: status.update(_one_line(line)))
+                    shown = ShownProgress(log, lambda line: status.update(_one_line(line)))
                     shown.pause = partial(_paused, status)
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):
                         yield shown
             else:
-                shown = RunProgress(log, _now_and_then())
+                shown = ShownProgress(log, _now_and_then())
                 with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
                     yield shown
     finally:
@@ -138,7 +138,7 @@ def _paused(status: Status) -> Iterator[None]:
 
 
 @contextmanager
-def _ticking(shown: RunProgress, seconds: float) -> Iterator[None]:
+def _ticking(shown: ShownProgress, seconds: float) -> Iterator[None]:
     """Show what models take also while a stage says nothing."""
     over = threading.Event()
 

@@ -44,7 +44,7 @@ _QUIET = 120.0
 _progress = logging.getLogger("debrief.progress")
 
 
-class LocalSessions:
+class BackgroundReading:
     """What there is to read on this machine, and how much of it the lake has."""
 
     def __init__(self, settings: Settings) -> None:
@@ -104,7 +104,7 @@ def unknown_prompts(lake: Lake) -> int:
 
 
 def _read_newest_first(settings: Settings) -> None:
-    reading, out, screen = LocalSessions(settings), console(), console(stderr=True)
+    reading, out, screen = BackgroundReading(settings), console(), console(stderr=True)
     weeks = reading.look()
     for line in found_lines(reading.found):
         out.print(line)
@@ -143,7 +143,7 @@ def _offers(settings: Settings) -> None:
 
 def _follow(settings: Settings, over: threading.Event) -> None:
     """Read what is new or goes on, and score it once nobody has written for a while."""
-    reading, changed, unscored = LocalSessions(settings), time.monotonic(), False
+    reading, changed, unscored = BackgroundReading(settings), time.monotonic(), False
     pause = _LOOK
     parent = os.getppid()
     while not over.wait(pause) and os.getppid() == parent:

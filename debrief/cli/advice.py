@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import structs
 
 from debrief.cli.shared import (
     LakeUrl,
@@ -137,6 +136,8 @@ def _worded(
     advised: list[AdvisedLine], model: str, max_cost: float | None, yes: bool
 ) -> list[AdvisedLine]:
     """Return the lines as a model words them; what that costs is said first."""
+    from msgspec import structs
+
     from debrief.cli.asking import agreed
     from debrief.evaluators import Evaluators
     from debrief.models.prompting import PromptedModel
@@ -235,7 +236,7 @@ def _show_effects(store: Lake, repository: str, form: str) -> None:
         console().print("No prompt file that sessions had holds a line about a trouble.")
     else:
         table = Table(box=box.SIMPLE_HEAD)
-        for heading in ("repository", "line", "since", "before", "after", "change", ""):
+        for heading in ("repository", "line", "since", "before", "after", "change", "helped?"):
             table.add_column(heading)
         for row in effects:
             table.add_row(*(Text(cell) for cell in shown_effect(row)))

@@ -24,7 +24,7 @@ USUAL_MARGIN = 1.5
 usual, or have to be asked for again."""
 
 
-class ModelEstimate(Struct, frozen=True, kw_only=True):
+class AskingEstimate(Struct, frozen=True, kw_only=True):
     """What asking a model is likely to take."""
 
     model: str
@@ -51,10 +51,10 @@ class ModelEstimate(Struct, frozen=True, kw_only=True):
 
 def estimate_of(
     model: str, asked: RunUsage, sessions: int = 0, *, margin: float = USUAL_MARGIN
-) -> ModelEstimate:
+) -> AskingEstimate:
     """Return the estimate that evaluators counted in a dry run."""
     usage = asked.usage
-    return ModelEstimate(
+    return AskingEstimate(
         model=model,
         calls=asked.calls,
         tokens=usage.input_tokens + usage.output_tokens,
@@ -75,7 +75,7 @@ def shown_usd(usd: float) -> str:
     return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
 
 
-def estimate_text(estimate: ModelEstimate, settings: Settings) -> str:
+def estimate_text(estimate: AskingEstimate, settings: Settings) -> str:
     """Return in words what asking takes and how far it may go.
 
     Args:
@@ -93,7 +93,7 @@ def estimate_text(estimate: ModelEstimate, settings: Settings) -> str:
     )
 
 
-def _cost_text(estimate: ModelEstimate, settings: Settings) -> str:
+def _cost_text(estimate: AskingEstimate, settings: Settings) -> str:
     limit = settings.max_cost_usd
     if estimate.cost_usd is None and program_of(estimate.model):
         return "of its plan"
@@ -107,7 +107,7 @@ def _cost_text(estimate: ModelEstimate, settings: Settings) -> str:
 
 
 def agree(
-    estimate: ModelEstimate, settings: Settings, *, yes: bool = False, dry_run: bool = False
+    estimate: AskingEstimate, settings: Settings, *, yes: bool = False, dry_run: bool = False
 ) -> float | None:
     """Say what asking takes; return the most that may be spent once that is agreed to.
 

@@ -69,7 +69,7 @@ def execute(
     said first, and asked for. What was run before is not run again.
     """
     from debrief.execution.executing import opened_executor, redacting
-    from debrief.execution.sandbox import Limits, find_sandbox
+    from debrief.execution.sandbox import SandboxLimits, find_sandbox
     from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
@@ -84,7 +84,7 @@ def execute(
     with opened_executor(
         settings,
         sandbox,
-        Limits(seconds=seconds),
+        SandboxLimits(seconds=seconds),
         redacting(redactor_of(settings)),
         network=prepare,
     ) as executor:

@@ -138,8 +138,8 @@ def _holding(lake: Lake) -> str:
     if not rubrics:
         searches = list(lake.read(SEARCHES, ALL, RubricSearch))
         needed = max((search.needed for search in searches), default=0)
-        more = f"; {needed} more are needed to tell" if needed else ""
-        return f"No habit tells good sessions from bad ones on unseen sessions yet{more}."
+        more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
+        return f"No rubrics: nothing tells good from bad among sessions set aside{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]
     effect = shown_effect(first.held_out_effect, first.held_out_low, first.held_out_high)

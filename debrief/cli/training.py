@@ -61,7 +61,7 @@ def train(
     **.debrief/prompts/candidates/TOOL/FINGERPRINT/**, beside the active prompts and never over
     them. What was answered once is not asked again.
     """
-    from debrief.cli.asking import ModelEstimate, agree
+    from debrief.cli.asking import AskingEstimate, agree
     from debrief.judging.model import litellm_name
     from debrief.lake import Lake
     from debrief.models.choosing import Models
@@ -97,7 +97,7 @@ def train(
         _print_estimate(fitting, estimate, names)
         return
     usage = estimate.usage
-    asked = ModelEstimate(
+    asked = AskingEstimate(
         model=judge,
         calls=estimate.calls,
         tokens=usage.input_tokens + usage.output_tokens,

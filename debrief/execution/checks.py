@@ -89,7 +89,7 @@ def checks_of(
 def own_checks(session: Session, changed: Sequence[str]) -> list[Check]:
     """Return the checks that a session ran itself, those that it ran last first.
 
-    A check outside its repository is left out, and one that the sandbox cannot run as it stands: it
+    A check outside its repository is left out, and one that the sandbox cannot run as it is: it
     holds a variable, or a path that is elsewhere.
     """
     top = top_of(session, changed)
@@ -220,7 +220,7 @@ def _text_at(clone: Path, commit: str, path: str) -> str | None:
 
 
 def _of_written_tests(final: Path, changed: Sequence[str]) -> list[Check]:
-    """Return checks by the tests that the session wrote, laid over both trees with what else of
+    """Return checks by the tests that the session wrote, put into both trees with what else of
     the folders of tests it changed."""
     files = _FolderFiles(final)
     texts = {

@@ -6,7 +6,7 @@ What was run before on the same trees, with the same checks and packages, is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.errors import InputError, flat
 from debrief.execution.checks import checks_of, future_tests
 from debrief.execution.model import (
     Check,
@@ -27,7 +28,7 @@ from debrief.execution.model import (
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.running import decided_by, execute_check
-from debrief.execution.sandbox import Limits, Sandbox
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
 from debrief.redaction.personal import without_personal_data
@@ -47,15 +48,20 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
     repository: str
     tree: RebuiltTree
     checks: tuple[Check, ...]
-    missing: str = ""
-    """What is not installed of what the checks need; empty where nothing is known to be missing."""
-    key: str
-    """As ``Execution`` has it."""
+    packages: Prepared | NotPrepared
+    """What the checks need, as far as it is here."""
 
     @property
     def session_id(self) -> str:
         """Return whose it is."""
         return self.tree.session_id
+
+    @property
+    def key(self) -> str:
+        """Return what ``Execution.key`` is of its runs."""
+        packages = self.packages
+        kept = packages if isinstance(packages, NotPrepared) else packages.key
+        return digest_of(FORM, self.tree.base_tree, self.tree.final_tree, self.checks, kept)
 
 
 class Executor:
@@ -65,7 +71,8 @@ class Executor:
         sandbox: where.
         store: a folder for the trees that are made. They hold words of sessions: whoever made it
             removes it.
-        prepared: the folder that keeps packages that were installed for checks.
+        prepared: the folder that keeps packages that were installed for checks; or packages that
+            all checks run with.
         limits: of one run of a check.
         redact: takes secrets out of what checks print.
         network: packages may be installed, over the network, where they are missing.
@@ -75,8 +82,8 @@ class Executor:
         self,
         sandbox: Sandbox,
         store: Path,
-        prepared: Path,
-        limits: Limits,
+        prepared: Path | Prepared,
+        limits: SandboxLimits,
         redact: Callable[[str], str],
         *,
         network: bool = False,
@@ -87,6 +94,13 @@ class Executor:
 
     def plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
+        try:
+            return self._plan(session, clone)
+        except InputError as error:  # the clone lacks a file of the tree
+            reason = flat(error.reason)
+            return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=reason)
+
+    def _plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         tree = rebuild(session, clone, self._store)
         if isinstance(tree, NotExecuted):
             return tree
@@ -95,30 +109,26 @@ class Executor:
             checks = checks_of(session, final, tree.files, future)
             if not checks:
                 return NotExecuted(session_id=session.id, reason="no_check")
-            prepared = prepare(final, self._prepared, self._sandbox, network=False)
+            packages = self._packages(final, checks, network=False)
         return ExecutionPlan(
-            repository=session.repository,
-            tree=tree,
-            checks=checks,
-            missing=prepared.missing if isinstance(prepared, NotPrepared) else "",
-            key=_key(tree, checks, prepared),
+            repository=session.repository, tree=tree, checks=checks, packages=packages
         )
 
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
         """Run the checks of a plan on both of its trees."""
         with self._laid_out(plan.tree) as (base, final):
-            prepared = prepare(final, self._prepared, self._sandbox, network=self._network)
+            packages = self._packages(final, plan.checks, network=self._network)
             row = Execution(
                 session_id=plan.session_id,
                 executed_at=now,
                 tree=plan.tree,
-                key=_key(plan.tree, plan.checks, prepared),
+                key=replace(plan, packages=packages).key,
             )
-            if isinstance(prepared, NotPrepared):
-                return replace(row, reason="not_prepared", detail=prepared.missing)
+            if isinstance(packages, NotPrepared):
+                return replace(row, reason="not_prepared", detail=packages.missing)
             checks = tuple(
                 execute_check(
-                    base, final, check, prepared, self._sandbox, self._redact, self.limits
+                    base, final, check, packages, self._sandbox, self._redact, self.limits
                 )
                 for check in plan.checks
             )
@@ -141,6 +151,14 @@ class Executor:
         """Return the most seconds that a plan can take, packages apart."""
         return _RUNS * len(plan.checks) * self.limits.seconds
 
+    def _packages(
+        self, tree: Path, checks: Sequence[Check], *, network: bool
+    ) -> Prepared | NotPrepared:
+        if isinstance(self._prepared, Prepared):
+            return self._prepared
+        folders = sorted({check.folder for check in checks})
+        return prepare(tree, self._prepared, self._sandbox, network=network, folders=folders)
+
     @contextmanager
     def _laid_out(self, tree: RebuiltTree) -> Iterator[tuple[Path, Path]]:
         """Lay the base and the final tree out, for as long as they are needed."""
@@ -149,11 +167,6 @@ class Executor:
             for id_, place in ((tree.base_tree, base), (tree.final_tree, final)):
                 lay_out(id_, Path(tree.clone), self._store, place)
             yield base, final
-
-
-def _key(tree: RebuiltTree, checks: tuple[Check, ...], prepared: Prepared | NotPrepared) -> str:
-    installed = prepared if isinstance(prepared, NotPrepared) else prepared.key
-    return digest_of(FORM, tree.base_tree, tree.final_tree, checks, installed)
 
 
 def not_executed(why: NotExecuted, now: datetime) -> Execution:
@@ -187,16 +200,16 @@ def prepared_folder(settings: Settings) -> Path:
 def opened_executor(
     settings: Settings,
     sandbox: Sandbox,
-    limits: Limits,
+    limits: SandboxLimits,
     redact: Callable[[str], str],
     *,
     network: bool = False,
+    prepared: Prepared | None = None,
 ) -> Iterator[Executor]:
-    """Yield an executor; the trees that it made are gone afterwards."""
+    """Yield an executor, as ``Executor`` says; the trees that it made are gone afterwards."""
+    packages = prepared or prepared_folder(settings)
     with TemporaryDirectory(prefix="debrief-execution-") as store:
-        yield Executor(
-            sandbox, Path(store), prepared_folder(settings), limits, redact, network=network
-        )
+        yield Executor(sandbox, Path(store), packages, limits, redact, network=network)
 
 
 def execute(

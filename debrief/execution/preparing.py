@@ -19,11 +19,11 @@ import orjson
 from msgspec import Struct
 
 from debrief.errors import ConfigurationError, flat
-from debrief.execution.programs import Program, program, registries
-from debrief.execution.sandbox import TREE, Limits, Mount, Sandbox
+from debrief.execution.sandbox import TREE, Mount, Sandbox, SandboxLimits
+from debrief.execution.toolchains import Toolchain, registries, toolchain
 from debrief.files import make_folder
 
-LIMITS = Limits(seconds=1800.0, processes=2048, disk_mb=8192)
+LIMITS = SandboxLimits(seconds=1800.0, processes=2048, disk_mb=8192)
 """What making ready may use."""
 _KEPT = "/deps"
 _SCM = {
@@ -73,9 +73,9 @@ class _Step(Struct, frozen=True, kw_only=True):
     """Below the tree's top."""
     files: tuple[str, ...]
     """Below the tree's top: what decides the packages."""
-    program: Program | None
+    toolchain: Toolchain | None
     needs: str
-    """The program, for a person."""
+    """The toolchain, for a person."""
     command: str
     """Fills the folder ``$DEPS``."""
     environment: dict[str, str] = {}
@@ -95,7 +95,7 @@ def prepare(
     *,
     network: bool,
     folders: Sequence[str] = ("",),
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> Prepared | NotPrepared:
     """Return what the checks of a tree need, from the cache or made now.
 
@@ -114,7 +114,7 @@ def prepare(
     keys, parts = [], []
     steps = {step.name: step for folder in ("", *folders) for step in _steps(tree, folder)}
     for step in steps.values():
-        if step.program is None:
+        if step.toolchain is None:
             return NotPrepared(missing=f"{step.needs}, for {step.files[0]}")
         key = _key(step, tree)
         kept = cache / key
@@ -135,8 +135,8 @@ def prepare(
 
 def _key(step: _Step, tree: Path) -> str:
     digest = hashlib.sha256()
-    assert step.program is not None
-    for text in (_FORM, step.name, step.command, step.program.version):
+    assert step.toolchain is not None
+    for text in (_FORM, step.name, step.command, step.toolchain.version):
         digest.update(f"{text}\0".encode())
     for name in step.files:
         with suppress(OSError):
@@ -144,9 +144,9 @@ def _key(step: _Step, tree: Path) -> str:
     return digest.hexdigest()
 
 
-def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: Limits) -> str:
+def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: SandboxLimits) -> str:
     """Install the packages of a step into the cache; return why that failed."""
-    assert step.program is not None
+    assert step.toolchain is not None
     variables, files = registries()
     make_folder(kept.parent)
     with tempfile.TemporaryDirectory(prefix="making-", dir=kept.parent) as folder:
@@ -158,12 +158,12 @@ def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: Limits)
             copies={TREE: tree},
             folder=f"{TREE}/{step.folder}".rstrip("/"),
             mounts=[
-                *step.program.mounts,
+                *step.toolchain.mounts,
                 *files,
                 Mount(source=making, target=step.place, access="write"),
             ],
             environment={**_SCM, **variables, **step.environment},
-            path=[*step.path, *step.program.path],
+            path=[*step.path, *step.toolchain.path],
             network=True,
             limits=limits,
         )
@@ -180,8 +180,8 @@ def _make(step: _Step, tree: Path, kept: Path, sandbox: Sandbox, limits: Limits)
 
 def _part(step: _Step, kept: Path) -> Prepared:
     """Return what runs see of a step's packages."""
-    assert step.program is not None
-    mounts = [*step.program.mounts, Mount(source=kept, target=step.place)]
+    assert step.toolchain is not None
+    mounts = [*step.toolchain.mounts, Mount(source=kept, target=step.place)]
     if (build := kept / "build").is_dir():
         mounts.append(Mount(source=build, target=f"{step.place}-build", access="copy"))
     for modules in sorted((kept / "tree").glob("**/node_modules")) if step.name[:2] == "js" else ():
@@ -193,7 +193,7 @@ def _part(step: _Step, kept: Path) -> Prepared:
         key="",
         mounts=tuple(mounts),
         environment=step.environment,
-        path=(*step.path, *step.program.path),
+        path=(*step.path, *step.toolchain.path),
     )
 
 
@@ -248,16 +248,16 @@ def _python(tree: Path, folder: str) -> _Step:
             lines.append(f"{pip} {listed}")
         if (here / "setup.py").is_file() or _is_project(here):
             extras, groups = _test_extras(here)
-            wanted = f"-e '.[{','.join(extras)}]'" if extras else "-e ."
-            wanted += "".join(f" --group {group}" for group in groups)
-            lines.append(f"{pip} {wanted}" + (f" || {pip} -e ." if extras or groups else ""))
+            program = f"-e '.[{','.join(extras)}]'" if extras else "-e ."
+            program += "".join(f" --group {group}" for group in groups)
+            lines.append(f"{pip} {program}" + (f" || {pip} -e ." if extras or groups else ""))
         command = "\n".join(lines)
     command += f"\n[ -e {place}/bin/pytest ] || {pip} pytest"
     return _Step(
         name=name,
         folder=folder,
         files=files or ("its Python tests",),
-        program=program("uv"),
+        toolchain=toolchain("uv"),
         needs="uv, which installs Python packages (pip install uv)",
         command=command,
         environment={
@@ -311,8 +311,8 @@ def _javascript(tree: Path, folder: str) -> _Step:
     manager, arguments = locks.get(lock, ("npm", "install"))
     lines = []
     if manager != "npm":
-        wanted = _manager_of(tree / folder, manager)
-        lines.append(f"npm install --no-audit --no-fund --prefix $DEPS/programs '{wanted}'")
+        program = _manager_of(tree / folder, manager)
+        lines.append(f"npm install --no-audit --no-fund --prefix $DEPS/programs '{program}'")
     lines += [
         f"{manager} {arguments}",
         "mkdir -p $DEPS/tree",
@@ -327,7 +327,7 @@ def _javascript(tree: Path, folder: str) -> _Step:
         name=name,
         folder=folder,
         files=files,
-        program=program("npm"),
+        toolchain=toolchain("npm"),
         needs="Node.js with npm",
         command="\n".join(lines),
         environment={"npm_config_update_notifier": "false", "npm_config_cache": "/tmp/npm"},
@@ -355,7 +355,7 @@ def _go(tree: Path, folder: str) -> _Step:
         name=name,
         folder=folder,
         files=_there(tree, folder, ("go.sum", "go.mod", "go.work")),
-        program=program("go", "version"),
+        toolchain=toolchain("go", "version"),
         needs="Go",
         command=(
             "mkdir -p $DEPS/mod $DEPS/build\nexport GOCACHE=$DEPS/build GOFLAGS=-modcacherw\n"
@@ -378,7 +378,7 @@ def _rust(tree: Path, folder: str) -> _Step:
         name=name,
         folder=folder,
         files=_there(tree, folder, ("Cargo.lock", "Cargo.toml")),
-        program=program("cargo"),
+        toolchain=toolchain("cargo"),
         needs="Rust with cargo",
         command=f"cargo fetch{locked}",
         environment={"CARGO_HOME": place},

@@ -37,6 +37,7 @@ from debrief.sessions.model import Session
 
 _LARGEST = 4_000_000
 """Bytes of a file that a session edits."""
+_OWN_FOLDER, _DEEP = 3, 3
 _NOT_OF_THE_TREE = re.compile(r"(?:^|/)(?:\.git|\.?worktrees)/")
 _CHANGED = re.compile(r":\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) [A-Z]\d*\t(.*)")
 
@@ -241,8 +242,9 @@ class _Rebuilding:
             if path not in known and (path in replayed.unknown or path in ending.own)
         ]
         landed = self._commits[-1].id if self._commits else ""
-        landed = landed or next((commits[path] for path in files if commits[path]), "")
-        seen_in = landed if any(commits.values()) else "read" if known & replayed.seen else ""
+        seen = [commit for commit in commits.values() if commit]
+        landed = landed or next(iter(seen), "")
+        seen_in = next(iter(seen), "read" if known & replayed.seen else "")
         return RebuiltTree(
             session_id=self._session.id,
             clone=str(self._clone),
@@ -252,7 +254,7 @@ class _Rebuilding:
             final_tree=final_tree,
             files=tuple(files),
             exact=known.issuperset(files),
-            seen_in="record" if is_recorded else seen_in,
+            seen_in="record" if is_recorded else landed if landed in seen else seen_in,
             differing=tuple(differing),
             landed=landed,
         )
@@ -298,7 +300,7 @@ class _Rebuilding:
             for commit, changed in self._log("--no-walk=unsorted", *own, "--", *sorted(paths)):
                 found.own |= dict(changed)
                 for path, entry in changed:
-                    found.blobs.setdefault(path, {}).setdefault(entry.id, commit)
+                    found.blobs.setdefault(path, {})[entry.id] = commit
         return found
 
     def _log(self, *which: str) -> Iterator[tuple[str, list[tuple[str, Entry]]]]:
@@ -327,19 +329,17 @@ def _paths(event: FileEvent) -> Sequence[str]:
 def _top(events: Sequence[FileEvent], entries: Mapping[str, Entry], cwd: str) -> str:
     """Return the folder that a session's paths have as the repository's top, with a slash.
 
-    It is the one below which most of the changed files are files of the repository; else most of
-    the files that were read; else the session's own folder.
+    It is the one below which most of its files are files of the repository. A name without a
+    folder, such as README.md, shows little; and the session's own folder needs less than others.
     """
     changed = {path for event in events if _changes(event) for path in _paths(event)}
-    read = {path for event in events for path in _paths(event)} - changed
-    folder = cwd.replace("\\", "/").rstrip("/")
-    for paths in (changed, read):
-        tops = Counter[str]()
-        for path in paths:
-            parts = path.split("/")
-            for at in range(len(parts)):
-                if "/".join(parts[at:]) in entries:
-                    tops["".join(f"{part}/" for part in parts[:at])] += 1
-        if tops:
-            return max(tops, key=lambda top: (tops[top], f"{folder}/".startswith(top), len(top)))
-    return f"{folder}/" if folder else ""
+    own = cwd.replace("\\", "/").rstrip("/")
+    own = f"{own}/" if own else ""
+    tops = Counter({own: _OWN_FOLDER})
+    for path in {path for event in events for path in _paths(event)}:
+        parts = path.split("/")
+        for at in range(len(parts)):
+            if "/".join(parts[at:]) in entries:
+                top = "".join(f"{part}/" for part in parts[:at])
+                tops[top] += (1 + (path in changed)) * min(len(parts) - at, _DEEP)
+    return max(tops, key=lambda top: (tops[top], own.startswith(top), len(top)))

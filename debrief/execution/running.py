@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun, TestStatus
 from debrief.execution.preparing import Prepared
-from debrief.execution.sandbox import TREE, Limits, Sandbox
-from debrief.execution.test_results import REPORTS, reporting, tests_of
+from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
+from debrief.execution.test_results import REPORTS, reporting, results_of
 from debrief.offline.shell import check_of, commands_in, pattern
 
 _KEPT = 20_000
@@ -40,7 +40,7 @@ def run_check(
     prepared: Prepared,
     sandbox: Sandbox,
     redact: Callable[[str], str],
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> SandboxRun:
     """Run a check on a tree.
 
@@ -74,7 +74,7 @@ def run_check(
         end=ran.end,
         limit=ran.limit,
         seconds=ran.seconds,
-        tests=tests_of(files, ran.output),
+        tests=results_of(files, ran.output),
         output=redact(ran.output[-_KEPT:]),
     )
 
@@ -86,7 +86,7 @@ def execute_check(
     prepared: Prepared,
     sandbox: Sandbox,
     redact: Callable[[str], str],
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> ExecutedCheck:
     """Run a check twice on both trees; once, where a run already says that it cannot tell."""
 
@@ -111,10 +111,10 @@ def decided_by(checks: Sequence[ExecutedCheck]) -> Decision:
         for decision in decisions:
             if decision.value == value:
                 return decision
-    told = [each for each in decisions if each.reason != "same_before"]
+    other = [each for each in decisions if each.reason != "same_before"]
     found = [*decisions[:1], Decision(reason="no_check")]
     same = [each for each in decisions if each.reason == "same_before"]
-    return (same or told or found)[0]
+    return (same or other or found)[0]
 
 
 def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]) -> Decision:
@@ -122,7 +122,7 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
 
     ``yes``: a test failed in each run on the base and passes in each on the final tree, and none
     that passed in each fails now. ``no``: one that passed fails now. One that is gone is neither.
-    Where tests are not told by name, the exit code stands for all of them together. A linter, a
+    Where tests have no names, the exit code stands for all of them together. A linter, a
     type checker or a build can say ``no`` alone: that it is content shows no work.
     """
     runs = (*before, *after)

@@ -54,6 +54,10 @@ count all that a person runs."""
 _FIRST_USER, _USERS = 61_184, 4_000
 """Users that root's runs have: of no account, so that the kernel counts each run's processes."""
 _MEGABYTE = 1 << 20
+_AHEAD_MB = 4096
+"""What one process may take beyond the limit before the watcher sees it."""
+_SPARE = 8
+"""Processes that the kernel lets run beyond the limit, so that the watcher sees it reached."""
 _SMALL_MB = 256
 """Of shared memory, and of each scratch folder in a mount."""
 _SETUP_FAILED = 97
@@ -66,6 +70,7 @@ umask 022
 if [ "$1" -gt 0 ]; then
   if (ulimit -u "$1") 2>/dev/null; then ulimit -u "$1"; else ulimit -p "$1"; fi
 fi
+echo 1000 > /proc/self/oom_score_adj
 ulimit -c 0
 ulimit -d "$2"
 mkdir -p "$HOME"
@@ -86,7 +91,7 @@ exit "$code"
 that a size limits (in one word), and what to hand back."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class SandboxLimits(Struct, frozen=True, kw_only=True):
     """What a run may use."""
 
     seconds: float = 600.0
@@ -106,7 +111,7 @@ class Mount(Struct, frozen=True, kw_only=True):
     target: str
     """Its path in the sandbox."""
     source: Path
-    """On the machine."""
+    """On the machine. Where root starts the run, another user reads it."""
     access: Literal["read", "write", "copy"] = "read"
     """``copy``: it writes to a copy, which ends with it."""
     scratch: tuple[str, ...] = ()
@@ -146,7 +151,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         path: Sequence[str] = (),
         hand_back: Sequence[str] = (),
         network: bool = False,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
     ) -> Ran:
         """Run a shell command on copies of files.
 
@@ -169,7 +174,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: the sandbox itself does not work.
         """
-        limits = limits or Limits()
+        limits = limits or SandboxLimits()
         copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
         mounts = [mount for mount in mounts if mount.access != "copy"]
         copies = {**copies, **copied}
@@ -186,8 +191,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         }
         inner = [
             "sh", "-c", _SCRIPT, "sh",
-            str(limits.processes if _processes_are_counted() else 0),
-            str(2 * limits.memory_mb * 1024),
+            str(limits.processes + _SPARE if _processes_are_counted() else 0),
+            str((limits.memory_mb + _AHEAD_MB) * 1024),
             folder, command, " ".join(places),
             *(each.lstrip("/") for each in hand_back),
         ]  # fmt: skip
@@ -219,7 +224,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         mounts: Sequence[Mount],
         environment: Mapping[str, str],
         network: bool,
-        limits: Limits,
+        limits: SandboxLimits,
     ) -> list[str]:
         walls = ["--die-with-parent", "--new-session"]
         walls += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
@@ -273,7 +278,7 @@ class _Run:
         program: Sequence[str],
         inner: Sequence[str],
         descriptors: Sequence[int],
-        limits: Limits,
+        limits: SandboxLimits,
         mounts: Sequence[Mount],
     ) -> None:
         self.limits = limits
@@ -572,7 +577,9 @@ def _found() -> tuple[Sandbox | None, str]:
         sandbox = Sandbox(program=program)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                ran = sandbox.run("true", copies={TREE: Path(folder)}, limits=Limits(seconds=20))
+                ran = sandbox.run(
+                    "true", copies={TREE: Path(folder)}, limits=SandboxLimits(seconds=20)
+                )
             except ConfigurationError as error:
                 said = said or error.reason
                 continue

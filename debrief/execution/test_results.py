@@ -11,11 +11,11 @@ not be loaded or built: it stands for each test in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from posixpath import relpath
 from typing import Any
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 import orjson
 
@@ -36,6 +36,7 @@ _NODE_OPTIONS = (
 )
 _OPTIONS = {
     "jest": f"--json --outputFile={REPORTS}/jest.json",
+    "bun test": f"--reporter=junit --reporter-outfile={REPORTS}/bun.xml",
     "vitest": f"--reporter=default --reporter=json --outputFile.json={REPORTS}/vitest.json",
 }
 _SCRIPT_RUNNERS = frozenset(["npm", "pnpm", "yarn", "bun"])
@@ -81,7 +82,7 @@ def reporting(command: str, scripts: Mapping[str, str]) -> tuple[str, dict[str, 
     words = next((each.words for each in commands_in(command) if each.words), ())
     tool = _tool_of(words, scripts)
     variables = dict(_VARIABLES)
-    if tool == "node --test":
+    if tool == "node test":
         variables["NODE_OPTIONS"] = _NODE_OPTIONS
     elif tool == "go test" and "-json" not in words and words[:2] == ("go", "test"):
         command = command.replace("go test", "go test -json", 1)
@@ -101,7 +102,7 @@ def _tool_of(words: tuple[str, ...], scripts: Mapping[str, str]) -> str:
     return check[1] if check else ""
 
 
-def tests_of(files: Mapping[str, bytes], output: str) -> dict[str, TestStatus]:
+def results_of(files: Mapping[str, bytes], output: str) -> dict[str, TestStatus]:
     """Return the results by test of one run.
 
     Args:
@@ -126,32 +127,27 @@ def from_junit(content: bytes) -> list[tuple[str, TestStatus]]:
     Raises:
         ValueError: it is none.
     """
-    from junitparser import JUnitXml, TestCase, TestSuite
-    from junitparser.junitparser import JUnitXmlError
-
-    found: list[tuple[str, TestStatus]] = []
-
-    def read(suite: Any, above: str) -> None:
-        for case in suite:
-            if isinstance(case, TestSuite):
-                read(case, f"{above}{case.name} > ")
-            elif isinstance(case, TestCase):
-                of_node = case.classname == "test"  # it says so of each
-                place = above.removesuffix(" > ") or "test" if of_node else case.classname
-                found.append((_named(place or "", case.name or ""), _status(case)))
-
+    if b"<!" in content.replace(b"<!--", b"").replace(b"<![CDATA[", b""):
+        raise ValueError("declares entities, as no report does")
     try:
-        report = JUnitXml.fromstring(content)
-    except (JUnitXmlError, ParseError, SyntaxError) as error:
-        raise ValueError("no JUnit report") from error
-    read(report, "")
-    return found
+        root = fromstring(content)
+    except ParseError as error:
+        raise ValueError("no XML") from error
+    return list(_cases(root, ""))
 
 
-def _status(case: Any) -> TestStatus:
-    if case.is_skipped:
-        return "skipped"
-    return "passed" if case.is_passed else "failed"
+def _cases(suite: Element, above: str) -> Iterator[tuple[str, TestStatus]]:
+    for each in suite:
+        if each.tag == "testsuite":
+            yield from _cases(each, f"{above}{each.get('name', '')} > ")
+        elif each.tag == "testcase":
+            place = each.get("classname", "")
+            if place == "test":  # Node.js says so of each
+                place = above.removesuffix(" > ") or place
+            tags = {child.tag for child in each}
+            bad, skipped = not tags.isdisjoint(("failure", "error")), "skipped" in tags
+            status: TestStatus = "failed" if bad else "skipped" if skipped else "passed"
+            yield _named(place, each.get("name", "")), status
 
 
 def _named(place: str, name: str) -> str:
@@ -192,30 +188,25 @@ def from_pytest(text: str) -> Iterable[tuple[str, TestStatus]]:
 
 def from_go(text: str) -> list[tuple[str, TestStatus]]:
     """Read what ``go test`` prints, as JSON (``-json``) or as text (``-v``)."""
-    lines = text.splitlines()
-    events = [event for line in lines if (event := _go_event(line))]
-    if events:
-        lines = [
-            line for event in events for line in str(event.get("Output", "")).splitlines() if line
-        ]
-        found = [
-            (f"{event['Package']}::{event['Test']}", status)
-            for event in events
-            if "Test" in event and (status := _GO_WORDS.get(str(event["Action"]).upper()))
-        ]
-        failed = {str(event["Package"]) for event in events if event["Action"] == "fail"}
-        with_tests = {name.partition("::")[0] for name, status in found if status == "failed"}
-        return found + [(package, "failed") for package in sorted(failed - with_tests)]
-    found, of_package = [], list[tuple[str, TestStatus]]()
-    for line in lines:
-        if test := _GO_TEST.match(line):
+    found: list[tuple[str, TestStatus]] = []
+    of_package: list[tuple[str, TestStatus]] = []
+    failed: list[str] = []
+    for line in text.splitlines():
+        if event := _go_event(line):
+            status = _GO_WORDS.get(str(event["Action"]).upper())
+            if "Test" in event and status:
+                found.append((f"{event['Package']}::{event['Test']}", status))
+            elif status == "failed":
+                failed.append(str(event["Package"]))
+        elif test := _GO_TEST.match(line):
             of_package.append((test[2], _GO_WORDS[test[1]]))
         elif package := _GO_PACKAGE.match(line):
             found += [(f"{package[2]}::{name}", status) for name, status in of_package]
-            if package[1] == "FAIL" and not any(status == "failed" for _, status in of_package):
-                found.append((package[2], "failed"))
             of_package = []
-    return found
+            if package[1] == "FAIL":
+                failed.append(package[2])
+    with_failed = {name.partition("::")[0] for name, status in found if status == "failed"}
+    return found + [(package, "failed") for package in failed if package not in with_failed]
 
 
 def _go_event(line: str) -> dict[str, Any] | None:

@@ -14,8 +14,9 @@ from debrief.git import scratch_into
 from debrief.git.scratch import LINK
 
 
-def lay_out(tree: str, clone: Path, store: Path, folder: Path) -> None:
-    """Write a tree's files to a folder.
+def lay_out(tree: str, clone: Path, store: Path, folder: Path) -> tuple[str, ...]:
+    """Write a tree's files to a folder; return those that are left out, as a partial clone may
+    lack large ones.
 
     A symbolic link that leads out of the folder becomes a file with its target's name, as git
     itself makes of links where there are none.
@@ -32,14 +33,19 @@ def lay_out(tree: str, clone: Path, store: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     top = folder.resolve()
     with scratch_into(clone.resolve(), store.resolve()) as scratch:
-        links = [path for path, entry in scratch.entries(tree).items() if entry.mode == LINK]
-        scratch.read_tree(tree, scratch.git_dir / "laid-out", top)
+        entries = scratch.entries(tree)
+        gone = scratch.missing_from(entries)
+        present = entries.keys() - set(gone)
+        links = [path for path in present if entries[path].mode == LINK]
+        here = scratch.tree_with(tree, dict.fromkeys(gone)) if gone else tree
+        scratch.read_tree(here, scratch.git_dir / "laid-out", top)
     for path in links:
         link = top / os.fsdecode(path)
         target = link.readlink()
         if target.is_absolute() or not _is_inside(link, top):
             link.unlink()
             link.write_bytes(os.fsencode(target))
+    return tuple(os.fsdecode(path) for path in gone)
 
 
 def _is_inside(link: Path, top: Path) -> bool:

@@ -36,6 +36,7 @@ from debrief.sessions.transfer import leave_out_of_mirror
 from debrief.snapshots.capture import HOME, METADATA, metadata_bytes, read_metadata, session_ids_of
 from debrief.snapshots.captures import TRANSCRIPTS, repository_folders
 from debrief.state import existing_state
+from debrief.tasks.model import FORM as HARBOR
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
 from debrief.training.publishing.folder import files_of, remove_files
@@ -338,4 +339,8 @@ def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:
         files = set(place.names(suffix=RECORD_SUFFIX))
     if export.form == ATIF:
         return sorted(files & {f"{slugify(name)}.json" for name in signs.ids})
-    return [name for name in sorted(files) if holds(place, name, signs)]
+    theirs = [name for name in sorted(files) if holds(place, name, signs)]
+    if export.form == HARBOR:  # a task goes as a whole
+        tops = {name.partition("/")[0] for name in theirs}
+        return [name for name in sorted(files) if name.partition("/")[0] in tops]
+    return theirs

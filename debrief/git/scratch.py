@@ -207,6 +207,14 @@ class Scratch:
             found[path] = Entry.of(mode, object_id)
         return found
 
+    def missing_from(self, entries: Mapping[bytes, Entry]) -> list[bytes]:
+        """Return the paths of files whose contents are not here, as in a partial clone."""
+        files = {path: entry.id for path, entry in entries.items() if entry.mode != SUBMODULE}
+        asked = "".join(f"{each}\n" for each in sorted(set(files.values()))).encode()
+        lines = self.git("cat-file", "--batch-check", data=asked).decode().splitlines()
+        gone = {line.partition(" ")[0] for line in lines if line.endswith(" missing")}
+        return [path for path, id_ in files.items() if id_ in gone]
+
     def read_blobs(self, ids: Iterable[str], largest: int) -> dict[str, bytes | None]:
         """Return the contents of blobs by id; None for those over ``largest`` bytes.
 

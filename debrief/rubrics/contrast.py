@@ -1,4 +1,4 @@
-"""Contrast: which sessions are good and bad, and how far a habit tells them apart."""
+"""Contrast: which sessions are good and bad, and how far a scale tells them apart."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import attrgetter
 from threading import Lock
 
@@ -11,14 +11,14 @@ from msgspec import structs
 from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
 from debrief.keys import digest_of
+from debrief.markdown import counted
 from debrief.models.citing import cited_evidence
 from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_lifted
 from debrief.models.prompting import Ask, PromptedModel
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
 from debrief.rubrics.asking import BUDGET, Shown, show
-from debrief.rubrics.habits.catalogue import Habit, detect_habits, habit_behind
-from debrief.rubrics.habits.detectors import Detection
+from debrief.rubrics.avoiding import BY_KEY, VERSION, AvoidedTrouble, Look, Looking, look_at
 from debrief.rubrics.model import (
     NoOccasionError,
     Rubric,
@@ -28,9 +28,8 @@ from debrief.rubrics.model import (
 )
 from debrief.rubrics.parsing import parse_judgement
 from debrief.sessions.model import Evidence, Session
+from debrief.troubles.model import KINDS_SHOWN
 
-Detect = Callable[[Session], Mapping[str, Detection]]
-"""Sees the habits of a session; none in one without a human prompt."""
 _Item = tuple[Session, Rubric, RubricEvaluation]
 
 
@@ -124,57 +123,59 @@ def _judge(
 
 
 class OfflineRubricJudge:
-    """Scores the user's observable habits, and quotes the turns that show them.
+    """Holds sessions against rubrics that were mined offline, and quotes the trouble it sees.
 
-    A rubric that was mined offline names its habit. Any other is matched to the habit whose
-    words are nearest to its own, and the reasoning says so; one that is near to none is refused.
+    A rubric in a model's words is about what no rule sees, and is refused.
 
     Args:
-        detect: sees the habits of a session.
+        look: returns where a session is on each scale.
     """
 
     model = "offline"
+    version = VERSION
 
-    def __init__(self, detect: Detect = detect_habits) -> None:
-        self._detect = detect
-        self._last: tuple[Session, Mapping[str, Detection]] | None = None
+    def __init__(self, look: Looking = look_at) -> None:
+        self._look = look
+        self._last: tuple[Session, Look] | None = None
         """The session judged last: a session is judged on one rubric after the other."""
 
     def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
         """Judge one session.
 
         Raises:
-            NoOccasionError: the session has no human prompt, or gives the habit no occasion.
-            InputError: no habit is near the rubric.
+            NoOccasionError: the session gives the trouble no occasion.
+            InputError: the rubric is about no trouble that is found without a model.
         """
-        found = habit_behind(rubric)
-        if found is None:
+        avoided = BY_KEY.get(rubric.avoids)
+        if avoided is None:
             raise InputError(
                 f"rubric {rubric.key or rubric.id}",
-                "is not near any habit that can be observed without a model",
+                "is about nothing that is found without a model",
                 "Judge it with a model",
             )
-        habit, closeness = found
-        nearest = f' Judged offline by the nearest observable habit, "{habit.name}"'
-        caveat = "" if habit.key == rubric.habit else f"{nearest} (closeness {closeness:.2f} of 1)."
         if self._last is None or self._last[0] is not session:
-            self._last = session, self._detect(session)
+            self._last = session, self._look(session)
         seen = self._last[1]
-        if not seen:
-            raise NoOccasionError(f"session {session.id}", "has no human prompt")
-        look = seen.get(habit.key)
-        if look is None:
-            reason = f'gives no occasion for "{habit.name}"{caveat}'
-            raise NoOccasionError(f"session {session.id}", reason)
-        reasoning = _reasoning(habit, look) + caveat
-        shown = tuple(Evidence(one.turn, "", one.quote) for one in look.sightings if one.quote)
-        return RubricJudgement(score=look.level, reasoning=reasoning, evidence=shown, cost_usd=0.0)
+        if avoided.key not in seen.levels:
+            raise NoOccasionError(f"session {session.id}", f"has no {avoided.occasion}")
+        level, events = seen.levels[avoided.key], seen.events[avoided.key]
+        shown = tuple(event.evidence for event in events[:_SHOWN_EVENTS])
+        return RubricJudgement(
+            score=level,
+            reasoning=_reasoning(avoided, level, len(events), shown),
+            evidence=shown,
+            cost_usd=0.0,
+        )
 
 
-def _reasoning(habit: Habit, look: Detection) -> str:
-    seen = "; ".join(f"turn {s.turn}: “{s.quote}”" for s in look.sightings if s.quote)
+_SHOWN_EVENTS = 3
+
+
+def _reasoning(avoided: AvoidedTrouble, level: int, times: int, shown: tuple[Evidence, ...]) -> str:
+    what = KINDS_SHOWN[avoided.kind].capitalize()
+    seen = "; ".join(f"turn {one.turn}: “{one.quote}”" for one in shown if one.quote)
     where = f" Evidence: {seen}." if seen else ""
-    return f"The user {look.finding}.{where} On the scale: {habit.scale[look.level - 1]}."
+    return f"{what}: {counted(times, 'time')}.{where} On the scale: {avoided.scale[level - 1]}."
 
 
 _HELD = 32

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from debrief.errors import InputError
 from debrief.files import read_text
 from debrief.markdown import shorten
-from debrief.rubrics.habits.dialogue import content_words
 from debrief.rubrics.model import ExtractedRubric, Rubric
 from debrief.rubrics.parsing import ParsedRubric
 
@@ -115,6 +114,16 @@ _LENGTH = re.compile(
     r"|(?:several|multiple|many) paragraphs)\b",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_](?:[\w'-]*\w)?")
+_IDLE_WORDS = (
+    "a an and any are as at be but by can could do does for from get go has have how i if in is "
+    "it its just let like me my need not now of ok on one or our out please should so some that "
+    "the their them then there these they this to up us use want was we were what when where "
+    "which will with would yes you your all also am because been did don't i'm i'd it's let's "
+    "make more no only see still sure than thanks try very while why work works working able add "
+    "fix change"
+)
+_IDLE = frozenset(_IDLE_WORDS.split())
 _SAME = 0.5
 _NAMES_ALIKE = 0.75
 
@@ -209,3 +218,16 @@ def alike(one: str, other: str) -> float:
     first, second = content_words(one), content_words(other)
     both = first | second
     return len(first & second) / len(both) if both else 0.0
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words that carry a topic, plurals and endings cut off."""
+    words = (word.casefold() for word in _WORD.findall(text))
+    return frozenset(_stem(w) for w in words if len(w) > 2 and w not in _IDLE)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) > 3:
+            return word[: -len(ending)]
+    return word

@@ -45,7 +45,7 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     """One row: a rubric as mined from one week, before it is consolidated."""
 
     id: str
-    """Stable: the same habit or name mined again in the same week has the same id."""
+    """Stable: the same trouble or name mined again in the same week has the same id."""
     score_name: ScoreName
     week: str
     name: str
@@ -55,8 +55,8 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     evidence: tuple[RubricEvidence, ...] = ()
     extractor: str
     """``offline``, or the model's name."""
-    habit: str = ""
-    """The observable habit behind it, for a rubric that was mined offline."""
+    avoids: str = ""
+    """Of one that was mined offline, the key of the trouble that it is about; else empty."""
     effect_size: float | None = None
     """Cliff's delta between the good and the bad sessions that it was mined from, −1 to 1. It
     chooses what is tried and is too good to be shown; None when not measured."""
@@ -78,7 +78,7 @@ class Rubric(Struct, frozen=True, kw_only=True):
     description: str
     scoring_criteria: str
     weight: float = 1.0
-    habit: str = ""
+    avoids: str = ""
     sources: tuple[str, ...] = ()
     """Ids of the extracted rubrics that were merged into this one."""
     sessions: tuple[str, ...] = ()

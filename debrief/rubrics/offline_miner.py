@@ -1,10 +1,10 @@
-"""Mining without a model: which habits of the user set good sessions apart from bad ones.
+"""Mining without a model: which troubles good sessions have less of than bad ones.
 
 Good are the sessions that are done and checked, bad those that are partly or not done; by an
-efficiency, they are the two ends. They are compared habit by habit. A habit that the good ones
-show clearly more is a candidate, no more: whether it holds for other sessions is for the trial to
-say. Whether the search finds rubrics where there are none is seen by dealing the verdicts and
-scores out anew, again and again.
+efficiency, they are the two ends. They are compared kind by kind of trouble. One that the good
+ones have clearly less of is a candidate, "Avoids …", no more: whether it holds for other sessions
+is for the trial to say. Whether the search finds rubrics where there are none is seen by dealing
+the verdicts and scores out anew, again and again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from math import fsum
 from msgspec import Struct, structs
 
 from debrief.keys import week_after, week_of
-from debrief.rubrics.asking import stands
+from debrief.rubrics.avoiding import (
+    AVOIDED,
+    VERSION,
+    AvoidedTrouble,
+    Look,
+    Looking,
+    look_at,
+)
 from debrief.rubrics.contrast import score_of, sides_of
-from debrief.rubrics.habits.catalogue import HABITS, VERSION, Habit, detect_habits
-from debrief.rubrics.habits.detectors import Detection
 from debrief.rubrics.judging import OfflineRubricJudge
 from debrief.rubrics.model import (
     MOST,
@@ -54,51 +59,31 @@ _LEAST_EFFECT = 0.33
 _MOST_EVIDENCE = 3
 
 
-class Look(Struct, frozen=True):
-    """What a session shows of each habit, so that the session itself can be let go."""
-
-    detections: Mapping[str, Detection]
-    evidence: Mapping[str, Sequence[RubricEvidence]]
-
-
-def look_at(session: Session) -> Look:
-    """Return what a session shows of each habit, and the quotations that are found in it."""
-    detections = detect_habits(session)
-    evidence: dict[str, list[RubricEvidence]] = {}
-    for habit, detection in detections.items():
-        quotes = (
-            RubricEvidence(session_id=session.id, turn=s.turn, quote=s.quote)
-            for s in detection.sightings
-        )
-        evidence[habit] = [quote for quote in quotes if stands(quote, session)]
-    return Look(detections, evidence)
-
-
 class _Seen(Struct, frozen=True):
     id: str
     week: str
     scores: SessionScores
     look: Look
 
-    def level(self, habit: Habit) -> int:
-        return self.look.detections[habit.key].level
+    def level(self, avoided: AvoidedTrouble) -> int:
+        return self.look.levels[avoided.key]
 
 
 @dataclass(eq=False, repr=False)
 class OfflineMiner:
-    """Finds candidates by contrast of habits; reads each week's sessions once."""
+    """Finds candidates by contrast of troubles; reads each week's sessions once."""
 
-    look: Callable[[Session], Look] = look_at
+    look: Looking = look_at
     name = EXTRACTOR
     version = VERSION
     _weeks: dict[str, list[_Seen]] = field(default_factory=dict)
 
     def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
-        """Return the habits that set the week's good sessions apart, and those that do not.
+        """Return the troubles that the week's good sessions avoid, and those that they do not.
 
         A week with fewer than 20 sessions that are good or bad by the score name is too small to
         be compared alone. The sessions of the three weeks before are taken in; when none of the
-        week's own sessions is on either side, the week has nothing new to say of a habit.
+        week's own sessions is on either side, the week has nothing new to say of a trouble.
 
         Args:
             week: the ISO date of its Monday.
@@ -107,7 +92,7 @@ class OfflineMiner:
                 without a usable score is left out.
 
         Returns:
-            Candidates, the strongest effect first; and each habit that is none, with the reason.
+            Candidates, the strongest effect first; and each trouble that gives none, with why.
         """
         seen = {each.id: each for each in self._see(week, read_week)}
         known = (score_of(each.scores, score_name) is not None for each in seen.values())
@@ -117,13 +102,13 @@ class OfflineMiner:
                     seen.setdefault(one.id, one)
         rubrics: list[ExtractedRubric] = []
         dropped: list[DroppedRubric] = []
-        for habit in HABITS:
-            found = _contrast(habit, score_name, week, seen)
+        for avoided in AVOIDED:
+            found = _contrast(avoided, score_name, week, seen)
             if isinstance(found, ExtractedRubric):
                 rubrics.append(found)
             elif found is not None:
                 dropped.append(found)
-        rubrics.sort(key=lambda row: (-(row.effect_size or 0.0), row.habit))
+        rubrics.sort(key=lambda row: (-(row.effect_size or 0.0), row.avoids))
         return Mined(rubrics=tuple(rubrics), dropped=tuple(dropped))
 
     def _see(self, week: str, read_week: ReadWeek) -> list[_Seen]:
@@ -145,13 +130,13 @@ class OfflineMiner:
     ) -> list[Rubric]:
         """Merge what was mined into the candidates of a score name, ten at most.
 
-        The same habit of several weeks is one candidate, and its own key. It weighs as much as its
-        effects together, so that what shows every week outweighs what showed once; the heaviest is
-        tried first.
+        The same trouble of several weeks is one candidate, and its own key. It weighs as much as
+        its effects together, so that what shows every week outweighs what showed once; the heaviest
+        is tried first.
         """
         groups: dict[str, list[ExtractedRubric]] = {}
         for row in sorted(extracted, key=lambda row: (row.week, row.id)):
-            groups.setdefault(row.habit, []).append(row)
+            groups.setdefault(row.avoids, []).append(row)
         weights = {
             key: fsum(row.effect_size or 0.0 for row in rows) for key, rows in groups.items()
         }
@@ -165,7 +150,7 @@ class OfflineMiner:
                 description=groups[key][-1].description,
                 scoring_criteria=groups[key][-1].scoring_criteria,
                 weight=max(0.01, round(weights[key] / weights[heaviest[0]], 2)),
-                habit=key,
+                avoids=key,
                 sources=tuple(row.id for row in groups[key]),
                 sessions=tuple(dict.fromkeys(id_ for row in groups[key] for id_ in row.sessions)),
             )
@@ -174,13 +159,13 @@ class OfflineMiner:
 
 
 def _contrast(
-    habit: Habit, score_name: ScoreName, week: str, seen: Mapping[str, _Seen]
+    avoided: AvoidedTrouble, score_name: ScoreName, week: str, seen: Mapping[str, _Seen]
 ) -> ExtractedRubric | DroppedRubric | None:
-    """Compare the sessions that give a habit occasion; None when they are too few to say more."""
+    """Compare the sessions that give a trouble occasion; None when they are too few to say more."""
     values = {
         one.id: value
         for one in seen.values()
-        if habit.key in one.look.detections
+        if avoided.key in one.look.levels
         and (value := score_of(one.scores, score_name)) is not None
     }
     sides = sides_of(values, score_name, share=_SHARE, minimum=_MINIMUM)
@@ -188,27 +173,27 @@ def _contrast(
         return None
     best, worst = ([seen[id_] for id_ in ids] for ids in (sides.best, sides.worst))
     delta = cliffs_delta(
-        [one.level(habit) for one in best], [one.level(habit) for one in worst]
+        [one.level(avoided) for one in best], [one.level(avoided) for one in worst]
     ).value
-    shared = score_name in habit.shares
+    shared = score_name in avoided.shares
     if shared or delta < _LEAST_EFFECT:
         return DroppedRubric(
             score_name=score_name,
             extractor=EXTRACTOR,
-            name=habit.name,
+            name=avoided.name,
             effect=None if shared else round(delta, 4),
-            reason=SHARED if shared else "good sessions do not show it clearly more",
+            reason=SHARED if shared else "good sessions do not avoid it clearly more",
         )
     return ExtractedRubric(
-        id=f"{week}.{score_name}.{habit.key}",
+        id=f"{week}.{score_name}.{avoided.key}",
         score_name=score_name,
         week=week,
-        name=habit.name,
-        description=habit.description,
-        scoring_criteria=habit.scoring_criteria,
-        evidence=_best_evidence(habit, best, week),
+        name=avoided.name,
+        description=avoided.description,
+        scoring_criteria=avoided.scoring_criteria,
+        evidence=_evidence(avoided, worst, week),
         extractor=EXTRACTOR,
-        habit=habit.key,
+        avoids=avoided.key,
         effect_size=round(delta, 4),
         best_count=len(best),
         worst_count=len(worst),
@@ -216,11 +201,17 @@ def _contrast(
     )
 
 
-def _best_evidence(habit: Habit, best: Iterable[_Seen], week: str) -> tuple[RubricEvidence, ...]:
-    """Quote the best sessions that show the habit most, the week's own before borrowed ones."""
-    shown = [one for one in best if one.look.evidence[habit.key] and one.level(habit) >= 3]
-    shown.sort(key=lambda one: (-one.level(habit), one.week != week))
-    return tuple(one.look.evidence[habit.key][0] for one in shown[:_MOST_EVIDENCE])
+def _evidence(
+    avoided: AvoidedTrouble, worst: Iterable[_Seen], week: str
+) -> tuple[RubricEvidence, ...]:
+    """Quote the bad sessions that had the trouble most, the week's own before borrowed ones."""
+    troubled = [one for one in worst if one.look.events[avoided.key]]
+    troubled.sort(key=lambda one: (one.level(avoided), one.week != week))
+    firsts = (one.look.events[avoided.key][0] for one in troubled[:_MOST_EVIDENCE])
+    return tuple(
+        RubricEvidence(session_id=e.session_id, turn=e.evidence.turn, quote=e.evidence.quote)
+        for e in firsts
+    )
 
 
 Scored = Sequence[tuple[Session, SessionScores]]
@@ -250,7 +241,7 @@ def false_discoveries(
     """Search for rubrics with true verdicts and scores, and with these shuffled among the sessions.
 
     Shuffled, nothing distinguishes anything. The whole search is run each time: mining,
-    consolidation, trial and correction; what sessions show of each habit is looked at once.
+    consolidation, trial and correction; what sessions show of each trouble is looked at once.
 
     Args:
         scored: sessions of any weeks with their scores.
@@ -298,7 +289,7 @@ def search(scored: Scored, seen: Mapping[str, Look]) -> list[RubricTrial]:
         return (session for session, _ in scored if session.id in chosen)
 
     miner = OfflineMiner(lambda session: seen[session.id])
-    judge = OfflineRubricJudge(lambda session: seen[session.id].detections)
+    judge = OfflineRubricJudge(lambda session: seen[session.id])
     aside = [row for _, row in scored if not split.mines(row)]
     mined = [miner.extract(week, name, read_week) for week in sorted(weeks) for name in SCORE_NAMES]
     extracted = [row for each in mined for row in each.rubrics]

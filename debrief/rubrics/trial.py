@@ -16,13 +16,13 @@ from typing import Any
 from msgspec import Struct, structs
 
 from debrief.keys import digest_of, week_of
+from debrief.rubrics.avoiding import BY_KEY
 from debrief.rubrics.contrast import (
     Sides,
     effect_of,
     sides_of,
     values_of,
 )
-from debrief.rubrics.habits.catalogue import habit_of, nearest_habit
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
     DroppedRubric,
@@ -62,8 +62,6 @@ _MOST_CHANCE = 0.05
 _NEGLIGIBLE = 0.147
 """Cliff's delta, after Romano, as the next ones."""
 _EFFECTS = {"large": 0.474, "medium": 0.33}
-_SAME_HABIT = 0.5
-"""How near a habit's words are to those of a model's rubric that is about it."""
 _USUAL = 30
 """Candidates that a search looks at when it has sessions enough."""
 
@@ -175,10 +173,7 @@ def try_rubrics(
 
 def _ends(rubric: Rubric, rows: Sequence[SessionScores]) -> Sides | str:
     """Return the sessions that a candidate is tried on, or why it is not tried."""
-    habit, closeness = habit_of(rubric.habit), 1.0
-    if habit is None:
-        habit, closeness = nearest_habit(f"{rubric.name} {rubric.description}")
-    if closeness >= _SAME_HABIT and rubric.score_name in habit.shares:
+    if rubric.avoids in BY_KEY and rubric.score_name in BY_KEY[rubric.avoids].shares:
         return SHARED
     values = values_of(rows, rubric.score_name)
     others = {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
@@ -235,7 +230,7 @@ def _settled(trial: RubricTrial, corrected_p: float) -> RubricTrial:
 def final_rubrics(trials: Iterable[RubricTrial]) -> list[Rubric]:
     """Return the rubrics of one score name that are kept, the heaviest first.
 
-    A habit weighs as much as its effect; of a model's rubrics the model says it.
+    One that was mined offline weighs as much as its effect; of a model's rubrics the model says it.
     """
     kept = [trial for trial in trials if trial.kept]
     most = max((trial.effect or 0.0 for trial in kept), default=1.0)
@@ -243,7 +238,7 @@ def final_rubrics(trials: Iterable[RubricTrial]) -> list[Rubric]:
         structs.replace(
             trial.rubric,
             weight=round((trial.effect or 0.0) / most, 2)
-            if trial.rubric.habit
+            if trial.rubric.avoids
             else trial.rubric.weight,
             held_out_effect=trial.effect,
             held_out_low=trial.low,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from debrief.execution.model import Check, ExecutedCheck, Execution
+from debrief.execution.running import kind_of
 from debrief.tasks.model import NotProven
 
 
@@ -30,8 +31,12 @@ def _may_differ_with_tests(execution: Execution) -> bool:
 
 
 def checks_of(execution: Execution) -> tuple[Check, ...]:
-    """Return the checks that end with 0 on the final tree, each once."""
-    passing = [each.check for each in execution.checks if _passes(each)]
+    """Return the tests that end with 0 on the final tree, each command once.
+
+    Linters and builds are none: that they are content shows no work.
+    """
+    tests = [each for each in execution.checks if kind_of(each.check.command) == "test"]
+    passing = [each.check for each in tests if _passes(each)]
     return tuple({(each.command, each.folder): each for each in passing}.values())
 
 

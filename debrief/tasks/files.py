@@ -39,6 +39,10 @@ class Image(Struct, frozen=True, kw_only=True):
     """As ``FROM`` takes it."""
     steps: tuple[str, ...] = ()
     """Commands for ``RUN`` in the repository's folder, which install what its checks need."""
+    environment: dict[str, str] = {}
+    """Variables for ``ENV``."""
+    files: dict[str, bytes] = {}
+    """What the steps read, by name in ``/opt``."""
 
 
 class TestFile(Struct, frozen=True):
@@ -63,14 +67,18 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     started: str
     """When the session began, in ISO 8601."""
     instruction: str
-    requests: int
+    requests: tuple[str, ...]
+    """The person's, that the instruction is made of."""
     left_out: int
     """Later requests that hold part of the change."""
     images: int
     """That the requests showed, and that the instruction lacks."""
     base_folder: Path
     """With the base's files."""
-    image: Image
+    final_folder: Path
+    """With those that the solution leaves."""
+    lacking: int = 0
+    """Files of the base that the clone does not have, and so the task neither."""
     checks: tuple[Check, ...]
     """All of which have to end with 0."""
     tests: Mapping[str, TestFile]
@@ -92,17 +100,18 @@ def task_name(repository: str, session_id: str) -> str:
     return f"{slugify(repository.rpartition('/')[2])}-{slugify(session_id)}"
 
 
-def task_of(source: TaskSource) -> HarborTask:
-    """Return the task of a session as it is to be proven; ``task.toml`` says nothing of a proof."""
+def task_of(source: TaskSource, image: Image) -> HarborTask:
+    """Return the task of a session as it is to be proven: all but ``task.toml``."""
     files = {
         "instruction.md": source.instruction.encode(),
-        "environment/Dockerfile": _dockerfile(source.image).encode(),
+        "environment/Dockerfile": dockerfile(image).encode(),
         "environment/repository.tar": archive_of(source.base_folder),
         "tests/test.sh": _test_script(source).encode(),
         "tests/check.sh": _check_script(source.checks).encode(),
         "solution/solve.sh": _SOLVE.encode(),
         "solution/change.patch": source.patch,
     }
+    files |= {f"environment/{name}": data for name, data in image.files.items()}
     files |= {f"tests/files/{path}": file.content for path, file in source.tests.items()}
     return HarborTask(name=task_name(source.repository, source.session_id), files=files)
 
@@ -128,9 +137,10 @@ def _configuration(name: str, source: TaskSource, proof: Proof) -> dict[str, Any
         "rebuilt": "exact" if source.exact else "partial",
         "licence": source.licence or "unknown",
         "solution": source.solution,
-        "requests": source.requests,
+        "requests": len(source.requests),
         "requests_left_out": source.left_out,
         "images_left_out": source.images,
+        "files_left_out": source.lacking,
         "checks": [{"command": each.command, "origin": each.origin} for each in source.checks],
         "proof": {
             "runs": proof.runs,
@@ -157,7 +167,7 @@ def _difficulty(source: TaskSource) -> str:
     return f"{source.failed / source.executed:.2f}" if is_known else "unknown"
 
 
-def _dockerfile(image: Image) -> str:
+def dockerfile(image: Image) -> str:
     """Return how the container is built: the base's files, as the only commit of a repository."""
     commit = "git -c user.name=base -c user.email=base@localhost commit --quiet --message base"
     lines = [
@@ -165,7 +175,9 @@ def _dockerfile(image: Image) -> str:
         f"WORKDIR {WORKDIR}",
         f"ADD repository.tar {WORKDIR}/",
         f"RUN git init --quiet && git add --all --force && {commit}",
+        *(f"COPY {name} /opt/{name}" for name in image.files),
         *(f"RUN {step}" for step in image.steps),
+        *(f'ENV {name}="{value}"' for name, value in image.environment.items()),
     ]
     return "\n".join(lines) + "\n"
 

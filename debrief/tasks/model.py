@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from debrief.execution.model import NoOutcome
 
+FORM = "harbor"
+"""Of exports of tasks."""
+
 SolutionSource = Literal["session", "landed"]
 """Whose change the solution is: what the session left, or the commit that its work landed in."""
 
@@ -18,9 +21,9 @@ NotProvenReason = (
         "not_done",
         "no_request",
         "answer_given",
+        "changes_dependencies",
         "benchmark",
         "secret",
-        "unknown_environment",
         "no_exit_code",
         "passes_without_change",
         "fails_with_change",
@@ -28,10 +31,10 @@ NotProvenReason = (
 )
 """Those of executions, and: ``not_executed``: nobody ran its checks. ``not_done``: running them
 shows that it broke something. ``no_request``: no person asked for the change in the session.
-``answer_given``: the request holds part of the change. ``unknown_environment``: no image is known
-for the language of its check. ``no_exit_code``: no check that tells the trees apart ends with 0 on
-the final one. ``passes_without_change`` and ``fails_with_change``: what the task's own script says
-in the sandbox."""
+``answer_given``: the request holds part of the change. ``changes_dependencies``: the change needs
+other packages than its base, which a container would lack. ``no_exit_code``: no test command ends
+with 0 on the final tree. ``passes_without_change`` and ``fails_with_change``: what the task's own
+script says in the sandbox."""
 
 
 class NotProven(Struct, frozen=True, kw_only=True):

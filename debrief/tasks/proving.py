@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.execution.sandbox import Limits, Mount, Sandbox
+from debrief.execution.sandbox import Mount, Sandbox, SandboxLimits
 from debrief.files import write_folder
-from debrief.tasks.files import REWARD
+from debrief.tasks.files import REWARD, Image
 from debrief.tasks.instruction import WORKDIR
 from debrief.tasks.model import HarborTask, NotProvenReason, Proof
 
@@ -25,10 +25,12 @@ class Stage(Struct, frozen=True, kw_only=True):
     """Where a task is proven: a sandbox, and what the checks need in it."""
 
     sandbox: Sandbox
+    image: Image
+    """Which container is the same."""
     mounts: tuple[Mount, ...] = ()
     environment: Mapping[str, str] = {}
     path: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
 
 class Unproven(Struct, frozen=True):

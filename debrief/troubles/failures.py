@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from msgspec.structs import replace
+
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line, label
+from debrief.offline.quoting import first_line
 from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
@@ -20,6 +22,7 @@ from debrief.troubles.naming import (
     culprit,
     error_line,
     forms,
+    is_plain,
     name_of,
     parts_of,
     pattern,
@@ -35,6 +38,8 @@ _CALLED_OFF = re.compile(
 )
 _NEAR = 12
 """Calls within which what did it in the end is looked for."""
+_CLOSE = 4
+"""Calls in between that are all about what failed; of more that is not known."""
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -43,12 +48,15 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = -1
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
+    red: dict[str, Mishap] = {}
+    """The first failure of each test, by its subject."""
+    known: set[str] = set()
+    """Subjects of tests that failed again after a change."""
     for place, step in enumerate(strand):
         call = step.call
         result = call.result or ""
         if call.status == "rejected" or (call.status == "failed" and _is_denied(result)):
-            yield from _refused(step)
-            continue
+            continue  # the person's doing
         if not has_failed(call):
             if call.status == "ok" and (call.action == "edit" or call.path is not None):
                 edited = place
@@ -64,6 +72,12 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
+            if found.is_test and found.subject not in known:
+                if found.subject not in red:
+                    red[found.subject] = found
+                    continue  # a test that fails once is what tests are for
+                known.add(found.subject)
+                yield red[found.subject]
             yield found
 
 
@@ -80,26 +94,6 @@ def has_failed(call: ToolCall) -> bool:
 
 def _is_denied(result: str) -> bool:
     return bool(pattern("denied").search(result[:400]))
-
-
-def _refused(step: CallMade) -> Iterator[Mishap]:
-    call = step.call
-    if call.action == "ask":
-        return  # a question that the person did not answer asked for no permission
-    if call.action == "run":
-        words = next(iter(parts_of(call.command)), ())
-        what = name_of(words) or call.name
-    else:
-        words, what = (), call.name
-    yield Mishap(
-        kind="refused_permission",
-        subject=f"{what}: refused",
-        at=step.at,
-        evidence=step.evidence(shorten(label(call), 120)),
-        steps=(step,),
-        command=shorten(call.command, 400),
-        file=_below(call.path or next(iter(call.paths), ""), step),
-    )
 
 
 def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
@@ -119,7 +113,7 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
         steps=(step, *until),
-        file=_below(path, step),
+        file=step.below(path),
     )
 
 
@@ -142,7 +136,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     if absent or not line:
         return
     call = step.call
-    path = _below(next(iter(call.paths), ""), step)
+    path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
         subject = f"{call.name} {path}: not there"
@@ -163,20 +157,22 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     if not name:
         return
     if is_check(words) and not _absent(line, name):
-        for what in found_by_check(result):
-            worked = _steps_until(step, words, rest)
-            yield _mishap(
+        until, by = _steps_until(words, rest)
+        for what, is_test in found_by_check(result).items():
+            found = _mishap(
                 "failing_command",
                 f"{name}: {what}",
                 step,
                 what,
                 command=shown(words),
-                until=worked,
+                until=until,
+                worked=by,
             )
+            yield replace(found, is_test=is_test)
         return
-    if not line:
+    if not line or (is_plain(words) and not _says_itself(words, line)):
         return
-    worked, by = _what_worked(words, rest)
+    worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
     subject = f"{name}: {plain_error(line)}"
@@ -186,18 +182,37 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     elif pattern("wrong_folder").search(line):
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
-        file = _below(missing, step)
+        file = step.below(missing)
         subject = f"{name} {file}: no such file"
     yield _mishap(
         kind,
         subject,
         step,
         line,
-        command=shown(words),
+        command=shown(words) if words != ("shell",) else shorten(call.command, 200),
         file=file,
         until=worked,
         worked=by if by != shown(words) else "",
     )
+
+
+def _says_itself(words: Sequence[str], line: str) -> bool:
+    """Return whether a line is a program's own error, and none of what it printed of a file."""
+    program = words[0].rpartition("/")[2]
+    if program in (
+        "python",
+        "python3",
+        "node",
+        "ruby",
+        "perl",
+        "php",
+        "bash",
+        "sh",
+        "zsh",
+        "shell",
+    ):
+        return True
+    return line.startswith((f"{program}:", "zsh:", "bash:", "sh:", "(eval)", "Error: "))
 
 
 def _mishap(
@@ -237,7 +252,10 @@ def _missing_file(line: str, words: Sequence[str]) -> str:
         r"No such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist", line
     ):
         return ""
-    return next((word for word in words[1:] if len(word) > 2 and "/" in word and word in line), "")
+    return next(
+        (word for word in words[1:] if len(word) > 2 and re.search(r"[/.]", word) and word in line),
+        "",
+    )
 
 
 def _is_answer(call: ToolCall) -> bool:
@@ -268,41 +286,56 @@ def _is_check(command: str) -> bool:
     )
 
 
-_MOST = 3
+_MOST = 6
 
 
 @cache
-def _finding_forms() -> tuple[re.Pattern[str], ...]:
-    return tuple(map(re.compile, tables()["findings"]["forms"]))
+def _finding_forms() -> tuple[tuple[re.Pattern[str], bool], ...]:
+    """Return the forms of what a check found, and whether each is of a test's name."""
+    table = tables()["findings"]
+    return tuple(
+        (re.compile(form), name == "tests") for name in ("tests", "forms") for form in table[name]
+    )
 
 
-def found_by_check(result: str) -> list[str]:
-    """Return what a check found, each without its place, the first three; empty where it does not
-    say it in a form that is known."""
-    found: dict[str, None] = {}
+def found_by_check(result: str) -> dict[str, bool]:
+    """Return what a check found, each without its place, and whether it is a test's name.
+
+    The first six; empty where it does not say it in a form that is known.
+    """
+    found: dict[str, bool] = {}
     if pattern("findings", "unformatted").search(result):
-        found["not formatted"] = None
+        found["not formatted"] = False
+    unsaid = pattern("findings", "unsaid")
     for line in result[-20_000:].split("\n"):
-        for form in _finding_forms():
+        if len(line) > 400 or unsaid.search(line):
+            continue
+        for form, is_test in _finding_forms():
             if (match := form.search(line.strip())) and (name := plain_error(match["it"])):
-                found[name] = None
+                found[name] = is_test
                 break
         if len(found) >= _MOST:
             break
-    return list(found)
+    return found
 
 
 def _steps_until(
-    step: CallMade, words: Sequence[str], rest: Sequence[CallMade]
-) -> tuple[CallMade, ...]:
-    """Return the steps up to the next run of the same check."""
+    words: Sequence[str], rest: Sequence[CallMade]
+) -> tuple[tuple[CallMade, ...], str]:
+    """Return the steps up to the next run of the same check; and the command that mended what it
+    had found, where the check then passed and nothing else was done."""
     name = name_of(words)
     for number, later in enumerate(rest):
-        if later.call.action == "run" and any(
-            name_of(part) == name for part in parts_of(later.call.command)
-        ):
-            return tuple(rest[: number + (not has_failed(later.call))])
-    return ()
+        if later.call.action != "run" or name not in map(name_of, parts_of(later.call.command)):
+            continue
+        between = rest[:number]
+        if has_failed(later.call):
+            return tuple(between), ""
+        only = between[0].call if len(between) == 1 else None
+        mended = only is not None and only.action == "run" and only.status == "ok"
+        by = shown(parts_of(only.command)[-1]) if mended and only and only.command else ""
+        return tuple(rest[: number + 1]), by
+    return (), ""
 
 
 def _what_worked(
@@ -322,8 +355,11 @@ def _what_worked(
             continue
         for part in parts_of(call.command):
             own = _key_words(part)
-            if own and len(own & sought) * 2 >= len(sought) and len(own & sought) * 2 >= len(own):
-                return tuple(rest[: number + 1]), shown(part)
+            if part[0] == words[0] and name_of(part) != name_of(words):
+                continue  # another thing that the same program does
+            common = 2 * len(own & sought)
+            if own and common >= len(sought) and common >= len(own):
+                return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
     return (), ""
 
 
@@ -331,9 +367,3 @@ def _key_words(words: Sequence[str]) -> frozenset[str]:
     return frozenset(
         word.rpartition("/")[2] for word in words if _KEY_WORDS.match(word) or "/" in word
     )
-
-
-def _below(path: str, step: CallMade) -> str:
-    """Return a path below the session's folder; as it is where it lies elsewhere."""
-    folder = step.folder.rstrip("/") + "/"
-    return path.removeprefix(folder) if len(folder) > 1 else path

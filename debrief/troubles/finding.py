@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from debrief.models.usage import Price
 from debrief.sessions.model import Session
 from debrief.troubles.failures import failures
+from debrief.troubles.looking import needless
 from debrief.troubles.model import TroubleEvent
+from debrief.troubles.person import said
 from debrief.troubles.steps import Course, Mishap, cost_of
 
 VERSION = "1"
@@ -39,7 +41,10 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
         known = counted.setdefault((each.kind, each.subject), set())
         fresh = [number for number in messages if number not in known]
         known.update(fresh)
-        usage, cost, minutes = cost_of((course.tolls[number] for number in fresh), prices)
+        tolls = [course.tolls[number] for number in fresh]
+        if each.put_in:
+            tolls = [toll.of_result(each.put_in) for toll in tolls[:1]]
+        usage, cost, minutes = cost_of(tolls, prices)
         events.append(
             TroubleEvent(
                 session_id=session.id,
@@ -54,7 +59,7 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
                 words=each.words,
                 worked=each.worked,
                 usage=usage,
-                cost_usd=cost if fresh else 0.0,
+                cost_usd=0.0 if messages and not fresh else cost,
                 minutes=minutes,
             )
         )
@@ -64,3 +69,5 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
 def _mishaps(course: Course) -> Iterator[Mishap]:
     for strand in course.strands:
         yield from failures(strand)
+    yield from said(course)
+    yield from needless(course)

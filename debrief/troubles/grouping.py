@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import astuple
 
@@ -12,25 +12,67 @@ from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
 VERSION = "1"
 """Raised when the same events give other troubles."""
-_EXAMPLES = 2
+_OFTEN = 4
+"""Times in one session from which on something stands beside what several sessions had."""
+_STARTS = 4
+"""Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
 
 
 def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     """Return the troubles of all repositories, by repository, the costliest first.
 
     Events of one repository, kind and subject are one trouble; what happened once is none. What
-    happened in several sessions, or at least three times, stands before the rest, whatever it cost.
+    happened in several sessions, or at least four times, stands before the rest, whatever it cost.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
     for event in events:
+        if not event.repository:
+            continue  # what it has to do with the others is not known
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
-    troubles = [_trouble(group) for group in groups.values() if len(group) > 1]
+    begun = _sessions_that_begin(groups.values())
+    recurring = [group for group in groups.values() if _recurs(group, begun)]
+    troubles = [_trouble(group) for group in _without_doubles(recurring)]
     return sorted(troubles, key=lambda one: (one.repository, *_order(one)))
+
+
+def _sessions_that_begin(groups: Iterable[Sequence[TroubleEvent]]) -> Counter[str]:
+    """Return how many sessions of each repository begin by looking something up."""
+    sessions = {
+        (event.repository, event.session_id)
+        for group in groups
+        if group[0].kind == "same_start"
+        for event in group
+    }
+    return Counter(repository for repository, _ in sessions)
+
+
+def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
+    if group[0].kind != "same_start":
+        return len(group) > 1
+    sessions = {event.session_id for event in group}
+    return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
+
+
+def _without_doubles(
+    groups: Sequence[Sequence[TroubleEvent]],
+) -> Iterator[Sequence[TroubleEvent]]:
+    """Leave out what hardly happened but in the same calls as something else of its kind: the
+    second test that failed whenever the first did."""
+    known: dict[tuple[str, str], list[set[tuple[str, str]]]] = {}
+    for group in sorted(groups, key=len, reverse=True):
+        places = {(event.session_id, event.evidence.call) for event in group}
+        others = known.setdefault((group[0].repository, group[0].kind), [])
+        is_call = any(call for _, call in places)
+        least = len(places) if len({id_ for id_, _ in places}) > 1 else (len(places) + 1) // 2
+        if is_call and any(len(places & other) >= least for other in others):
+            continue
+        others.append(places)
+        yield group
 
 
 def _order(trouble: Trouble) -> tuple[bool, float, int, int, str]:
     """Return what sorts the troubles of a repository: money, else tokens, else how often."""
-    is_trifle = len(trouble.sessions) == 1 and trouble.count == 2
+    is_trifle = len(trouble.sessions) == 1 and trouble.count < _OFTEN
     tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
     return is_trifle, -(trouble.cost_usd or 0.0), -tokens, -trouble.count, trouble.id
 

@@ -253,13 +253,13 @@ def _said_names(trouble: Trouble) -> set[str]:
 
 
 OUTCOMES_SHOWN: Final[Mapping[LineOutcome, str]] = {
-    "fewer": "fewer since",
-    "more": "more since",
-    "no_change": "no change",
+    "fewer": "yes: fewer sessions have it",
+    "more": "no: more sessions have it",
+    "no_change": "no change to speak of",
     "too_early": "too early to tell",
-    "always_there": "always there",
+    "always_there": "cannot tell: every session had the line",
 }
-"""Each outcome in a few words."""
+"""What became of a trouble after a line about it, in a few words."""
 
 
 def shown_effect(row: LineEffect) -> tuple[str, str, str, str, str, str, str]:
@@ -280,7 +280,7 @@ def effects_markdown(effects: Iterable[LineEffect]) -> str:
     rows = [tuple(map(plain, shown_effect(row))) for row in effects]
     if not rows:
         return "No prompt file that sessions had holds a line about a trouble."
-    head = ("Repository", "Line", "Since", "Before", "After", "Change", "")
+    head = ("Repository", "Line", "Since", "Before", "After", "Change", "Helped?")
     note = (
         "Before and after are sessions with the trouble, of all whose prompt files are known. The "
         "change is that of the share, with its 95 % interval; whatever else changed is in it too."

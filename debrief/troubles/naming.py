@@ -29,7 +29,9 @@ _FILE = re.compile(
 _ID = re.compile(
     r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4,}){2,}\b", re.I
 )
-_NUMBER = re.compile(r"(?<![A-Za-z_])\d+(?:[.:,]\d+)*(?:ms|s|m|h|[kKMG]i?B?)?\b")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z_\d])(?<!HTTP )(?<!HTTP/)(?<!code )\d+(?:[.:,]\d+)*(?:ms|s|m|h|[kKMG]i?B?)?\b"
+)
 _LONG = re.compile(r"(['\"`])[^'\"`\n]{60,}\1")
 _SUBJECT = 160
 _WORD = re.compile(r"[A-Za-z][A-Za-z_:-]*\Z")
@@ -51,7 +53,8 @@ def plain_error(text: str) -> str:
     text = _LONG.sub(r"\1…\1", text)
     text = re.sub(r"^(?:(?:<path>|<file>)(?::<n>)*|at)[:\s]+(?=\S)", "", text)
     text = re.sub(r"(?:<path>|<file>)(?::<n>)+", "<path>", text)
-    return shorten(re.sub(r"\s+", " ", text).strip(" -–:"), _SUBJECT)
+    text = re.sub(r"^[^\w<'\"`(\[]+", "", re.sub(r"\s+", " ", text))
+    return shorten(text.strip(" -–:"), _SUBJECT)
 
 
 def name_of(words: Sequence[str]) -> str:
@@ -82,6 +85,11 @@ def name_of(words: Sequence[str]) -> str:
     return " ".join([*around, *kept])
 
 
+def is_plain(words: Sequence[str]) -> bool:
+    """Return whether a simple command's words are no more than what it works on."""
+    return bool(words) and words[0].rpartition("/")[2] in _listed("plain")
+
+
 def shown(words: Sequence[str]) -> str:
     """Return a simple command as one would type it, short."""
     return shorten(
@@ -97,6 +105,14 @@ def parts_of(command: str) -> list[tuple[str, ...]]:
     return about or all_parts
 
 
+def asked_for(command: str) -> tuple[str, ...]:
+    """Return the part of a command line that a person decides on: the last that is no mere look."""
+    parts = parts_of(command)
+    only_look = {each.strip() for each in tables()["commands"]["looks"].split(",")}
+    doing = [words for words in parts if only_look.isdisjoint({words[0], " ".join(words[:2])})]
+    return next(iter([*doing[::-1], *parts]), ())
+
+
 def culprit(command: str, error: str) -> tuple[str, ...]:
     """Return the part of a command line that an error is of: the one whose program the error
     names, else the only one; else the last, which gives a line its exit status."""
@@ -110,6 +126,8 @@ def culprit(command: str, error: str) -> tuple[str, ...]:
             rf"(?:^|[\s:\[(`'\"]){re.escape(program)}(?:$|[\s:\])`'\"])", error
         ):
             return words
+    if re.match(r"\(eval\)|(?:zsh|bash|sh)(?::|\[)", error):
+        return ("shell",)
     if re.match(r"(?:fatal|hint|remote): ", error):
         return next((words for words in parts if words[0] == "git"), parts[-1])
     return parts[-1] if len(parts) > 1 else parts[0]

@@ -15,6 +15,7 @@ import re
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.offline.hazards import hazards_of
+from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import Trouble, TroubleEvent
 
@@ -89,6 +90,8 @@ def _remedy(trouble: Trouble) -> str:
     command, worked = code(first.command), code(trouble.worked)
     file = named_file(_same_file(trouble.examples))
     match trouble.kind:
+        case "failing_command" if _is_check(command):
+            return _mended(command, worked)
         case "failing_command" | "missing_tool" if _is_other(command, worked):
             return f"Run `{worked}`, not `{command}`, which fails here."
         case "missing_tool" if command:
@@ -118,6 +121,15 @@ def _remedy(trouble: Trouble) -> str:
         case "same_start" if file:
             return f"Begin with `{file}`: sessions look for it first."
     return ""
+
+
+def _mended(check: str, worked: str) -> str:
+    """Return the line for what a check finds again and again; ``worked`` made it pass."""
+    return f"Run `{worked}` before `{check}`." if _is_other(check, worked) else ""
+
+
+def _is_check(command: str) -> bool:
+    return any(check_of(each.words) for each in commands_in(command))
 
 
 def _quoted(examples: tuple[TroubleEvent, ...]) -> str:

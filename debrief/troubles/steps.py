@@ -32,6 +32,11 @@ class CallMade(Struct, frozen=True, kw_only=True):
     folder: str = ""
     """The session's."""
 
+    def below(self, path: str) -> str:
+        """Return a path below the session's folder; as it is where it lies elsewhere."""
+        folder = self.folder.rstrip("/") + "/"
+        return path.removeprefix(folder) if len(folder) > 1 else path
+
     def evidence(self, quote: str) -> Evidence:
         """Return this place with the words that show something."""
         return Evidence(self.turn, self.call.id, quote)
@@ -51,6 +56,8 @@ class Mishap(Struct, frozen=True, kw_only=True):
     file: str = ""
     words: str = ""
     worked: str = ""
+    is_test: bool = False
+    """It is a test that failed, by its name."""
     put_in: int = 0
     """Tokens that a result put into the context, where the stretch is that alone."""
 
@@ -61,6 +68,13 @@ class Toll(Struct, frozen=True):
     usage: Usage
     model: str
     seconds: float | None
+
+    def of_result(self, tokens: int) -> Toll:
+        """Return what a result of so many tokens takes alone: they are put into the context once,
+        and written into the provider's cache where the model's program uses it."""
+        is_cached = bool(self.usage.cache_write)
+        usage = Usage(cache_write=tokens) if is_cached else Usage(input=tokens)
+        return Toll(usage, self.model, None)
 
 
 class Course:
@@ -77,10 +91,13 @@ class Course:
         """Number of the last message of each turn; absent for a turn without one."""
         self.compactions: list[int] = []
         """Numbers of the own agent's messages that were first after a compaction."""
+        self._messages: dict[int, tuple[int, ...]] = {}
         own: list[CallMade] = []
         turns = [turn for turn in session.turns if turn.origin != "inherited"]
         for turn in turns:
+            begun = len(self.tolls)
             own += self._steps(turn.number, "", turn.messages, turn.ended)
+            self._messages[turn.number] = tuple(range(begun, len(self.tolls)))
             if turn.messages:
                 self.last_message[turn.number] = len(self.tolls) - 1
         places = {step.call.id: step.turn for step in own}
@@ -91,6 +108,10 @@ class Course:
             number = next((places[key] for key in (child.call_id, child.id) if key in places), last)
             self.strands.append(list(self._steps(number, child.id, child.messages, None)))
         self.turns: list[Turn] = turns
+
+    def messages_of_turn(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of the own agent's messages of a turn."""
+        return self._messages.get(number, ())
 
     def _steps(
         self, turn: int, agent: str, messages: Sequence[Message], ended: datetime | None

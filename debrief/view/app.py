@@ -15,9 +15,6 @@ from debrief.lake import Lake
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.settings import Settings
 from debrief.training.decomposition import WeeklyMove
-from debrief.troubles.advising import advised_lines
-from debrief.troubles.helped import shown_effect
-from debrief.troubles.model import ALL, EFFECTS, TROUBLES, LineEffect, Trouble
 from debrief.view import following, home, labels, prompts, session, training, troubles
 from debrief.view.columns import WIDE, verdict_columns
 from debrief.view.counting import figures_by, sides_of, verdicts_of
@@ -134,17 +131,6 @@ def week(page: Page, week: str) -> Response:
         verdicts=verdicts_of(page.index, "week = ?", (week,)),
         figures=rows[place],
         **sides_of(page.index, "week = ?", (week,)),
-    )
-
-
-@router.get("/advice")
-def advice(page: Page) -> Response:
-    """Show the lines that stop troubles, and what became of troubles with lines that are there."""
-    return page.render(
-        "advice.html",
-        title="Lines for prompt files",
-        advised=[one for one in advised_lines(page.lake.read(TROUBLES, ALL, Trouble)) if one.line],
-        effects=[shown_effect(row) for row in page.lake.read(EFFECTS, ALL, LineEffect)],
     )
 
 

@@ -35,15 +35,15 @@ class _State(Struct, frozen=True):
 @router.get("/progress")
 async def progress(request: Request) -> Response:
     """Send what has been read whenever that changes, until the page or the server is gone."""
-    told = _told(request.app.state.index, request, _calm(request.app.state.lake.url))
-    return StreamingResponse(told, media_type="text/event-stream", headers=_HEADERS)
+    states = _states(request.app.state.index, request, _calm(request.app.state.lake.url))
+    return StreamingResponse(states, media_type="text/event-stream", headers=_HEADERS)
 
 
 def _calm(lake: str) -> float:
     return _CALM_ELSEWHERE if "://" in lake else _CALM
 
 
-async def _told(index: Index, request: Request, calm: float) -> AsyncIterator[bytes]:
+async def _states(index: Index, request: Request, calm: float) -> AsyncIterator[bytes]:
     is_ending: Callable[[], bool] = getattr(request.state, "is_ending", bool)
     last, said, looked = None, 0.0, 0.0
     while not (is_ending() or await request.is_disconnected()):

@@ -125,9 +125,9 @@ def worth_reading(index: Index, known: list[Trouble], day: str) -> Iterator[Wort
     last of them, where there is one."""
     taken: set[str] = set()
     well = list(_verified(index, day))
-    wanted = _EACH - len(well)
+    room = _EACH - len(well)
     for one in _of_all_kinds(index, known, day, {row.row.id for row in well}):
-        if len(taken) < wanted and one.row.id not in taken:
+        if len(taken) < room and one.row.id not in taken:
             taken.add(one.row.id)
             yield one
     yield from well
@@ -156,11 +156,16 @@ def _of_all_kinds(
         found("short", "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"),
         found("broke_off", "ground = 'open_end'", "started DESC"),
     ]
-    for tier in (
-        *zip_longest(*reasons),
-        found("newest", "true", "ground = 'no_work', started DESC"),
-    ):
-        yield from (one for one in tier if one is not None and one.row.id not in without)
+    chosen = [[one for one in each if _is_chosen(one, without)] for each in reasons]
+    for tier in zip_longest(*chosen):
+        yield from (one for one in tier if one is not None)
+    newest = found("newest", "true", "ground = 'no_work', started DESC")
+    yield from (one for one in newest if one.row.id not in without)
+
+
+def _is_chosen(one: WorthReading, without: set[str]) -> bool:
+    """Return whether there is something to read in a session that is not shown anyway."""
+    return one.row.id not in without and one.row.ground != "no_work"
 
 
 def _costly(index: Index, known: list[Trouble], day: str) -> list[WorthReading]:

@@ -88,7 +88,7 @@ class Progress(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     """What could not be read: the file, why, and what to do."""
     is_listed: bool = True
-    """The weeks of the lake are known by now."""
+    """Something is known of the lake by now."""
 
     @property
     def is_behind(self) -> bool:
@@ -110,7 +110,7 @@ class Index:
         self._prices = prices
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = index_file(lake, folder)
-        self.progress = Progress(is_listed=False)
+        self.progress = Progress()
         self.changes = 0
         """How often something was read into it since it was opened: pages follow it."""
         self._worker: threading.Thread | None = None
@@ -118,6 +118,8 @@ class Index:
         self._guard = threading.Lock()
         with locked(self.path.with_suffix(".lock"), timeout=10):
             self._make()
+        is_known = bool(self.select("SELECT 1 FROM sessions LIMIT 1"))
+        self.progress = Progress(is_listed=is_known)
 
     def _make(self) -> None:
         """Make the file, unless there is one of this version; a damaged one is made anew."""

@@ -10,32 +10,19 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.troubles.model import (
-    ALL,
-    EFFECTS,
-    KINDS_SHOWN,
-    TROUBLES,
-    LineEffect,
-    LineOutcome,
-    Trouble,
-)
+from debrief.troubles.helped import OUTCOMES_SHOWN
+from debrief.troubles.model import ALL, EFFECTS, KINDS_SHOWN, TROUBLES, LineEffect, Trouble
 from debrief.troubles.remedies import line_for
 from debrief.view.columns import WIDE, count_columns
 from debrief.view.index import Index
 from debrief.view.templating import Page, PageContext, environment
 
 router = APIRouter()
-OUTCOMES_SHOWN: Mapping[LineOutcome, str] = {
-    "fewer": "yes: fewer sessions have it",
-    "more": "no: more sessions have it",
-    "no_change": "no change to speak of",
-    "too_early": "too early to tell",
-    "always_there": "cannot tell: every session had the line",
-}
-"""What became of a trouble after a line about it."""
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
 _FEW = 2
 """Times that say little within one session."""
+_MOST = 200
+"""Troubles of one list."""
 _SESSIONS = 8
 """How many of a trouble's sessions its page lists."""
 SORTS: Mapping[str, str] = {
@@ -154,7 +141,8 @@ def troubles(page: Page, request: Request) -> Response:
         "troubles/list.html",
         title="Troubles",
         known=len(known),
-        found=chosen,
+        found=chosen[:_MOST],
+        total=len(chosen),
         repository=repository,
         kind=kind,
         sort=sort or "cost",

@@ -140,7 +140,7 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
         monkeypatch.setenv("DEBRIEF_MODEL", "openai/m")
         evaluator = EvaluatorResource(model="openai/m")
         fill(lake, evaluator.open().scoring_fingerprint)
-        lake.write(EXTRACTED, WEEK, [mined("habit-1", extractor="openai/m")], ExtractedRubric)
+        lake.write(EXTRACTED, WEEK, [mined("theme-1", extractor="openai/m")], ExtractedRubric)
         lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
         result = run(lake, rubrics, None, evaluator)
         assert result.success

@@ -104,7 +104,7 @@ def test_a_proposal_costs_what_was_said_and_is_a_label_only_once_a_person_says_s
         text = client.get("/labels/next").text
     assert "openai/tiny proposed labels: 1 confirmed, 1 changed, 0 waiting." in words(text)
     assert offered(text) == ["clear"]
-    assert "proposes" not in text
+    assert "tiny proposes" not in text
     assert [(row.session_id, row.source, row.rater) for row in all_labels(lake)] == [
         ("open", "view", "ada"),
         ("middling", "view", "ada"),

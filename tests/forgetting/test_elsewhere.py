@@ -40,7 +40,9 @@ from debrief.sessions.store import SessionServer, scan_into, sessions_of_lake, s
 from debrief.sessions.transfer import mirror, push
 from debrief.settings import Settings, load_settings
 from debrief.state import FORGOTTEN, Change, open_state
+from debrief.tasks.model import FORM as HARBOR
 from debrief.training.publishing.exported import note_export
+from debrief.training.publishing.folder import OwnFolder, files_of
 from tests.forgetting.searching import found_in, letters, sentences_of_some
 from tests.langfuse.scenario import START, Recorder, client_of, scored
 from tests.langfuse.server import LangfuseServer
@@ -248,6 +250,22 @@ def test_an_export_of_records_loses_its_lines(machine: Machine, record_store: Re
     machine.forgets(str(one))
     text = "".join(path.read_text() for path in to.rglob("*.jsonl"))
     assert (str(one) in text, str(two) in text) == (False, True)
+
+
+def test_of_an_export_of_tasks_a_whole_one_goes(machine: Machine) -> None:
+    machine.tells(ONE, FIRST)
+    machine.tells(TWO, SECOND)
+    machine.reads()
+    to = machine.path / "tasks"
+    note_export(machine.lake, str(to), HARBOR)
+    folder = OwnFolder(str(to), HARBOR)
+    for session in (ONE, TWO):
+        settings = f'session = "{session}"\n'.encode()
+        folder.write_folder(f"shop-{session}", {"task.toml": settings, "tests/test.sh": b"true\n"})
+    folder.close()
+    machine.forgets(ONE)
+    assert files_of(folder.place) == {f"shop-{TWO}/task.toml", f"shop-{TWO}/tests/test.sh"}
+    assert sorted(path.name for path in to.iterdir()) == [".debrief.json", f"shop-{TWO}"]
 
 
 def test_a_record_that_the_lake_has_not_read_goes_by_its_age(

@@ -20,6 +20,7 @@ PARTITIONS = {
     "trouble_events": WEEKS,
     "troubles": None,
     "line_effects": None,
+    "executed_outcomes": WEEKS,
     "labels": None,
     "prompt_snapshots": WEEKS,
     "session_metadata": WEEKS,

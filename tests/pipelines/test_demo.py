@@ -13,6 +13,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from debrief.execution.model import Execution
+from debrief.execution.sandbox import why_unavailable
+from debrief.execution.store import EXECUTIONS
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Row
 from debrief.langfuse.outgoing import ScoreReceipt
@@ -55,10 +58,10 @@ def log_of(demo: Demo) -> str:
     return (demo.home.path / ".debrief/logs/runs.log").read_text()
 
 
-def test_it_succeeds_and_says_in_fifteen_lines_what_a_person_wants_to_know(demo: Demo) -> None:
+def test_it_succeeds_and_says_in_a_screen_what_a_person_wants_to_know(demo: Demo) -> None:
     assert demo.first.code == 0, demo.first.err
     lines = demo.first.out.strip().splitlines()
-    assert len(lines) <= 15
+    assert len(lines) <= 19
     assert lines[1].startswith("36 sessions in 5 weeks")
     assert lines[2].startswith("36 of 36 sessions have a verdict: ")
     first = [line for line in lines if line.startswith("  look at first")]
@@ -68,6 +71,23 @@ def test_it_succeeds_and_says_in_fifteen_lines_what_a_person_wants_to_know(demo:
     assert any(re.match(r"Holds on unseen sessions: .+ \(\+0\.\d+ to \+\d", each) for each in lines)
     assert any("28 samples in 9 sets; left out 8 sessions" in line for line in lines)
     assert "made up" in lines[-1]
+
+
+def test_it_ends_with_tests_before_and_after_or_says_why_none_were_run(demo: Demo) -> None:
+    *lines, _ = demo.first.out.strip().splitlines()
+    assert lines[-4:] == demo.second.out.strip().splitlines()[-5:-1]
+    if why := why_unavailable():
+        assert lines[-1] == f"No session's tests were run again: there is no sandbox: {why}."
+        return
+    assert lines[-4] == "3 sessions run again in a sandbox, before and after the change:"
+    assert "  Read gzip deliveries: 4 of 5 tests passed, then 5" in lines[-3:]
+    rows = rows_of(demo, EXECUTIONS, Execution)
+    assert {row.value for row in rows} == {"yes"}
+    scores = {row.session_id: row for row in rows_of(demo, "session_scores", SessionScores)}
+    verdicts = [scores[row.session_id].verdict for row in rows]
+    assert {(v.verdict, v.ground, v.source) for v in verdicts if v is not None} == {
+        ("done_verified", "outcome", "execution")
+    }
 
 
 def test_its_last_lines_name_the_log_and_a_command_that_can_be_pasted(demo: Demo) -> None:

@@ -8,7 +8,7 @@ import pytest
 import typer
 from msgspec.structs import replace
 
-from debrief.cli.asking import ModelEstimate, agree, estimate_text
+from debrief.cli.asking import AskingEstimate, agree, estimate_text
 from debrief.errors import ConfigurationError
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -19,7 +19,7 @@ from pipelines.launching import lost_rows
 from pipelines.progress import spent_text
 from tests.view.shown import fill, scores_of, session_of
 
-ASKED = ModelEstimate(
+ASKED = AskingEstimate(
     model="openai/tiny", calls=312, tokens=4_100_000, cost_usd=1.30, sessions=300, recalled=1
 )
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from debrief.keys import digest_of, week_of
 from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
-from debrief.sessions.model import Intervention, Message, Session, Turn
+from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
 from tests.scoring.scenario import verdicts
 from tests.training import scenario as training
 from tests.training.scenario import said
@@ -29,6 +29,9 @@ GOOD = (
 BAD = ("fix it", "no, that is wrong", "still broken, you broke the other page", "try again")
 
 
+MISSED = "<tool_use_error>String to replace not found in file.\nString: a</tool_use_error>"
+
+
 def session(
     number: int,
     prompts: Sequence[str] = GOOD,
@@ -36,9 +39,11 @@ def session(
     weeks: int = 0,
     replies: Sequence[str] = (),
     stops: dict[int, Sequence[Intervention]] | None = None,
+    calls: Sequence[ToolCall] = (),
     **changed: object,
 ) -> Session:
-    """A session of these prompts, ``weeks`` weeks after the first Monday."""
+    """A session of these prompts, ``weeks`` weeks after the first Monday; its first message makes
+    the calls."""
     started = MONDAY + timedelta(weeks=weeks, hours=number)
     turns = tuple(
         Turn(
@@ -46,8 +51,15 @@ def session(
             prompt=prompt,
             at=started,
             messages=(
-                (Message(id=f"m{place}", model="m", text=replies[place - 1]),)
-                if place <= len(replies)
+                (
+                    Message(
+                        id=f"m{place}",
+                        model="m",
+                        text=replies[place - 1] if place <= len(replies) else "",
+                        calls=tuple(calls) if place == 1 else (),
+                    ),
+                )
+                if place <= len(replies) or (calls and place == 1)
                 else ()
             ),
             interventions=tuple((stops or {}).get(place, ())),
@@ -67,6 +79,22 @@ def session(
     return Session(**values, digest=digest_of(turns, number, weeks))  # type: ignore[arg-type]
 
 
+def edits(missed: int, of: int = 10) -> list[ToolCall]:
+    """Edits of one file, the first of which miss: their text is not there."""
+    return [
+        ToolCall(
+            id=f"edit-{number}",
+            name="Edit",
+            input='{"file_path":"shop/cart.py"}',
+            action="edit",
+            path="shop/cart.py",
+            status="failed" if number < missed else "ok",
+            result=MISSED if number < missed else "The file was updated.",
+        )
+        for number in range(of)
+    ]
+
+
 def scores(of: Session, quality: float | None, **changed: object) -> SessionScores:
     """The scores of a session, good from a half on: its verdict, its dimensions and what was
     written."""
@@ -78,9 +106,9 @@ def scores(of: Session, quality: float | None, **changed: object) -> SessionScor
 
 
 def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[SessionScores]]:
-    """A week of good sessions with high scores and bad ones with low scores."""
-    sessions = [session(n, GOOD, weeks=weeks) for n in range(good)]
-    sessions += [session(n, BAD, weeks=weeks) for n in range(good, good + bad)]
+    """A week of good sessions with high scores and bad ones, whose edits miss, with low scores."""
+    sessions = [session(n, GOOD, weeks=weeks, calls=edits(0)) for n in range(good)]
+    sessions += [session(n, BAD, weeks=weeks, calls=edits(4)) for n in range(good, good + bad)]
     values = [0.9 - n / 100 if n < good else 0.3 - n / 1000 for n in range(good + bad)]
     return sessions, [scores(one, value) for one, value in zip(sessions, values, strict=True)]
 
@@ -112,17 +140,17 @@ def rubric(number: int = 1, **changed: object) -> Rubric:
     return Rubric(**values)  # type: ignore[arg-type]
 
 
-def mined(habit: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
+def mined(avoids: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
     """A rubric as it was mined from one week."""
     values = {
-        "id": f"{week}.excellence.{habit}",
+        "id": f"{week}.excellence.{avoids}",
         "score_name": "excellence",
         "week": week,
-        "name": habit.replace("-", " ").title(),
-        "description": f"The user shows {habit}.",
+        "name": avoids.replace("-", " ").title(),
+        "description": f"The user shows {avoids}.",
         "scoring_criteria": SCALE,
         "extractor": "offline",
-        "habit": habit,
+        "avoids": avoids,
         "effect_size": 0.5,
         "best_count": 5,
         "worst_count": 5,

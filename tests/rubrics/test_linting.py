@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.rubrics.habits.catalogue import HABITS
+from debrief.rubrics.avoiding import AVOIDED
 from debrief.rubrics.linting import lint, scale_points
 from tests.rubrics.scenario import SCALE, rubric
 
@@ -56,10 +56,10 @@ def test_two_rubrics_that_say_the_same_are_marked_once() -> None:
     assert "rubric_001" in marks[0].message
 
 
-def test_the_habits_rubrics_pass_their_own_linter() -> None:
+def test_the_offline_rubrics_pass_the_projects_own_linter() -> None:
     rubrics = [
-        rubric(n, name=h.name, description=h.description, scoring_criteria=h.scoring_criteria)
-        for n, h in enumerate(HABITS, 1)
+        rubric(n, name=a.name, description=a.description, scoring_criteria=a.scoring_criteria)
+        for n, a in enumerate(AVOIDED, 1)
     ]
     assert lint(rubrics) == []
 

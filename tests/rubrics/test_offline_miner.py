@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from debrief.rubrics.asking import stands
+from debrief.rubrics.avoiding import look_at
 from debrief.rubrics.contrast import (
     Sides,
     effect_of,
@@ -22,54 +22,52 @@ from debrief.rubrics.contrast import (
     values_of,
 )
 from debrief.rubrics.model import ExtractedRubric
-from debrief.rubrics.offline_miner import OfflineMiner, false_discoveries, look_at, search
+from debrief.rubrics.offline_miner import OfflineMiner, false_discoveries, search
 from debrief.rubrics.trial import SHARED
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Session
 from debrief.stats import cliffs_delta, sessions_needed
-from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, mined, read, scores, session
+from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, edits, mined, read, scores, session
 from tests.training.scenario import said
+
+MISSES = "avoids-missed-edit"
 
 
 def mine(*weeks: Any, week: str = WEEK) -> list[ExtractedRubric]:
     return list(OfflineMiner().extract(week, "excellence", read(*weeks)).rubrics)
 
 
-def test_what_the_good_sessions_do_is_found_with_evidence_that_stands_in_any_order() -> None:
+def test_what_the_good_sessions_avoid_is_found_with_evidence_of_the_bad_ones_in_any_order() -> None:
     sessions, rows = a_week(12, 12)
-    found = mine((sessions, rows))
-    assert {"names-the-place", "states-the-result"} <= {r.habit for r in found}
-    by_id = {one.id: one for one in sessions}
-    for rubric in found:
-        assert rubric.id == f"{WEEK}.excellence.{rubric.habit}"
-        assert rubric.evidence
-        assert all(stands(piece, by_id[piece.session_id]) for piece in rubric.evidence)
-        assert (rubric.effect_size or 0) >= 0.33
+    (rubric,) = found = mine((sessions, rows))
+    assert (rubric.avoids, rubric.name) == (MISSES, "Avoids Missed Edits")
+    assert rubric.id == f"{WEEK}.excellence.{MISSES}"
+    assert {piece.session_id for piece in rubric.evidence} <= {one.id for one in sessions[12:]}
+    assert {piece.quote for piece in rubric.evidence} == {"String to replace not found in file."}
+    assert rubric.effect_size == 1
     assert mine((sessions[::-1], rows[::-1])) == found
 
 
-def test_habits_of_all_sessions_or_of_the_bad_ones_are_no_candidates_and_the_reason_is_told() -> (
-    None
-):
+def test_what_all_sessions_or_the_bad_ones_avoid_is_no_candidate_and_the_reason_is_told() -> None:
     sessions, rows = a_week(12, 12)
-    alike = [session(n, GOOD) for n in range(24)]
+    alike = [session(n, GOOD, calls=edits(1)) for n in range(24)]
     for some, values in (
         (alike, [n / 23 for n in range(24)]),
         (sessions, [1 - (row.overall_quality or 0) for row in rows]),
     ):
         scored = [scores(one, value) for one, value in zip(some, values, strict=True)]
         found = OfflineMiner().extract(WEEK, "excellence", read((some, scored)))
-        assert "names-the-place" not in {row.habit for row in found.rubrics}
+        assert found.rubrics == ()
         reasons = {row.name: row.reason for row in found.dropped}
-        assert reasons["Names the Place"] == "good sessions do not show it clearly more"
+        assert reasons["Avoids Missed Edits"] == "good sessions do not avoid it clearly more"
 
 
-def test_a_habit_is_not_offered_for_a_score_that_is_made_of_the_same_signals() -> None:
+def test_a_trouble_is_not_offered_for_a_score_that_is_made_of_the_same_signals() -> None:
     week = a_week(12, 12)
     for score_name, name in (
-        ("excellence", "Lets the Agent Finish"),
-        ("user_turn_efficiency", "Gets There in Few Prompts"),
+        ("excellence", "Avoids Interruptions"),
+        ("user_turn_efficiency", "Avoids Corrections"),
     ):
         found = OfflineMiner().extract(WEEK, score_name, read(week))  # type: ignore[arg-type]
         reasons = {row.name: (row.effect, row.reason) for row in found.dropped}
@@ -120,19 +118,19 @@ WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
 
 
 def test_what_shows_every_week_outweighs_what_showed_once() -> None:
-    rows = [mined("plans-first", week, effect_size=0.5) for week in WEEKS]
-    rows.append(mined("gives-examples", WEEKS[0], effect_size=0.9))
+    rows = [mined("avoids-polling", week, effect_size=0.5) for week in WEEKS]
+    rows.append(mined("avoids-missed-edit", WEEKS[0], effect_size=0.9))
     first, second = OfflineMiner().consolidate(rows, "excellence")
-    assert (first.id, first.key, first.weight) == ("rubric_001", "plans-first", 1.0)
-    assert (second.id, second.key) == ("rubric_002", "gives-examples")
+    assert (first.id, first.key, first.weight) == ("rubric_001", "avoids-polling", 1.0)
+    assert (second.id, second.key) == ("rubric_002", "avoids-missed-edit")
     assert second.weight < 1
 
 
-def test_a_habit_of_several_weeks_is_one_rubric_with_its_lineage_and_its_latest_text() -> None:
-    rows = [mined("plans-first", week) for week in WEEKS[:2]]
-    rows += [mined("plans-first", WEEKS[2], name="Plans Before Code")]
+def test_a_trouble_of_several_weeks_is_one_rubric_with_its_lineage_and_its_latest_text() -> None:
+    rows = [mined("avoids-polling", week) for week in WEEKS[:2]]
+    rows += [mined("avoids-polling", WEEKS[2], name="Avoids Asking Again")]
     (rubric,) = OfflineMiner().consolidate(rows, "excellence")
-    assert (rubric.key, rubric.name) == ("plans-first", "Plans Before Code")
+    assert (rubric.key, rubric.name) == ("avoids-polling", "Avoids Asking Again")
     assert rubric.sources == tuple(row.id for row in rows)
     assert len(rubric.sessions) == 30
 
@@ -150,10 +148,8 @@ def test_a_set_has_at_most_ten_rubrics_in_order_of_weight(pairs: list[tuple[str,
     assert OfflineMiner().consolidate(rows[::-1], "excellence") == found
 
 
-WORDS = ("Add a menu", "The menu should close", "thanks", "no, that is wrong", "see app/menu.py",
-         "because people get lost", "run the tests", "don't touch the styles", "hm")  # fmt: skip
 CHANCE = random.Random(7)
-NOISE = [session(n, CHANCE.sample(WORDS, CHANCE.randint(1, 6)), weeks=n % 6) for n in range(120)]
+NOISE = [session(n, weeks=n % 6, calls=edits(CHANCE.randint(0, 3))) for n in range(120)]
 DEALT = [scores(one, CHANCE.random()) for one in NOISE]
 
 
@@ -166,7 +162,7 @@ def test_shuffled_verdicts_and_scores_give_no_rubric_in_nearly_all_shuffles() ->
 
 
 def test_an_effect_in_sixty_of_a_hundred_and_twenty_sessions_is_found() -> None:
-    sessions = [session(n, GOOD if n < 60 else BAD, weeks=n % 6) for n in range(120)]
+    sessions = [session(n, weeks=n % 6, calls=edits(0 if n < 60 else 2)) for n in range(120)]
     rows = [
         scores(one, min(1.0, max(0.0, CHANCE.gauss(0.7 if n < 60 else 0.3, 0.2))))
         for n, one in enumerate(sessions)
@@ -174,7 +170,7 @@ def test_an_effect_in_sixty_of_a_hundred_and_twenty_sessions_is_found() -> None:
     seen = {one.id: look_at(one) for one in sessions}
     trials = search(list(zip(sessions, rows, strict=True)), seen)
     kept = {t.key: t for t in trials if t.kept and t.score_name == "excellence"}
-    assert {"names-the-place", "states-the-result"} <= set(kept)
+    assert set(kept) == {MISSES}
     assert all((trial.low or 0) > 0 for trial in kept.values())
 
 

@@ -123,12 +123,8 @@ def test_with_too_few_unseen_sessions_nothing_is_tried_and_nothing_kept() -> Non
     assert "too few sessions are set aside" in tried(efficient, judge)[0].reason
 
 
-def test_a_rubric_whose_words_are_a_part_of_the_score_is_not_offered() -> None:
-    shared = rubric(
-        name="Lets the Agent Finish",
-        description="The user lets the agent finish uninterrupted.",
-        scoring_criteria="5: Never interrupts the agent",
-    )
+def test_a_trouble_that_is_a_part_of_the_score_is_not_offered() -> None:
+    shared = rubric(avoids="avoids-interruption")
     (trial,) = tried([shared], PlacedJudge())
     assert (trial.kept, trial.reason) == (False, SHARED)
 

@@ -54,5 +54,5 @@ def trouble(kind: TroubleKind, subject: str = "it", count: int = 2, **changed: A
 
 
 WRONG_RUNNER = trouble(
-    "failing_command", "pnpm test: command not found", command="pnpm test", worked="bun test"
+    "missing_tool", "pnpm: command not found", command="pnpm test", worked="bun test"
 )

@@ -32,7 +32,8 @@ def day(number: int, story: Story, repository: str = "shop") -> Session:
             for minute, message in enumerate(turn.messages)
         )
         ended = begun + timedelta(minutes=len(messages))
-        return replace(turn, at=begun, ended=ended, messages=messages)
+        deeds = tuple(replace(deed, at=ended) for deed in turn.interventions)
+        return replace(turn, at=begun, ended=ended, messages=messages, interventions=deeds)
 
     return replace(
         session,
@@ -46,7 +47,12 @@ def day(number: int, story: Story, repository: str = "shop") -> Session:
 
 
 def events(*stories: Story) -> list[TroubleEvent]:
-    """Return what went wrong in the sessions of some days of one repository."""
+    """Return what went wrong in the sessions of some days of one repository, what they looked up at
+    their beginning left out."""
+    return [event for event in _events(*stories) if event.kind != "same_start"]
+
+
+def _events(*stories: Story) -> list[TroubleEvent]:
     return [
         event
         for number, story in enumerate(stories)
@@ -56,7 +62,7 @@ def events(*stories: Story) -> list[TroubleEvent]:
 
 def troubles(*stories: Story) -> list[Trouble]:
     """Return what recurs in the sessions of some days of one repository."""
-    return find_troubles(events(*stories))
+    return find_troubles(_events(*stories))
 
 
 def told(*stories: Story) -> list[tuple[str, str]]:

@@ -62,7 +62,7 @@ def test_a_check_that_found_something_once_is_the_work_itself() -> None:
     other = Story().turn("Cap").edit("b_test.go", "", "x")
     other.run("go test ./...", red.replace("TestRetry", "TestCap"), "failed")
     other.edit("b.go", "a", "b").run("go test ./...", "ok shop 0.1s")
-    assert told(first, other) == []
+    assert told(first, other, first) == []
 
 
 def test_a_fix_that_did_not_help_is_seen() -> None:

@@ -45,7 +45,10 @@ def test_a_line_after_which_the_trouble_is_gone_is_seen_to_have_helped() -> None
     assert found.outcome == "fewer"
     assert found.since == MONDAY + timedelta(days=12)
     assert found.change == -0.75
-    assert "9 of 12 | 0 of 12 | -75% (-91% to -38%) | fewer since" in effects_markdown([found])
+    assert (
+        "9 of 12 | 0 of 12 | -75% (-91% to -38%) | yes: fewer sessions have it"
+        in effects_markdown([found])
+    )
 
 
 @pytest.mark.parametrize(

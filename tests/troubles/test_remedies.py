@@ -26,6 +26,14 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
     [
         (WRONG_RUNNER, "Run `bun test`, not `pnpm test`, which fails here."),
         (
+            trouble("failing_command", command="bun run lint", worked="bun run lint:fix"),
+            "Run `bun run lint:fix` before `bun run lint`.",
+        ),
+        (
+            trouble("failing_command", command="git push", worked="git push -u origin HEAD"),
+            "Run `git push -u origin HEAD`, not `git push`, which fails here.",
+        ),
+        (
             trouble("missed_edit", file="src/Tab.tsx"),
             "Read `src/Tab.tsx` again right before you edit it: edits of it keep missing.",
         ),
@@ -80,7 +88,7 @@ def test_a_line_is_one_printable_line_whatever_the_evidence_holds(
 
 
 OTHER = trouble(
-    "failing_command", "mypy src", command="mypy src", worked="uv run ty", repository="sam/blog"
+    "missing_tool", "mypy src", command="mypy src", worked="uv run ty", repository="sam/blog"
 )
 NO_REMEDY = trouble("interruption", "stopped")
 
@@ -101,7 +109,7 @@ def typed(lake: Lake, *words: str, fails: bool = False) -> str:
 def test_troubles_are_shown_with_their_cost_and_their_lines_by_repository(lake: Lake) -> None:
     said = typed(lake)
     first, _, second = said.partition("sam/blog")
-    assert first.startswith("sam/shop\n  Command that fails: pnpm test: command not found\n")
+    assert first.startswith("sam/shop\n  Missing tool: pnpm: command not found\n")
     assert "2 times in 2 sessions, 1,000 tokens, $0.25, last on 2026-03-05" in first
     assert "Run `bun test`, not `pnpm test`, which fails here." in first
     assert "Interruption: stopped" in first

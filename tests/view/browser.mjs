@@ -101,6 +101,17 @@ await page.click("text=a fork of >> nth=0");
 await page.waitForURL("**/sessions/later");
 await page.click("text=a fork of this session");
 await page.waitForURL("**/sessions/every-kind");
+await page.goto(reading);
+await page.keyboard.press("?");
+check(await page.locator("dialog#keys").evaluate((one) => one.open), "? shows the keys");
+await page.keyboard.press("Escape");
+check(!(await page.locator("dialog#keys").evaluate((one) => one.open)), "Escape closes the keys");
+await page.keyboard.press("j");
+await page.keyboard.press("c");
+await page.locator("main button[data-copy] >> text=/Copied|Selected/").first().waitFor();
+await page.click("text=Troubles >> nth=0");
+await page.click("main a.title >> nth=0");
+await page.locator("h2 >> text=The line that stops it").waitFor();
 console.log("the story of finding, reading and labelling");
 
 await browser.close();

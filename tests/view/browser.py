@@ -22,11 +22,15 @@ from debrief.lake import Lake
 from debrief.rubrics.model import TRIALS, RubricTrial
 from debrief.settings import load_settings
 from debrief.training.model import INDEX, TrainingSetRow
+from debrief.troubles.model import trouble_id
 from debrief.view import links
 from debrief.view.index import Index
 from tests.machine import clean_environment
+from tests.troubles.scenario import day
+from tests.troubles.test_failures import wrong_runner
 from tests.view.every_kind import fill_every_kind
 from tests.view.shown import fill, served, session_of, settings_of
+from tests.view.test_home import write_troubles
 from tests.view.test_session import EVIL, hostile_session
 from tools.pictures import browser_with
 
@@ -62,8 +66,12 @@ def main(folder: Path) -> int:
         read = settings_of(folder / "read")
         shutil.rmtree(folder / "read", ignore_errors=True)
         fill_every_kind(Lake(read.lake))
+        write_troubles(Lake(read.lake), [day(0, wrong_runner()), day(2, wrong_runner())])
         reading = str(stack.enter_context(served(read)).base_url)
+        trouble = trouble_id("shop", "missing_tool", "rtk bun: no such subcommand")
         of_reading = [
+            "/",
+            links.page_path("troubles", trouble),
             *("/sessions?scored_by=openai%2Freader", links.session_path("every-kind")),
             links.session_path("later"),
         ]
@@ -102,7 +110,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
         "/training",
         links.page_path("training", made.task, made.fingerprint),
         "/labels/next",
-        "/advice",
+        "/troubles",
         "/labels/fit",
         "/nowhere",
     ]

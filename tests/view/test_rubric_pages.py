@@ -1,4 +1,4 @@
-"""Rubrics and lines in the pages: whether they hold, and who speaks for and against them."""
+"""Rubrics in the pages: whether they hold, and who speaks for and against them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import Split, searches_of
 from debrief.sessions.model import Evidence
 from debrief.settings import Settings
-from debrief.troubles.model import EFFECTS, TROUBLES, LineEffect, Trouble
 from tests.rubrics.scenario import mined, rubric
-from tests.troubles.lines import SHOP, WRONG_RUNNER
 from tests.view.shown import MONDAY, fill, served, session_of, settings_of, words
 
 HOSTILE = "</blockquote><script>alert(1)</script>\x1b[31m"
@@ -36,7 +34,6 @@ WEEK = f"{MONDAY:%Y-%m-%d}"
 HELD = rubric(
     1,
     key="asks-for-proof",
-    habit="asks-for-proof",
     name="Asks for Proof",
     sources=("mined",),
     sessions=("seen",),
@@ -124,26 +121,6 @@ def test_unseen_sessions_speak_for_a_rubric_or_against_it(settings: Settings) ->
     ]
     assert "What 4 unseen sessions say of it" in page
     assert '<a href="/sessions/seen#turn-1">Fix seen</a>, turn 1' in page
-
-
-def test_lines_stand_with_their_evidence_and_with_what_became_of_them(settings: Settings) -> None:
-    lake = Lake(settings.lake)
-    with served(settings) as client:
-        shown = words(client.get("/advice").text)
-        assert "nothing went wrong more than once" in shown
-        lake.write(TROUBLES, ALL, [WRONG_RUNNER], Trouble)
-        effect = LineEffect(
-            repository=SHOP, trouble_id=WRONG_RUNNER.id, line=HOSTILE, since=MONDAY,
-            sessions_before=12, troubled_before=9, sessions_after=12, troubled_after=0,
-            change=-0.75, low=-0.91, high=-0.38, outcome="fewer",
-        )  # fmt: skip
-        lake.write(EFFECTS, ALL, [effect], LineEffect)
-        page = client.get("/advice").text
-        shown = words(page)
-        assert "Run `bun test`, not `pnpm test`, which fails here." in shown
-        assert "2 times in 2 sessions, 1,000 tokens, $0.25" in shown
-        assert "9 of 12 0 of 12 -75% (-91% to -38%) fewer since" in shown
-        assert "<script>alert" not in page
 
 
 def test_hostile_words_are_shown_and_not_obeyed(settings: Settings) -> None:

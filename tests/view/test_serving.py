@@ -32,7 +32,7 @@ PAGES = (
     "/training",
     "/labels/next",
     "/labels.csv",
-    "/advice",
+    "/troubles",
 )
 
 

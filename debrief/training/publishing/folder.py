@@ -8,8 +8,8 @@ changed and removes what is no longer there; the same sets give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.files import write_folder
 from debrief.lake import Creation, Lake
 from debrief.markdown import counted, plain, table
 from debrief.redaction import refuse_secrets
@@ -197,10 +198,31 @@ class OwnFolder:
         self._files.append(name)
         self.changed |= self.place.write_bytes(name, data).changed
 
+    def write_folder(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Write a folder of the folder, whole or not at all.
+
+        Args:
+            name: of the folder; ``target`` has to be one of this machine.
+            files: by path within it; they have passed the gate for secrets.
+        """
+        if not self.holds(name, files):
+            write_folder(Path(self.place.path(name)), files, replace=True)
+            self.changed = True
+        self._files += [f"{name}/{path}" for path in files]
+
+    def holds(self, name: str, files: Mapping[str, bytes]) -> bool:
+        """Return whether a folder of the folder has just these files."""
+        folder = Path(self.place.path(name))
+        there = {path for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else ()
+        expected = {folder / path: data for path, data in files.items()}
+        return expected.keys() == set(there) and all(
+            path.read_bytes() == data for path, data in expected.items()
+        )
+
     def close(self) -> None:
         """Remove what is no longer among its files, and note which these are."""
         for name in set(self._before.files) - set(self._files):
-            self.place.remove(name)
+            _remove(self.place, name)
             self.changed = True
         _write_manifest(self.place, _Manifest(form=self._form_name, files=sorted(self._files)))
 
@@ -380,11 +402,19 @@ def remove_files(place: Lake, names: Iterable[str]) -> None:
     """Remove some files of an export, and take them out of its list, where it has one."""
     gone = set(names)
     for name in gone:
-        place.remove(name)
+        _remove(place, name)
     if (data := place.read_bytes(MANIFEST)) is not None:
         manifest = msgspec.json.decode(data, type=_Manifest)
         manifest.files = [name for name in manifest.files if name not in gone]
         _write_manifest(place, manifest)
+
+
+def _remove(place: Lake, name: str) -> None:
+    """Remove a file, and the folders below the place's top that are empty then."""
+    place.remove(name)
+    for folder in Path(name).parents[:-1] if "://" not in place.url else ():
+        with suppress(OSError):  # others are in it
+            Path(place.path(str(folder))).rmdir()
 
 
 def _write_manifest(place: Lake, manifest: _Manifest) -> None:

@@ -1,7 +1,7 @@
-"""Programs of this machine that checks take: where they are, and how they reach registries.
+"""Tools of this machine that checks take: where they are, and how they reach registries.
 
-A person's programs often lie in the home folder, which no run sees; what is seen of it is the
-folder of the program alone.
+A person's tools often lie in the home folder, which no run sees; what is seen of it is the folder
+of the tool alone.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from debrief.execution.sandbox import Mount
 _VARIABLES = re.compile(
     r"(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|PIP_CERT"
     r"|NODE_EXTRA_CA_CERTS|CARGO_HTTP_CAINFO|GO(?:PROXY|NOPROXY|SUMDB|NOSUMDB|PRIVATE)"
-    r"|UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|PYTHON_INSTALL_MIRROR)"
+    r"|UV_(?:DEFAULT_INDEX|NO_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|PYTHON_INSTALL_MIRROR)"
     r"|npm_config_(?:registry|cafile)",
     re.IGNORECASE,
 )
-"""Variables by which the usual clients are told of proxies, certificates and registries."""
+"""Variables by which the usual clients find proxies, certificates and registries."""
 _SECRET = re.compile(r"//[^/\s@]*@")
 _TIMEOUT = 30.0
+_OLDEST_PYTHON = 9
 
 
-class Program(Struct, frozen=True, kw_only=True):
-    """A program that a run can start."""
+class Toolchain(Struct, frozen=True, kw_only=True):
+    """Programs that a run can start."""
 
     version: str
     mounts: tuple[Mount, ...] = ()
     path: tuple[str, ...] = ()
 
 
-def program(name: str, version: str = "--version") -> Program | None:
-    """Return a program of this machine; None where it is not installed.
+def toolchain(name: str, version: str = "--version") -> Toolchain | None:
+    """Return a toolchain of this machine; None where it is not installed.
 
     Args:
         name: ``uv``, ``npm``, ``go`` or ``cargo``.
@@ -60,10 +61,12 @@ def program(name: str, version: str = "--version") -> Program | None:
     said = _said([found, version])
     if name == "uv":
         file = Path(found).resolve()
-        if file.is_relative_to("/usr"):
-            return Program(version=said)
-        mount = Mount(source=file, target="/opt/uv/bin/uv")
-        return Program(version=said, mounts=(mount,), path=("/opt/uv/bin",))
+        homes = _pythons()
+        return Toolchain(
+            version=" ".join([said, sys.version, *(home.source.name for home in homes)]),
+            mounts=(Mount(source=file, target="/opt/uv/bin/uv"), *homes),
+            path=("/opt/uv/bin", *(f"{home.target}/bin" for home in homes)),
+        )
     if name == "npm":  # a script of Node.js, which is beside it
         node = shutil.which("node")
         if node is None:
@@ -73,14 +76,42 @@ def program(name: str, version: str = "--version") -> Program | None:
     return _with_home(said, home)
 
 
-def _with_home(version: str, home: Path) -> Program | None:
-    """Return a program by the folder that it is installed in; None where that is a home folder."""
+def _with_home(version: str, home: Path) -> Toolchain | None:
+    """Return a toolchain by its folder; None where the home folder is in that."""
     if home.is_relative_to("/usr"):
-        return Program(version=version)
+        return Toolchain(version=version)
     if Path.home().is_relative_to(home) or not (home / "bin").is_dir():
         return None
     mount = Mount(source=home, target=str(home))
-    return Program(version=version, mounts=(mount,), path=(str(home / "bin"),))
+    return Toolchain(version=version, mounts=(mount,), path=(str(home / "bin"),))
+
+
+def _pythons() -> list[Mount]:
+    """Return the folders of Python that lie outside ``/usr``: our own, then those of pyenv and uv,
+    the newest first."""
+    home = Path.home()
+    kept = (
+        Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions",
+        Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local/share/uv/python"),
+    )
+    others = {
+        each.resolve()
+        for folder in kept
+        for each in folder.glob("*3.*")
+        if any(each.glob("bin/python3.*")) and _minor(each) >= _OLDEST_PYTHON
+    }
+    found = [Path(sys.base_prefix).resolve(), *sorted(others, key=_minor, reverse=True)]
+    return [
+        Mount(source=each, target=str(each))
+        for each in dict.fromkeys(found)
+        if not each.is_relative_to("/usr") and not home.is_relative_to(each)
+    ]
+
+
+def _minor(folder: Path) -> int:
+    """Return the second number of a Python's version, by the name of its folder."""
+    found = re.search(r"3\.(\d+)", folder.name)
+    return int(found[1]) if found else 0
 
 
 def registries() -> tuple[dict[str, str], tuple[Mount, ...]]:
@@ -91,7 +122,7 @@ def registries() -> tuple[dict[str, str], tuple[Mount, ...]]:
     """
     found = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     if npm := shutil.which("npm"):
-        for key in ("registry", "cafile"):
+        for key in ("registry", "cafile", "nodedir"):
             if (value := _said([npm, "config", "get", key])) not in ("", "null", "undefined"):
                 found.setdefault(f"npm_config_{key}", value)
     if go := shutil.which("go"):

@@ -1,1 +1,0 @@
-"""Habits: what a person observably does when working with an agent, and how it is seen."""

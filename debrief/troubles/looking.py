@@ -1,0 +1,337 @@
+"""Looking again, waiting, and filling the context: calls that went well and were not needed.
+
+A look was not needed when it showed, word for word, what the same agent had seen before. Only what
+nothing speaks for is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from debrief.markdown import shorten
+from debrief.offline.checks import can_check, language_of, languages_of
+from debrief.offline.ending import end_of
+from debrief.offline.facts import is_work
+from debrief.offline.quoting import label, printed_lines
+from debrief.offline.shell import check_of, commands_in, pattern, writes_of
+from debrief.sessions.model import ToolCall
+from debrief.troubles.failures import has_failed
+from debrief.troubles.naming import name_of, parts_of, shown, tables
+from debrief.troubles.steps import CallMade, Course, Mishap
+
+_STARTS = 12
+"""Calls of a session that are its beginning."""
+_POLLS = 3
+"""Looks in a row after something that runs from which on it is polling."""
+_MUCH = 2_000
+"""Characters of a result from which on it was worth not printing twice."""
+_LONG = 30_000
+"""Characters of a result: some eight thousand tokens."""
+_A_TOKEN = 4
+"""Characters, about."""
+_AGAIN = 3
+"""Files read again after a compaction from which on work was done twice."""
+_UNCHANGED = re.compile(r"file unchanged since your last Read|File unchanged since last read", re.I)
+_DOCUMENT = re.compile(
+    r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|AUTHORS)[^/]*$|(?:^|/)docs?/.*\.(?:md|rst|txt)$"
+)
+
+
+_CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
+"""A line that was added and is no comment."""
+_TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
+"""Files that programs of another language read."""
+
+
+def needless(course: Course) -> Iterator[Mishap]:
+    """Yield what was looked at for nothing, in no order."""
+    for strand in course.strands:
+        yield from _reads_again(course, strand)
+        yield from _polls(strand)
+        yield from _long_outputs(strand)
+        yield from _blind_checks(strand)
+    yield from _unchecked(course)
+    yield from _after_compactions(course)
+    yield from _start(course.strands[0])
+
+
+def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield looks that showed, word for word, what the same look had shown before; what a
+    compaction took away may be looked at again."""
+    seen: dict[tuple[str, str], tuple[int, str]] = {}
+    compacted = set(course.compactions)
+    for step in strand:
+        call = step.call
+        if step.message in compacted:
+            seen.clear()
+        if call.status != "ok" or not (call.action in ("read", "search") or _is_look(call)):
+            continue
+        result = call.result or ""
+        if _UNCHANGED.search(result[:300]):
+            yield _read_again(step)
+        if len(result) < _MUCH:
+            continue
+        what = call.name, call.command or call.input
+        message, before = seen.get(what, (step.message, ""))
+        if message != step.message and printed_lines(before) == printed_lines(result):
+            yield _read_again(step)
+        seen[what] = step.message, result
+
+
+def _read_again(step: CallMade) -> Mishap:
+    call = step.call
+    file = step.below(_read_by(call))
+    words = next(iter(parts_of(call.command)), ()) if call.command else ()
+    what = file or name_of(words) or call.name
+    return Mishap(
+        kind="repeated_read",
+        subject=f"{shorten(what, 150)}: looked at again, unchanged",
+        at=step.at,
+        evidence=step.evidence(shorten(label(call), 120)),
+        steps=(step,),
+        command=shown(words) if words else "",
+        file=file,
+    )
+
+
+def _is_look(call: ToolCall) -> bool:
+    """Return whether a command only looks."""
+    if call.action != "run" or not call.command:
+        return False
+    known = _listed("looks")
+    parts = [each.words for each in commands_in(call.command) if each.words]
+    names = ({words[0], " ".join(words[:2])} for words in parts)
+    is_known = bool(parts) and all(not known.isdisjoint(each) for each in names)
+    return is_known and not _writes(call)
+
+
+def _listed(name: str) -> frozenset[str]:
+    return frozenset(each.strip() for each in tables()["commands"][name].split(","))
+
+
+def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield runs of waiting: the same agent looks after what runs again and again."""
+    begun = "a command"
+    run: list[CallMade] = []
+    for step in [*strand, None]:
+        if step is not None and _is_wait(step.call, run):
+            run.append(step)
+            continue
+        if len(run) >= _POLLS:
+            yield Mishap(
+                kind="polling",
+                subject=f"{_polled(run, begun)}: waited for by looking",
+                at=run[0].at,
+                evidence=run[0].evidence(f"{len(run)} looks in a row: {label(run[0].call)}"),
+                steps=tuple(run),
+                command=shorten(run[0].call.command, 200),
+            )
+        run = []
+        if step is not None and step.call.action == "run":
+            begun = name_of(next(iter(parts_of(step.call.command)), ())) or begun
+            run = [step] if _can_poll(step.call) else []
+
+
+def _can_poll(call: ToolCall) -> bool:
+    return any(words[0] == "sleep" or _polling_name(words) for words in _all_words(call))
+
+
+def _is_wait(call: ToolCall, run: Sequence[CallMade]) -> bool:
+    if call.action == "wait":
+        return not run or run[-1].call.action == "wait"
+    same = bool(run) and run[-1].call.action == "run" and run[-1].call.command == call.command
+    return same and _can_poll(call)
+
+
+def _all_words(call: ToolCall) -> list[tuple[str, ...]]:
+    return [each.words for each in commands_in(call.command) if each.words]
+
+
+def _polling_name(words: Sequence[str]) -> bool:
+    return not _listed("polled").isdisjoint({" ".join(words[:2]), " ".join(words[:3])})
+
+
+def _polled(run: Sequence[CallMade], begun: str) -> str:
+    call = run[0].call
+    if call.action == "wait":
+        return begun
+    words = next((each for each in _all_words(call) if each[0] != "sleep"), ())
+    return name_of(words) or begun
+
+
+def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    edited = {
+        step.below(path)
+        for step in strand
+        if step.call.action == "edit"
+        for path in step.call.paths
+    }
+    for step in strand:
+        call = step.call
+        size = len(call.result or "")
+        if size < _LONG or call.status != "ok" or call.action in ("delegate", "web", "edit"):
+            continue
+        file = step.below(next(iter(call.paths), ""))
+        if call.action == "read" and (size < 2 * _LONG or file in edited):
+            continue  # what is worked on may be read whole
+        words = parts_of(call.command)[0] if call.command and parts_of(call.command) else ()
+        name = name_of(words) if words else ""
+        what = f"{call.name} {file}" if file else name or call.name
+        yield Mishap(
+            kind="long_output",
+            subject=f"{what}: long output",
+            at=step.at,
+            evidence=step.evidence(f"{size:,} characters: {label(call)}"),
+            steps=(step,),
+            command=shown(words) if words else "",
+            file=file,
+            put_in=size // _A_TOKEN,
+        )
+
+
+def _after_compactions(course: Course) -> Iterator[Mishap]:
+    """Yield compactions after which files were read again that nothing had changed."""
+    own = course.strands[0]
+    for number in course.compactions:
+        before = [step for step in own if step.message < number]
+        after = [step for step in own if step.message >= number][:40]
+        known = {path for step in before if step.call.action == "read" for path in step.call.paths}
+        again = {}
+        for step in after:
+            if step.call.action == "edit":
+                known.difference_update(step.call.paths)
+            elif step.call.action == "read" and step.call.status == "ok":
+                again.update({path: step for path in step.call.paths if path in known})
+        if len(again) >= _AGAIN:
+            files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
+            steps = tuple(dict.fromkeys(step.message for step in again.values()))
+            first = next(iter(again.values()))
+            yield Mishap(
+                kind="work_done_twice",
+                subject="files were read again after a compaction",
+                at=first.at,
+                evidence=first.evidence(f"{len(again)} files read again: {files}"),
+                steps=tuple(again.values()),
+                messages=steps,
+                file=first.below(next(iter(again))),
+            )
+
+
+def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield what a session looks up before its first edit."""
+    edited = {path for step in own if step.call.action == "edit" for path in step.call.paths}
+    known: set[str] = set()
+    for step in own[:_STARTS]:
+        call = step.call
+        if call.action == "edit":
+            return
+        if call.status != "ok" or has_failed(call) or edited.intersection(call.paths):
+            continue
+        file = step.below(_read_by(call))
+        if not file or file.startswith(("/", "~", "..")) or file in known:
+            continue
+        known.add(file)
+        yield Mishap(
+            kind="same_start",
+            subject=f"{shorten(file, 150)}: looked up at the beginning",
+            at=step.at,
+            evidence=step.evidence(shorten(label(call), 120)),
+            steps=(step,),
+            file=file,
+        )
+
+
+def _read_by(call: ToolCall) -> str:
+    """Return the file that a call reads, by a tool or by a command that prints one; empty where it
+    reads none, or several."""
+    if call.action == "read":
+        return next(iter(call.paths), "")
+    parts = parts_of(call.command) if call.action == "run" else []
+    if len(parts) != 1 or parts[0][0] not in ("cat", "sed", "head", "tail", "nl", "less"):
+        return ""
+    files = [word for word in parts[0][1:] if re.search(r"^[\w./~-]*\.\w+$|/", word)]
+    return files[0] if len(files) == 1 and not _writes(call) else ""
+
+
+def _writes(call: ToolCall) -> bool:
+    return any(True for _ in writes_of(call.command))
+
+
+def _blind_checks(strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield checks that passed after nothing but changes which they cannot see."""
+    changed: list[str] = []
+    for step in strand:
+        call = step.call
+        if call.action == "edit" and call.status == "ok":
+            changed += call.paths
+            continue
+        if call.action != "run":
+            continue
+        found = [
+            (words, check)
+            for words in parts_of(call.command)
+            for inner in commands_in(shown(words))
+            if inner.words and (check := check_of(inner.words)) and check[0] != "lint"
+        ]
+        if not found:
+            if call.command and any(write.is_edit for write in writes_of(call.command)):
+                changed.append("a file, by a command")
+            continue
+        words, (_, tool) = found[0]
+        if changed and not has_failed(call) and all(_is_unseen(path, tool) for path in changed):
+            yield Mishap(
+                kind="blind_check",
+                subject=f"{name_of(words)}: cannot see what was changed",
+                at=step.at,
+                evidence=step.evidence(
+                    f"{label(call)}, after {', '.join(map(step.below, changed[:2]))}"
+                ),
+                steps=(step,),
+                command=shown(words),
+                file=step.below(changed[-1]),
+            )
+        changed = []
+
+
+def _unchecked(course: Course) -> Iterator[Mishap]:
+    """Yield the last change of each language after which nothing ran that could have seen it, of
+    a session that ends with an answer."""
+    if end_of(course.turns).ending != "closed":
+        return
+    changed: dict[str, CallMade] = {}
+    for step in course.strands[0]:
+        call = step.call
+        if call.action == "edit" and call.status == "ok":
+            if call.patch and not _CODE.search(call.patch):
+                continue  # comments alone, or lines taken out
+            for path in call.paths:
+                language = "" if _TEMPLATE.search(path) else language_of(path)
+                if language and is_work(path, step.folder):
+                    changed[language] = step
+        elif call.action == "run":
+            printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])
+            if call.status == "unanswered" or can_check(call) or printed:
+                changed.clear()  # a check, or a commit whose hook is one
+        elif call.action not in ("read", "search", "plan", "ask", "edit"):
+            changed.clear()  # a browser, another agent or a server may have looked
+    for language, last in changed.items():
+        file = last.below(last.call.paths[-1])
+        yield Mishap(
+            kind="blind_check",
+            subject=f"{language} was changed, and nothing was run that could see it",
+            at=last.at,
+            evidence=last.evidence(f"the last change: {file}"),
+            steps=(last,),
+            file=file,
+        )
+
+
+def _is_unseen(path: str, tool: str) -> bool:
+    """Return whether a check surely cannot fail because of a change of a file."""
+    if _DOCUMENT.search(path):
+        return True
+    if _TEMPLATE.search(path):
+        return False
+    language, seen = language_of(path), languages_of(tool)
+    return bool(language) and "any" not in seen and language not in seen

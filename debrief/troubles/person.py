@@ -1,0 +1,166 @@
+"""What the person did about the agent's work: corrected it, stopped it, refused a call.
+
+Their words are kept as they said them. A correction is called by what it names, a file, a command
+or an identifier, so that two join only when they are about the same thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from debrief.markdown import shorten
+from debrief.offline.quoting import label
+from debrief.offline.talk import approval_in, correction_in, own_words
+from debrief.sessions.model import Evidence, Intervention, Turn
+from debrief.troubles.naming import asked_for, name_of, pattern
+from debrief.troubles.steps import CallMade, Course, Mishap
+
+_WORDS = 300
+_GO_ON = re.compile(
+    r"\A(?:sorry|continue|go on|go ahead|resume|keep going|proceed|ok\b|yes\b|weiter)", re.I
+)
+_AT_ONCE = timedelta(seconds=5)
+_CODE = re.compile(r"`([^`\n]{2,60})`")
+_NAMED = re.compile(
+    r"(?<![\w/])(?:"
+    r"[\w.@/-]*\w\.(?:[a-z]{1,4}x?|toml|json|yaml|lock|jsonl)\b(?![/\w])"  # a file
+    r"|\w+_\w+|[a-z]+[A-Z]\w+|[A-Z]\w*[a-z]\w*[A-Z]\w*"  # an identifier
+    r"|--[a-z][\w-]+"  # an option
+    r")"
+)
+_CHECKS = re.compile(
+    r"\b(lint|test|build|ci|type ?check|format)(?:ing|er|s)?\b[^.\n]{0,30}?"
+    r"\b(?:fail\w*|broken|red|unhappy|not (?:pass|work)\w*)\b"
+    r"|\b(?:fail\w*|broken)\b[: ]{1,2}(lint|test|build|ci|type ?check|format)",
+    re.IGNORECASE,
+)
+
+
+def said(course: Course) -> Iterator[Mishap]:
+    """Yield the person's corrections, interruptions and refusals, in order."""
+    own = course.strands[0]
+    for number, turn in enumerate(course.turns):
+        after = course.turns[number + 1] if number + 1 < len(course.turns) else None
+        steps = [step for step in own if step.turn == turn.number]
+        yield from _interruptions(course, turn, after)
+        yield from _corrections(course, turn, steps)
+    for strand in course.strands:
+        yield from _refusals(course, strand)
+
+
+def _corrections(course: Course, turn: Turn, steps: Sequence[CallMade]) -> Iterator[Mishap]:
+    messages = course.messages_of_turn(turn.number)
+    if turn.number > 1 and (quote := correction_in(turn.prompt)):
+        yield _correction(turn, quote, turn.prompt, turn.at, messages, steps)
+    for deed in turn.interventions:
+        if deed.kind == "remark" and (quote := correction_in(deed.text)):
+            yield _correction(turn, quote, deed.text, deed.at, (), ())
+
+
+def _correction(
+    turn: Turn,
+    quote: str,
+    text: str,
+    at: datetime | None,
+    messages: tuple[int, ...],
+    steps: Sequence[CallMade],
+) -> Mishap:
+    words = own_words(text)
+    return Mishap(
+        kind="correction",
+        subject=f"“{_subject(quote, text)}”",
+        at=at,
+        evidence=Evidence(turn.number, "", quote),
+        steps=tuple(steps),
+        messages=messages,
+        words=shorten(words, _WORDS),
+    )
+
+
+def _subject(quote: str, text: str) -> str:
+    """Return what a correction names: a check that fails, something in code marks, a file or an
+    identifier; else its sentence."""
+    if check := _CHECKS.search(quote):
+        return f"{(check[1] or check[2]).lower().replace(' ', '')} fails"
+    code = _CODE.search(text[:400])
+    if code:
+        return code[1].strip()
+    named = _NAMED.search(quote)
+    return named[0] if named else quote
+
+
+def _interruptions(course: Course, turn: Turn, after: Turn | None) -> Iterator[Mishap]:
+    refused = [deed.at for deed in turn.interventions if deed.kind == "rejection"]
+    last = course.last_message.get(turn.number)
+    for deed in turn.interventions:
+        if deed.kind != "interruption" or any(_is_near(deed.at, at) for at in refused):
+            continue
+        words = own_words(after.prompt) if after is not None else ""
+        if not words or _GO_ON.search(words) or approval_in(words):
+            continue  # nothing says that the agent was wrong
+        yield Mishap(
+            kind="interruption",
+            subject="the person stopped the agent",
+            at=deed.at,
+            evidence=Evidence(turn.number, "", shorten(words, 160)),
+            messages=() if last is None else (last,),
+            words=shorten(words, _WORDS),
+        )
+
+
+def _is_near(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _AT_ONCE
+
+
+def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield refused calls: those of one message for the same are one refusal."""
+    known: set[tuple[int, str]] = set()
+    for step in strand:
+        call = step.call
+        denied = call.status == "failed" and pattern("denied").search((call.result or "")[:400])
+        if not (call.status == "rejected" or denied) or call.action == "ask":
+            continue
+        command = ""
+        if call.action == "run":
+            words = asked_for(call.command)
+            subject, command = name_of(words) or call.name, shorten(call.command, 400)
+        elif call.action == "edit":
+            subject = "an edit"
+        elif call.action == "plan":
+            subject = "a plan"
+        else:
+            subject = call.name
+        if (step.message, subject) in known:
+            continue
+        known.add((step.message, subject))
+        reason = "" if denied else _words_with(course, step)
+        yield Mishap(
+            kind="refused_permission",
+            subject=f"{subject}: refused",
+            at=step.at,
+            evidence=step.evidence(shorten(label(call), 120)),
+            steps=(step,),
+            command=command,
+            file=step.below(call.path or next(iter(call.paths), "")),
+            words=shorten(reason, _WORDS),
+        )
+
+
+def _words_with(course: Course, step: CallMade) -> str:
+    """Return what the person said when they refused a call: with the refusal, else next."""
+    turns = course.turns
+    at = next((n for n, turn in enumerate(turns) if turn.number == step.turn), None)
+    if at is None:
+        return ""
+    refusals = [deed for deed in turns[at].interventions if deed.kind == "rejection"]
+    own = next((deed for deed in refusals if _is_after(deed, step)), None)
+    if own is not None and own.text:
+        return own.text
+    is_last = course.last_message.get(step.turn) == step.message
+    return own_words(turns[at + 1].prompt) if is_last and at + 1 < len(turns) else ""
+
+
+def _is_after(deed: Intervention, step: CallMade) -> bool:
+    return deed.at is None or step.at is None or deed.at >= step.at

@@ -1,0 +1,123 @@
+"""Packages made ready in the sandbox, from a folder of wheels in place of a registry."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import ConfigurationError
+from debrief.execution.model import Check
+from debrief.execution.preparing import NotPrepared, Prepared, prepare
+from debrief.execution.running import run_check
+from debrief.execution.sandbox import Sandbox, SandboxLimits
+from tests.execution.sandboxes import sandbox_or_skip
+
+KEY = "planted-key-77aa"
+UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+SUMS = "def add(a, b):\n    return a + b\n"
+# What a stranger's package may do while it is installed, besides what it is for.
+_BACKEND = """
+import os, pathlib, zipfile
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    places = [pathlib.Path(os.path.expanduser("~")), pathlib.Path("/root"), pathlib.Path("HOME")]
+    seen = [str(dict(os.environ))]
+    for place in places:
+        try: seen += [path.read_text() for path in place.rglob("*") if path.is_file()]
+        except OSError: pass
+    name = "shop-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("shop_seen.py", "SEEN = " + repr("".join(seen)))
+        wheel.writestr("shop-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: shop\\nVersion: 1.0\\n")
+        wheel.writestr("shop-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("shop-1.0.dist-info/RECORD", "")
+    return name
+"""
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    return sandbox_or_skip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that takes one package, which a folder has as a wheel; keys beside it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".netrc").write_text(KEY)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SERVICE_KEY", KEY)
+    wheels = tmp_path / "wheels"
+    wheels.mkdir(mode=0o755)
+    program = "[console_scripts]\npytest = sums:main\n"
+    info = "Metadata-Version: 2.1\nName: sums\nVersion: 1.0\n"
+    tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(wheels / "sums-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("sums.py", SUMS + "def main():\n    pass\n")
+        wheel.writestr("sums-1.0.dist-info/METADATA", info)
+        wheel.writestr("sums-1.0.dist-info/WHEEL", tags)
+        wheel.writestr("sums-1.0.dist-info/entry_points.txt", program)
+        wheel.writestr("sums-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("sums==1.0\n")
+    (folder / "backend.py").write_text(_BACKEND.replace("HOME", str(home)))
+    (folder / "pyproject.toml").write_text(
+        "[project]\nname = 'shop'\nversion = '1.0'\n[build-system]\nrequires = []\n"
+        "build-backend = 'backend'\nbackend-path = ['.']\n"
+    )
+    return folder
+
+
+@pytest.mark.skipif(UV is None, reason="uv is not installed")
+def test_packages_are_installed_once_and_see_no_key(
+    sandbox: Sandbox, tree: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    missing = prepare(tree, cache, sandbox, network=False)
+    assert missing == NotPrepared(missing="packages of pyproject.toml")
+    assert not cache.exists()
+
+    prepared = prepare(tree, cache, sandbox, network=True, limits=SandboxLimits(seconds=120))
+    assert isinstance(prepared, Prepared), prepared
+    command = "python3 -c 'import sums, shop_seen; print(sums.add(1, 2), shop_seen.SEEN)'"
+    check = Check(command=command, origin="session")
+    ran = run_check(tree, check, prepared, sandbox, str, SandboxLimits(seconds=30))
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.startswith("3 {")
+    assert "SERVICE_KEY" not in ran.output
+    assert KEY not in ran.output
+
+    # Made once: for the same lock it is there without the network, for another one it is not.
+    assert prepare(tree, cache, sandbox, network=False) == prepared
+    (tree / "requirements.txt").write_text("sums==2.0\n")
+    assert isinstance(prepare(tree, cache, sandbox, network=False), NotPrepared)
+    failed = prepare(tree, cache, sandbox, network=True, limits=SandboxLimits(seconds=120))
+    assert isinstance(failed, NotPrepared)
+    assert "sums==2.0" in failed.missing
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_registry_with_a_password_is_refused(
+    sandbox: Sandbox, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if UV is None:
+        pytest.skip("uv is not installed")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"https://ada:{KEY}@registry.example/simple")
+    with pytest.raises(ConfigurationError, match=r"UV_DEFAULT_INDEX.*password") as error:
+        prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert KEY not in str(error.value)
+
+
+def test_a_tree_that_takes_nothing_is_ready(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    assert prepare(tmp_path / "tree", tmp_path / "cache", sandbox, network=False) == Prepared(
+        key=""
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["tree"]

@@ -1,0 +1,130 @@
+"""Looking again, waiting, filling the context, and checks that see nothing of the change."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from debrief.sessions.model import Session, Usage
+from debrief.troubles.finding import events_of
+from debrief.troubles.grouping import find_troubles
+from tests.offline.scenario import Story
+from tests.troubles.scenario import day, events, prices, told, troubles
+
+LONG = "x = 1\n" * 500
+
+
+def kinds(*stories: Story) -> list[str]:
+    return [event.kind for event in events(*stories)]
+
+
+def test_a_file_is_read_again_where_it_shows_the_same_again() -> None:
+    def read(story: Story, text: str = LONG) -> Story:
+        return story.read("/home/ada/shop/a.py", text)
+
+    again = read(read(Story().turn("Look")).run("make format").turn("Look again"))
+    (event,) = events(again)
+    assert (event.kind, event.file) == ("repeated_read", "a.py")
+    assert event.usage == Usage(input=100, output=100)  # the message that read it again alone
+    assert kinds(read(read(Story().turn("Look")), LONG + "y = 2")) == []
+    assert kinds(read(read(Story().turn("Look"), "x = 1"), "x = 1")) == []  # hardly worth a word
+
+
+def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
+    def waiting() -> Story:
+        story = Story().turn("Test it").run("mise run test:ci", "still running")
+        for _ in range(4):
+            story.call("wait", "still running", seconds=10)
+        return story
+
+    assert told(waiting(), waiting()) == [("polling", "mise run test:ci: waited for by looking")]
+    assert kinds(Story().turn("Test").run("make test").call("wait", "done", seconds=1)) == []
+
+
+def test_a_long_output_costs_what_it_put_into_the_context() -> None:
+    story = Story().turn("Look").run("rg -n price .", "a.min.js: price\n" * 4_000)
+    (event,) = events(story)
+    assert (event.kind, event.subject) == ("long_output", "rg: long output")
+    assert event.usage == Usage(input=16_000)
+    assert event.cost_usd == 16.0
+
+
+def test_a_check_that_cannot_see_the_change() -> None:
+    docs = Story().turn("Say it").edit("/home/ada/shop/README.md", "a", "b")
+    assert told(docs.run("go test ./...", "ok shop"), docs) == [
+        ("blind_check", "go test: cannot see what was changed")
+    ]
+    other = Story().turn("Fix it").edit("/home/ada/shop/tool.py", "a", "b")
+    assert kinds(other.run("cargo check", "Finished dev")) == ["blind_check"]
+    for path in ("page.html", "settings.yaml", "skill.md"):
+        seen = Story().turn("Fix it").edit(f"/home/ada/shop/{path}", "a", "b")
+        assert kinds(seen.run("go test ./...", "ok shop")) == []
+
+
+def test_code_that_was_changed_and_never_run() -> None:
+    def fixed(last: str = "Fixed.") -> Story:
+        return Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b").say(last)
+
+    named = "go was changed, and nothing was run that could see it"
+    assert [event.subject for event in events(fixed())] == [named]
+    assert kinds(fixed().run("./shop --price 3", "3").say("Fixed.")) == []
+    assert (
+        kinds(fixed().run("git commit -m x", "12 passed in 0.1s\n[main 0a1b2c3] x").say("Done."))
+        == []
+    )
+    assert kinds(Story().turn("Say").edit("/home/ada/shop/a.go", "// a", "// b").say("Done.")) == []
+
+
+def test_files_read_again_after_a_compaction() -> None:
+    story = Story().turn("Go on")
+    for _ in range(2):
+        for name in "abc":
+            story.read(f"/home/ada/shop/{name}.py")
+    session = day(0, story)
+    (turn,) = session.turns
+    messages = list(turn.messages)
+    messages[3] = replace(messages[3], summary="So far: …")
+    compacted = replace(session, turns=(replace(turn, messages=tuple(messages)),))
+    (event,) = (one for one in events_of(compacted, prices) if one.kind != "same_start")
+    assert (event.kind, event.evidence.quote) == (
+        "work_done_twice",
+        "3 files read again: a.py, b.py, c.py",
+    )
+    assert kinds(story) == []
+
+
+def test_sessions_that_begin_by_looking_up_the_same() -> None:
+    def begins(path: str, command: str = "") -> Story:
+        story = Story().turn("Add a cap").read(f"/home/ada/shop/{path}")
+        return story.run(command or "ls").edit("/home/ada/shop/b.py", "a", "b")
+
+    by_hand = Story().turn("Add").run("sed -n '1,220p' docs/rules.md").edit("c.py", "a", "b")
+    rules = [begins("docs/rules.md") for _ in range(3)]
+    stories = [*rules, by_hand, begins("a.py"), begins("b.py")]
+    assert told(*stories) == [("same_start", "docs/rules.md: looked up at the beginning")]
+
+
+def test_what_a_fork_has_from_its_original_counts_there_alone() -> None:
+    session: Session = day(0, Story().turn("Look").read("/a.py", LONG).read("/a.py", LONG))
+    (turn,) = session.turns
+    assert events_of(session, prices)
+    assert events_of(replace(session, turns=(replace(turn, origin="inherited"),)), prices) == []
+
+
+def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
+    missed = Story().turn("Go").edit("a.py", "a", "b", status="failed")
+    assert (
+        find_troubles(
+            event for number in (1, 2) for event in events_of(day(number, missed, ""), prices)
+        )
+        == []
+    )
+
+
+def test_one_session_alone_leads_nothing() -> None:
+    def missed(path: str) -> Story:
+        return Story().turn("Go").edit(path, "a", "b", status="failed").say("Hm.", tokens=1)
+
+    costly = Story().turn("Go").run("pnpm test", "sh: pnpm: not found", "failed")
+    costly.say("I try once more.", tokens=50_000).run("pnpm test", "sh: pnpm: not found", "failed")
+    order = [trouble.kind for trouble in troubles(costly, missed("a.py"), missed("b.py"))]
+    assert order == ["missed_edit", "missing_tool"]

@@ -1,0 +1,62 @@
+"""What the person did: corrections that name the same thing, interruptions, and what was asked."""
+
+from __future__ import annotations
+
+from tests.offline.scenario import Story
+from tests.troubles.scenario import events, told, troubles
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def corrected(words: str) -> Story:
+    return Story().turn("Add a cap").edit("a.py", "a", "b").turn(words).edit("a.py", "b", "c")
+
+
+def test_corrections_join_when_they_name_the_same_thing() -> None:
+    (trouble,) = troubles(
+        corrected("linting is failing now"),
+        corrected("that's wrong, the cap is 50"),
+        corrected("1. lint failing\n2. update from main"),
+        corrected("I don't see the commands"),
+    )
+    assert (trouble.kind, trouble.subject) == ("correction", "“lint fails”")
+    assert [one.words for one in trouble.examples] == [
+        "1. lint failing 2. update from main",
+        "linting is failing now",
+    ]
+
+
+def test_a_new_wish_and_pasted_words_are_no_corrections() -> None:
+    pasted = "Here is the log:\n```\nthat is wrong, you forgot `cap.py`\n```\nWhat does it mean?"
+    stories = [corrected(words) for words in ("Now add a floor", pasted, "Thanks, looks good")]
+    assert [event for event in events(*stories, *stories) if event.kind == "correction"] == []
+
+
+def test_an_interruption_has_what_the_person_said_next() -> None:
+    def stopped(words: str) -> Story:
+        return Story().turn("Go on").run("ls").deed("interruption").turn(words).say("Yes.")
+
+    (trouble,) = troubles(stopped("are you stuck?"), stopped("not that folder, the other one"))
+    assert (trouble.kind, trouble.count) == ("interruption", 2)
+    assert trouble.examples[0].words == "not that folder, the other one"
+    assert told(stopped("continue"), stopped("sorry, wrong chat")) == []
+
+
+def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
+    def refused() -> Story:
+        story = Story().turn("Install it")
+        story.run("cd app && npm install zod", REFUSED, "rejected")
+        return story.deed("rejection", "use pnpm").run("pnpm add zod", "done")
+
+    (trouble,) = troubles(refused(), refused())
+    assert (trouble.kind, trouble.subject) == ("refused_permission", "npm install zod: refused")
+    assert trouble.examples[0].words == "use pnpm"
+
+
+def test_calls_that_were_refused_at_once_are_one_refusal() -> None:
+    story = Story().turn("Go on")
+    asked = [
+        story.make("Edit", REFUSED, "rejected", file_path=f"/home/ada/shop/{name}.py")
+        for name in ("a", "b", "c")
+    ]
+    assert [event.subject for event in events(story.say("", *asked))] == ["an edit: refused"]

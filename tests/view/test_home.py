@@ -1,0 +1,160 @@
+"""The first page and the troubles: what is shown of the last days, and where its numbers lead."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from debrief.files import locked
+from debrief.lake import Lake
+from debrief.sessions.model import Session
+from debrief.settings import Settings
+from debrief.troubles.finding import events_of
+from debrief.troubles.grouping import find_troubles
+from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
+from debrief.view.app import make_app
+from tests.offline.scenario import Story
+from tests.troubles.scenario import day, prices
+from tests.troubles.test_failures import wrong_runner
+from tests.view.shown import MONDAY, fill, served, serving, session_of, settings_of, words
+from tests.waiting import LONG
+
+LINE = "Run `bun run test`, not `rtk bun run test`, which fails here."
+
+
+def write_troubles(lake: Lake, sessions: list[Session]) -> None:
+    """Write what went wrong in sessions of one week, and what recurs; one has no known price."""
+    found = [
+        event
+        for session in sessions
+        for event in events_of(session, prices if session.id != "day-0" else lambda _: None)
+    ]
+    lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
+    lake.write(TROUBLES, ALL, find_troubles(found), Trouble)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Of a lake of one week: twice the same missing tool, one session that ran twice into a text
+    that was not there, one that is done and checked, and one that nobody scored."""
+    made = settings_of(tmp_path_factory.mktemp("home"))
+    made.home.mkdir(parents=True)
+    made.prices.write_text(json.dumps({"model-a": {"input": 1000, "output": 2000}}))
+    missed = Story().turn("hi").turn("Rename the total of the cart")
+    for _ in range(2):
+        missed.edit("/home/ada/shop/cart.py", "a", "b", status="failed").read("cart.py")
+    sessions = [
+        day(0, wrong_runner()),
+        day(2, wrong_runner()),
+        day(3, missed),
+        day(4, Story().turn("Say what the cart does").say("It adds up."), "other"),
+        day(5, Story().turn("Add a tax").say("Added."), ""),
+    ]
+    lake = Lake(made.lake)
+    fill(lake, list(zip(sessions, (0.9, 0.4, 0.6, 0.9, None), strict=True)))
+    write_troubles(lake, sessions)
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(settings: Settings) -> Iterator[httpx.Client]:
+    with served(settings) as found:
+        yield found
+
+
+def test_home_has_troubles_with_their_line_and_sessions_with_the_reason_to_read_them(
+    client: httpx.Client,
+) -> None:
+    page = client.get("/").text
+    text = words(page)
+    assert "Since 2 Mar 2026" in text
+    assert "4 of 5 sessions have a verdict" in text
+    assert "missing tool rtk bun: no such subcommand" in text
+    assert "2 times in 2 sessions at least $0.60" in text
+    assert f'data-copy="{LINE}"' in page
+    reading = words(page.partition("Worth reading")[2].partition("What is not scored")[0])
+    assert "Its troubles took most: $0.60" in reading
+    assert "The best that is done and checked" in reading
+    listed = client.get("/sessions").text
+    assert "Rename the total of the cart" in listed, "a greeting is no title"
+    assert "1 session not scored yet" in text
+
+
+def test_each_number_of_sessions_leads_to_as_many_sessions(client: httpx.Client) -> None:
+    page = client.get("/").text
+    found = re.findall(r'<a href="(/sessions\?[^"]+)">([^<]*)</a>', page)
+    numbered = [(href, said) for href, said in found if re.match(r"\d+(?!\S)", said)]
+    numbered = [one for one in numbered if "tokens" not in one[1]]
+    assert len(numbered) > 10
+    for href, said in numbered:
+        count = re.findall(r"\d+", said)[-1]
+        shown = client.get(href.replace("&amp;", "&")).text
+        status = re.search(r'role="status">(\d+) session', shown)
+        assert status, href
+        assert status[1] == count, (href, said)
+
+
+def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Client) -> None:
+    listed = client.get("/troubles?kind=missing_tool&repository=shop").text
+    (path,) = set(re.findall(r'href="(/troubles/[0-9a-f]+)"', listed))
+    page = client.get(path).text
+    text = words(page)
+    assert "unrecognized subcommand &#39;bun&#39;" in text
+    assert "rtk bun run test and then bun run test" in text
+    assert f'data-copy="{LINE}"' in page
+    assert "$0.60 of 1 time" in text
+    for session in ("day-0", "day-2"):
+        assert f'href="/sessions/{session}#turn-1"' in page
+    assert "None of these." in client.get("/troubles?kind=polling").text
+    unknown = client.get("/troubles?sort=colour")
+    assert (unknown.status_code, "cannot be sorted by" in unknown.text) == (400, True)
+    assert client.get("/troubles/0123").status_code == 404
+
+
+def test_what_the_model_cost_is_by_ones_own_prices_and_follows_them(settings: Settings) -> None:
+    own = settings_of(settings.home.parent / "priced")
+    own.home.mkdir(parents=True)
+    fill(Lake(own.lake), [(day(1, wrong_runner()), 0.9)])
+    with served(own) as client:
+        page = words(client.get("/").text)
+        assert "1 of the sessions name no price or count no tokens" in page
+        own.prices.write_text(settings.prices.read_text())
+        limit = datetime.now(UTC) + timedelta(seconds=LONG)
+        while "tokens , $1.20 ." not in (page := words(client.get("/").text)):
+            assert datetime.now(UTC) < limit, page
+
+
+def test_a_lake_that_nobody_scored_is_shown_all_the_same(settings: Settings) -> None:
+    own = settings_of(settings.home.parent / "unscored")
+    lately = datetime.now(UTC) - timedelta(days=2)
+    sessions = [session_of(f"s{n}", f"Do job {n} now.", started=lately) for n in range(2)]
+    Lake(own.lake).write("raw_sessions", f"{MONDAY:%Y-%m-%d}", sessions, Session)
+    with served(own) as client:
+        text = words(client.get("/").text)
+        assert "Do job 1 now." in text
+        assert "2 sessions do not say which CLAUDE.md or AGENTS.md they had" in text
+        assert "debrief hooks install" in words(client.get("/prompts").text)
+
+
+def test_a_page_is_never_blank_and_fills_in_while_the_lake_is_read(settings: Settings) -> None:
+    own = settings_of(settings.home.parent / "late")
+    lake = Lake(own.lake)
+    fill(lake, [(session_of("one", "Fix the total of the cart."), 0.9)])
+    app = make_app(lake, own)
+    with serving(app) as client:
+        with locked(app.state.index.path.with_suffix(".lock")):
+            page = client.get("/").text
+            assert "Reading the lake" in page
+            assert '<noscript><meta http-equiv="refresh"' in page
+        with client.stream("GET", "/progress", headers={"Sec-Fetch-Site": "same-origin"}) as told:
+            assert told.headers["content-type"].startswith("text/event-stream")
+            states = (json.loads(line[5:]) for line in told.iter_lines() if line[:5] == "data:")
+            read = next(state for state in states if state["changes"] and not state["is_behind"])
+            assert "Fix the total of the cart." in client.get("/").text
+            fill(lake, [(session_of("two", started=MONDAY + timedelta(weeks=1)), 0.9)])
+            next(state for state in states if state["changes"] > read["changes"])

@@ -35,9 +35,15 @@ _OFF = "off: DEBRIEF_EXECUTE names no repository whose commands may run"
 
 def _off(run: StageRun) -> str:
     """Return why nothing is executed; empty where settings allow it and there is a sandbox."""
-    if not load_settings().execute:
+    settings = load_settings()
+    if not settings.execute:
         return _OFF
-    return run.once("no sandbox", lambda: (why := why_unavailable()) and f"no sandbox: {why}")
+
+    def look() -> str:
+        why = why_unavailable(settings.sandbox)
+        return f"no sandbox: {why}" if why else ""
+
+    return run.once("no sandbox", look)
 
 
 def _execution_inputs(run: StageRun, week: str) -> str:
@@ -57,7 +63,8 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
     allowed = {name.casefold() for name in settings.execute}
     known, taken = {row.session_id: row for row in stored}, run.scope.ids(run.lake, week)
     redact, now = redacting(run.redactor), datetime.now(UTC)
-    with opened_executor(settings, find_sandbox(), SandboxLimits(), redact) as executor:
+    sandbox = find_sandbox(settings.sandbox)
+    with opened_executor(settings, sandbox, SandboxLimits(), redact) as executor:
         for session in run.lake.read("raw_sessions", week, Session):
             clone = repository_at_hand(session, clones)
             named = session.repository.casefold() in allowed and session.id in taken

@@ -76,7 +76,8 @@ def execute(
     from debrief.snapshots.clones import find_clones
 
     settings, screen = load_settings(), console(stderr=True)
-    opened, sandbox = Lake(existing_lake(lake) or settings.lake), find_sandbox()
+    opened = Lake(existing_lake(lake) or settings.lake)
+    sandbox = find_sandbox(settings.sandbox)
     for folder in repositories or ():
         if not folder.is_dir():
             raise InputError(str(folder), "is not a folder", "Name one that holds clones.")

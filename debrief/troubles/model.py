@@ -79,7 +79,7 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     worked: str = ""
     """The command, or the file, that then did what had failed; empty where none was seen."""
     usage: Usage = Usage()
-    """Of the messages of the stretch alone."""
+    """Of the messages of the stretch; of one that made other calls too, the share of its own."""
     cost_usd: float | None = None
     """Of ``usage``, by the model's price; None where that is not known."""
     minutes: float | None = None

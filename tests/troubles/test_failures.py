@@ -114,14 +114,16 @@ def test_an_answer_is_no_failure() -> None:
     assert told(story, story) == []
 
 
-def test_a_message_counts_once_within_a_trouble() -> None:
+def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
     story = Story().turn("Go on")
     failed = [
         story.make("Bash", "sh: pnpm: not found", "failed", command=f"pnpm test {name}")
         for name in ("a", "b")
     ]
-    (trouble,) = troubles(story.say("", *failed))
-    assert (trouble.count, trouble.usage) == (2, Usage(input=100, output=100))
+    fine = [story.make("Read", file_path=f"/home/ada/shop/{name}.py") for name in ("a", "b")]
+    (trouble,) = troubles(story.say("", *failed, *fine))
+    assert (trouble.count, trouble.usage) == (2, Usage(input=50, output=50))
+    assert trouble.cost_usd == pytest.approx(0.15)
 
 
 def test_what_has_no_price_is_unknown_and_not_free() -> None:

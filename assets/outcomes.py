@@ -12,7 +12,7 @@ from assets.presentation import PREVIEW_ROWS, markdown, preview
 from assets.sessions import raw_sessions
 from assets.weekly import Filled, Metadata, StageRun, check, stage, upstream, weekly_stage
 from debrief.errors import InputError
-from debrief.execution.executing import FORM, execute, opened_executor, redacting
+from debrief.execution.executing import FORM, execute, opened_executor, prepared_now, redacting
 from debrief.execution.model import Execution
 from debrief.execution.sandbox import SandboxLimits, find_sandbox, why_unavailable
 from debrief.execution.store import executed_labels
@@ -24,6 +24,7 @@ from debrief.outcomes.store import PROBLEMS, LabelProblem, all_labels, put_label
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
+from debrief.snapshots.clones import Clones
 from debrief.snapshots.rows import repository_at_hand
 
 ALL = "all"
@@ -34,9 +35,15 @@ _OFF = "off: DEBRIEF_EXECUTE names no repository whose commands may run"
 
 def _off(run: StageRun) -> str:
     """Return why nothing is executed; empty where settings allow it and there is a sandbox."""
-    if not load_settings().execute:
+    settings = load_settings()
+    if not settings.execute:
         return _OFF
-    return run.once("no sandbox", lambda: (why := why_unavailable()) and f"no sandbox: {why}")
+
+    def look() -> str:
+        why = why_unavailable(settings.sandbox)
+        return f"no sandbox: {why}" if why else ""
+
+    return run.once("no sandbox", look)
 
 
 def _execution_inputs(run: StageRun, week: str) -> str:
@@ -44,6 +51,7 @@ def _execution_inputs(run: StageRun, week: str) -> str:
         upstream(run.lake, "raw_sessions", week=week),
         load_settings().execute,
         run.once("clones", run.sessions.clones).digest,
+        prepared_now(load_settings()),
         FORM,
     )
 
@@ -55,12 +63,14 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
     allowed = {name.casefold() for name in settings.execute}
     known, taken = {row.session_id: row for row in stored}, run.scope.ids(run.lake, week)
     redact, now = redacting(run.redactor), datetime.now(UTC)
-    with opened_executor(settings, find_sandbox(), SandboxLimits(), redact) as executor:
+    sandbox = find_sandbox(settings.sandbox)
+    with opened_executor(settings, sandbox, SandboxLimits(), redact) as executor:
         for session in run.lake.read("raw_sessions", week, Session):
             clone = repository_at_hand(session, clones)
             named = session.repository.casefold() in allowed and session.id in taken
             former = None if run.scope.force else known.get(session.id)
-            if named and clone is not None:
+            # A transcript may name any repository: the clone has to go by that name itself.
+            if named and clone is not None and Clones([clone]).of(session) is not None:
                 run.log_progress(f"{week}: {session.id}")
                 yield execute(session, clone, executor, former, now)
             elif session.id in known:
@@ -71,7 +81,6 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
     Execution,
     inputs=_execution_inputs,
     make=_executions,
-    is_final=lambda run, week, rows: all(row.reason != "not_prepared" for row in rows),
     scoped=True,
     off=_off,
     group_name="outcomes",

@@ -15,7 +15,7 @@ from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import raw_sessions, session_metadata
 from assets.training import FOLLOWS
-from assets.weekly import COUNT, Metadata, StageRun, fill, stage, upstream, weekly_asset
+from assets.weekly import COUNT, OFF, Metadata, StageRun, fill, stage, upstream, weekly_asset
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.rubrics.calibrating import calibrations_in
@@ -69,7 +69,9 @@ def done_in(events: Iterable[dg.DagsterEvent]) -> Iterator[Done]:
     """Yield what was made of each partition, in the order of the events."""
     for event in events:
         if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION:
-            yield _done(event.step_materialization_data.materialization)
+            made = event.step_materialization_data.materialization
+            if OFF not in made.metadata:
+                yield _done(made)
 
 
 def _done(materialization: dg.AssetMaterialization) -> Done:

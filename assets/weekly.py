@@ -32,6 +32,8 @@ MODEL_POOL = "language_model"
 """Of every stage that asks a model: with a limit of 1, no two runs ask the same at once."""
 OWNERS, KINDS = ["team:debrief"], {"python", "parquet"}
 COUNT = "dagster/partition_row_count"
+OFF = "off"
+"""Of the metadata of a stage that is off: why. Reports and progress leave it out."""
 RESOURCES = {"lake", "sessions", "evaluator", "langfuse", "scope", "webhook"}
 _FRESH = dg.FreshnessPolicy.time_window(
     fail_window=timedelta(days=15), warn_window=timedelta(days=8)
@@ -231,7 +233,8 @@ def _each_week(
             metadata = {"made_now": 0, **found}
             rows = metadata[COUNT]
             summary = metadata.pop("summary", "") or f"{rows} rows"
-            run.log_progress(f"{week} ({number} of {len(weeks)}): {summary}")
+            if OFF not in metadata:
+                run.log_progress(f"{week} ({number} of {len(weeks)}): {summary}")
             path = _PAGES.get(run.name) or links.sessions_path(week=week)
             # Dagster's UI is below the pages' own address, whatever port that has.
             shown_at = dg.MetadataValue.url(path)
@@ -341,7 +344,7 @@ def weekly_stage(
                 return None
             if reason := off(run):
                 stamp = run.lake.stamp(run.name, week)
-                return {COUNT: stamp.rows if stamp else 0, "off": reason, "summary": reason}
+                return {COUNT: stamp.rows if stamp else 0, OFF: reason, "summary": reason}
             filled = fill(
                 run,
                 run.name,

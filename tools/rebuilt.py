@@ -52,16 +52,17 @@ def step_table(rows: Sequence[Row]) -> str:
     seen = Counter(tree.seen_in if tree.seen_in in words else "commit" for tree in exact)
     differing = [tree for tree in trees if tree.differing]
     unseen = len(trees) - len(exact) - len(differing)
+    no_clone = reasons.pop("no_repository", 0)
     lines = [
         ("change files", len(rows), ""),
-        ("their repository is at hand", len(rows) - reasons.pop("no_repository", 0), ""),
-        ("the base is known and its edits apply", len(trees), _counted(reasons)),
+        ("their repository is at hand", len(rows) - no_clone, f"{no_clone} `no_repository`"),
+        ("a tree can be made", len(trees), _counted(reasons)),
         *((f"base {name}", sources[name], "") for name in get_args(BaseSource)),
         ("exact", len(exact), ", ".join(f"{n} by {name}" for name, n in seen.most_common())),
         ("partial", len(trees) - len(exact), f"{len(differing)} differ, {unseen} end unseen"),
         ("their commit is known", sum(bool(tree.landed) for tree in trees), ""),
     ]
-    return table(["sessions that", "number", ""], [[a, str(b), c] for a, b, c in lines])
+    return table(["sessions that", "number", "lost, or how"], [[a, str(b), c] for a, b, c in lines])
 
 
 def _counted(reasons: Counter[str]) -> str:

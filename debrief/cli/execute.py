@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _COMMANDS, _LONGEST = 5, 100
 """Commands of a repository that are named, and characters of one."""
+_DETAILS = 2
+"""Files, commands, packages that are named of each reason."""
 
 
 def execute(
@@ -76,7 +78,8 @@ def execute(
     from debrief.snapshots.clones import find_clones
 
     settings, screen = load_settings(), console(stderr=True)
-    opened, sandbox = Lake(existing_lake(lake) or settings.lake), find_sandbox()
+    opened = Lake(existing_lake(lake) or settings.lake)
+    sandbox = find_sandbox(settings.sandbox)
     for folder in repositories or ():
         if not folder.is_dir():
             raise InputError(str(folder), "is not a folder", "Name one that holds clones.")
@@ -100,6 +103,8 @@ def execute(
         print_json({"executions": work.rows, "without_a_repository": work.homeless})
     else:
         print_executions(console(), work.rows, work.homeless)
+        if not prepare and any(row.reason == "not_prepared" for row in work.rows):
+            console().print("With --prepare, what is missing is installed first.")
 
 
 class _Work:
@@ -227,5 +232,10 @@ def print_executions(out: Console, rows: Sequence[Execution], homeless: int = 0)
     reasons = Counter(row.reason for row in rows if row.reason)
     for reason, count in reasons.most_common():
         out.print(f"  {counted(count, 'session')}: {REASONS_SHOWN[reason]}")
+        details = Counter(row.detail for row in rows if row.reason == reason and row.detail)
+        for detail, _ in details.most_common(_DETAILS):
+            out.print(f"    {shorten(detail, _LONGEST)}", style="dim")
+        if len(details) > _DETAILS:
+            out.print(f"    and {len(details) - _DETAILS} more", style="dim")
     if homeless:
         out.print(f"  {counted(homeless, 'session')}: {REASONS_SHOWN['no_repository']}")

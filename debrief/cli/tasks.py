@@ -64,7 +64,7 @@ def tasks(
 
     settings = load_settings()
     opened = Lake(existing_lake(lake) or settings.lake)
-    sandbox = find_sandbox()
+    sandbox = find_sandbox(settings.sandbox)
     problems = read_problems(decontaminate) if decontaminate else None
     candidates, _ = candidates_in(opened)
     _ask(candidates, yes)
@@ -94,9 +94,10 @@ def _ask(candidates: Sequence[TaskCandidate], yes: bool) -> None:
     places = sorted({each.head.repository for each in candidates})
     commands = sorted({check.command for each in candidates for check in checks_of(each.execution)})
     out = console(stderr=True)
+    where = places[0] if len(places) == 1 else f"{len(places)} repositories"
     out.print(
-        f"{counted(len(candidates), 'session')} of {counted(len(places), 'repository')} may make a "
-        f"task. In a sandbox without network would run, six times for each session:"
+        f"{counted(len(candidates), 'session')} of {where} may make a task. In a sandbox without "
+        "network run, six times for each session:"
     )
     for command in commands[:_MOST_SHOWN]:
         out.print(f"  {command}")

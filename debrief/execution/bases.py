@@ -52,7 +52,7 @@ def named_bases(session: Session) -> Iterator[BaseCommit]:
     if session.recorded:
         yield BaseCommit(session.recorded.base_commit, "recorded")
         return
-    if named := _head_at_first_edit(calls_in_order(session)):
+    if named := _head_at_first_edit([call for _, call in calls_in_order(session)]):
         yield BaseCommit(named, "transcript")
     if session.base_commit:
         yield BaseCommit(session.base_commit, "transcript")
@@ -123,9 +123,9 @@ def inferred_bases(
 
 
 def _likely(session: Session, scratch: Scratch, files: Sequence[str], landed: str) -> Iterator[str]:
-    def listed(*arguments: str) -> list[list[str]]:
+    def listed(*arguments: str, paths: Sequence[str] = ()) -> list[list[str]]:
         try:
-            lines = scratch.git("log", "--format=%H %ct", *arguments).decode().splitlines()
+            lines = log_of(scratch, ("--format=%H %ct", *arguments), paths).splitlines()
         except InputError:
             return []  # an empty repository, or a branch that it does not have
         return [line.split() for line in lines]
@@ -133,11 +133,23 @@ def _likely(session: Session, scratch: Scratch, files: Sequence[str], landed: st
     began = int(session.started.timestamp())
     for name in (session.branch, f"origin/{session.branch}", "HEAD"):
         if name and not name.startswith(("-", "origin/-")) and name != "origin/":
-            yield from (commit for commit, _ in listed("-1", f"--before={began}", name, "--"))
+            yield from (commit for commit, _ in listed("-1", f"--before={began}", name))
     if landed:
-        yield from (commit for commit, _ in listed("-1", f"{landed}^", "--"))
+        yield from (commit for commit, _ in listed("-1", f"{landed}^"))
     if files:
         until = f"--before={int((session.ended + WAIT).timestamp())}"
-        near = listed(until, f"-{_LISTED}", *WORK, "--", *files)
+        near = listed(until, f"-{_LISTED}", *WORK, paths=files)
         near.sort(key=lambda each: abs(int(each[1]) - began))
         yield from (commit for commit, _ in near[:_NEAR])
+
+
+def log_of(scratch: Scratch, arguments: Sequence[str], paths: Sequence[str] = ()) -> str:
+    """Return what ``git log`` prints of the commits to some files; of all where none is named.
+
+    Raises:
+        InputError: a revision is not there.
+    """
+    given = "".join(f"{path}\n" for path in paths if "\n" not in path)
+    asked = ("--literal-pathspecs", "log", *arguments, *(("--stdin",) if paths else ("--",)))
+    shown = scratch.git(*asked, data=f"--\n{given}".encode("utf-8", "surrogateescape"))
+    return shown.decode("utf-8", "surrogateescape")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from debrief.execution.model import ExecutedCheck, SandboxRun, TestStatus
 
+Results = Mapping[str, TestStatus]
+"""Of one run, by the test's name."""
 SeenStatus = TestStatus | Literal["differs", ""]
 """``differs``: the runs of one tree do not agree. Empty: the test did not run."""
 
@@ -29,20 +31,46 @@ class ComparedTest(Struct, frozen=True, kw_only=True):
 def compared_tests(check: ExecutedCheck) -> list[ComparedTest]:
     """Return the tests of a check, those that changed first, each group by name.
 
-    First of all come those that fail now, then those that passed only afterwards.
+    First of all come those that fail now. A file or package that could not be loaded stands for its
+    tests, as when an outcome is decided.
     """
-    names = sorted({name for run in (*check.before, *check.after) for name in run.tests})
+    before, after = ([run.tests for run in runs] for runs in (check.before, check.after))
+    old, new = completed(before, after), completed(after, before)
     tests = [
-        ComparedTest(
-            name=name, before=_status(check.before, name), after=_status(check.after, name)
-        )
-        for name in names
+        ComparedTest(name=name, before=status_in(old, name), after=status_in(new, name))
+        for name in sorted({name for run in (*old, *new) for name in run})
     ]
     return sorted(tests, key=lambda test: (not test.changed, test.after != "failed"))
 
 
-def _status(runs: Sequence[SandboxRun], name: str) -> SeenStatus:
-    found: set[SeenStatus] = {run.tests.get(name, "") for run in runs}
+def completed(runs: Sequence[Results], others: Sequence[Results]) -> list[Results]:
+    """Return runs in which a file or package that could not be loaded stands for its tests.
+
+    Args:
+        runs: of one tree.
+        others: of the other one, which know the tests.
+    """
+    known = {name for other in others for name in other if "::" in name}
+    found: list[Results] = []
+    for run in runs:
+        whole = {name for name, status in run.items() if "::" not in name and status == "failed"}
+        lost = {name for name in known - set(run) if whole & set(_places(name))} if whole else set()
+        found.append({**run, **dict.fromkeys(lost, "failed")})
+    return found
+
+
+def _places(name: str) -> Iterator[str]:
+    """Yield where a test is: its file, package or class, and those around it."""
+    place = name.partition("::")[0]
+    yield place
+    while "." in place:
+        place = place.rpartition(".")[0]
+        yield place
+
+
+def status_in(runs: Sequence[Results], name: str) -> SeenStatus:
+    """Return a test's result in all runs of a tree; empty where it is in none."""
+    found: set[SeenStatus] = {run.get(name, "") for run in runs}
     return found.pop() if len(found) == 1 else "differs" if found else ""
 
 

@@ -96,16 +96,15 @@ class Executor:
         """Return what is to be run of a session, or why nothing can be; nothing is run yet."""
         try:
             return self._plan(session, clone)
-        except InputError as error:  # the clone lacks a file of the tree
-            reason = flat(error.reason)
-            return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=reason)
+        except InputError as error:
+            return self._not_rebuilt(session.id, error)
 
     def _plan(self, session: Session, clone: Path) -> ExecutionPlan | NotExecuted:
         tree = rebuild(session, clone, self._store)
         if isinstance(tree, NotExecuted):
             return tree
         future = future_tests(clone, tree.base, tree.files)
-        with self._laid_out(tree) as (_, final):
+        with self._laid_out(tree, tree.final_tree) as (final,):
             checks = checks_of(session, final, tree.files, future)
             if not checks:
                 return NotExecuted(session_id=session.id, reason="no_check")
@@ -116,7 +115,19 @@ class Executor:
 
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
         """Run the checks of a plan on both of its trees."""
-        with self._laid_out(plan.tree) as (base, final):
+        try:
+            return self._run(plan, now)
+        except InputError as error:
+            return not_executed(self._not_rebuilt(plan.session_id, error), now)
+
+    def _not_rebuilt(self, session_id: str, error: InputError) -> NotExecuted:
+        """Return that a tree cannot be laid out, such as of a clone without all of its files."""
+        detail = self._redact(flat(error.reason))
+        return NotExecuted(session_id=session_id, reason="not_rebuilt", detail=detail)
+
+    def _run(self, plan: ExecutionPlan, now: datetime) -> Execution:
+        tree = plan.tree
+        with self._laid_out(tree, tree.base_tree, tree.final_tree) as (base, final):
             packages = self._packages(final, plan.checks, network=self._network)
             row = Execution(
                 session_id=plan.session_id,
@@ -160,13 +171,13 @@ class Executor:
         return prepare(tree, self._prepared, self._sandbox, network=network, folders=folders)
 
     @contextmanager
-    def _laid_out(self, tree: RebuiltTree) -> Iterator[tuple[Path, Path]]:
-        """Lay the base and the final tree out, for as long as they are needed."""
+    def _laid_out(self, of: RebuiltTree, *trees: str) -> Iterator[list[Path]]:
+        """Lay trees out as folders, for as long as they are needed."""
         with TemporaryDirectory(prefix="debrief-trees-") as folder:
-            base, final = Path(folder) / "base", Path(folder) / "final"
-            for id_, place in ((tree.base_tree, base), (tree.final_tree, final)):
-                lay_out(id_, Path(tree.clone), self._store, place)
-            yield base, final
+            places = [Path(folder) / str(number) for number in range(len(trees))]
+            for tree, place in zip(trees, places, strict=True):
+                lay_out(tree, Path(of.clone), self._store, place)
+            yield places
 
 
 def not_executed(why: NotExecuted, now: datetime) -> Execution:
@@ -194,6 +205,12 @@ def redacting(redactor: Redactor) -> Callable[[str], str]:
 def prepared_folder(settings: Settings) -> Path:
     """Return where packages for checks are kept on this machine."""
     return settings.home / "cache" / "prepared"
+
+
+def prepared_now(settings: Settings) -> list[str]:
+    """Return the names of the packages that are kept: what may make another try worth it."""
+    place = prepared_folder(settings)
+    return sorted(each.name for each in place.iterdir()) if place.is_dir() else []
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.offline.shell import placed_commands, removed_by, writes_of
+from debrief.offline.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.values import decoded_arguments, first_string, mappings
@@ -38,6 +38,7 @@ _MOST_READ = 2000
 _GIT_CHANGES = re.compile(
     r"(?:apply|am|checkout|restore|revert|cherry-pick|merge|rebase|stash|pull|reset|switch|clean)$"
 )
+_PUTS = ("checkout", "switch", "stash", "pull")
 _FORMATTERS = re.compile(
     r"(?:black|isort|autopep8|yapf|prettier|eslint|biome|dprint|gofmt|gofumpt|goimports|rustfmt"
     r"|golangci-lint|clang-format|pre-commit|lint-staged|rubocop)$"
@@ -47,7 +48,12 @@ _TASKS = re.compile(r"(?:npm|pnpm|yarn|bun|make|just|mise|task|cargo|go|deno|hat
 _LOOKS = frozenset({"--check", "--diff", "-l", "-d", "--list", "--dry-run"})
 
 
-class Saw(Struct, frozen=True):
+class _Event(Struct, frozen=True, kw_only=True):
+    at: datetime | None = None
+    """When, as far as the transcript says."""
+
+
+class Saw(_Event, frozen=True):
     """A read of a file."""
 
     path: str
@@ -58,14 +64,14 @@ class Saw(Struct, frozen=True):
     """It is the whole file."""
 
 
-class Wrote(Struct, frozen=True):
+class Wrote(_Event, frozen=True):
     """The whole text of a file, written."""
 
     path: str
     text: str
 
 
-class Replaced(Struct, frozen=True):
+class Replaced(_Event, frozen=True):
     """Stretches of a file replaced, one after the other."""
 
     path: str
@@ -75,14 +81,14 @@ class Replaced(Struct, frozen=True):
     """The hunks that the tool reported; some tools write tabs as blanks in them."""
 
 
-class Patched(Struct, frozen=True):
+class Patched(_Event, frozen=True):
     """Hunks that say at which line they stand."""
 
     path: str
     patch: str
 
 
-class Sought(Struct, frozen=True):
+class Sought(_Event, frozen=True):
     """Hunks without line numbers: each stands at the first place that fits, behind the one before.
 
     So Codex reads its own notation.
@@ -93,54 +99,77 @@ class Sought(Struct, frozen=True):
     """A line that comes before, or nothing, and the lines with their marks."""
 
 
-class Moved(Struct, frozen=True):
-    """A file under another name."""
+class Moved(_Event, frozen=True):
+    """A file or folder under another name."""
 
     path: str
     to: str
     sure: bool = True
 
 
-class Removed(Struct, frozen=True):
-    """A file taken away."""
+class Removed(_Event, frozen=True):
+    """A file taken away, or a folder, or all that a pattern names."""
 
     path: str
     sure: bool = True
 
 
-class Touched(Struct, frozen=True):
+class Touched(_Event, frozen=True):
     """A command changed the file, and what it holds now is not known."""
 
     path: str
 
 
-class Shaken(Struct, frozen=True):
+class Shaken(_Event, frozen=True):
     """A command may have changed any file."""
 
     command: str
+    keeps_commits: bool = False
+    """It only put other versions in place, as ``git checkout`` does: what was committed before is
+    still the session's work."""
 
 
 FileEvent = Saw | Wrote | Replaced | Patched | Sought | Moved | Removed | Touched | Shaken
 
 
-def calls_in_order(session: Session) -> list[ToolCall]:
-    """Return a session's calls by their time, its subagents' among its own."""
-    latest, timed = session.started, list[tuple[datetime, int, ToolCall]]()
+def calls_in_order(session: Session) -> list[tuple[datetime, ToolCall]]:
+    """Return a session's own calls by their time, its subagents' among them.
+
+    What a fork has from its original is not among them: it was done before the fork began.
+    """
+    inherited = {
+        message.id
+        for turn in session.turns
+        if turn.origin == "inherited"
+        for message in turn.messages
+    }
+    latest, timed = session.started, list[tuple[datetime, ToolCall]]()
     for message in messages_of(session):
-        for call in message.calls:
+        for call in message.calls if message.id not in inherited else ():
             latest = call.at or message.at or latest
-            timed.append((latest, len(timed), call))
-    return [call for _, _, call in sorted(timed, key=lambda each: each[:2])]
+            timed.append((latest, call))
+    return sorted(timed, key=lambda each: each[0])
 
 
 def file_events(session: Session) -> Iterator[FileEvent]:
     """Yield what a session's calls did to files, by time, its subagents' among its own.
 
-    Paths are absolute where a call or the session says enough for that.
+    Paths are absolute where a call or the session says enough for that. A person who goes back to
+    before a turn may have taken its edits back, or not.
     """
-    for call in calls_in_order(session):
+    rewound = {
+        call.id
+        for turn in session.turns
+        if turn.rewound
+        for message in turn.messages
+        for call in message.calls
+    }
+    for at, call in calls_in_order(session):
         for event in _events_of(call):
-            yield _placed(event, session.cwd)
+            placed = _placed(replace(event, at=at), session.cwd)
+            yield placed
+            if call.id in rewound and not isinstance(placed, Saw | Shaken):
+                yield Touched(placed.path, at=at)
 
 
 def _placed(event: FileEvent, cwd: str) -> FileEvent:
@@ -160,6 +189,8 @@ def absolute(path: str, folder: str) -> str:
 def _events_of(call: ToolCall) -> Iterator[FileEvent]:
     if call.action == "run" and call.command and _BEGIN not in call.command:
         yield from _of_command(call)
+    elif call.status == "unanswered" and call.action == "edit":
+        yield from (Touched(path) for path in call.paths)
     elif call.status != "ok":
         return
     elif call.action == "read":
@@ -275,14 +306,16 @@ def _sought(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _of_command(call: ToolCall) -> Iterator[FileEvent]:
-    removed = set(removed_by(call.command)) if call.status == "ok" else set()
+    gone = set[str]()
     for (words, _), folder in placed_commands(call.command):
-        yield from _of_words(words, folder)
+        for event in _of_words(words, folder):
+            yield event
+            if isinstance(event, Removed):
+                gone.add(event.path)
     for write in writes_of(call.command):
         is_elsewhere = write.path.startswith(("git ", "$")) and "/" in write.path
-        if write.is_edit and write.path not in removed and not is_elsewhere:
+        if write.is_edit and write.path not in gone and not is_elsewhere:
             yield Shaken(write.path) if _is_pattern(write.path) else Touched(write.path)
-    yield from (Removed(path, sure=False) for path in sorted(removed))
 
 
 def _is_pattern(path: str) -> bool:
@@ -294,23 +327,23 @@ def _of_words(words: tuple[str, ...], folder: str) -> Iterator[FileEvent]:
         return
     program = words[0].rpartition("/")[2]
     plain = [word for word in words[1:] if not word.startswith("-")]
-    moved = plain[1:] if [program, *plain[:1]] == ["git", "mv"] else plain
-    if (program == "mv" or moved != plain) and len(moved) == 2 and _are_files(moved):
-        old, new = (posixpath.join(folder, each) for each in moved)
-        yield Moved(old, new, sure=False)
+    verb, named = program, plain
+    if program == "git" and plain[:1] in (["mv"], ["rm"]):
+        verb, named = plain[0], plain[1:]
+    paths = [posixpath.join(folder, each) for each in named if "$" not in each]
+    if verb == "mv" and len(paths) == 2:
+        yield Moved(paths[0], paths[1], sure=False)
+    elif verb == "rm" and "--cached" not in words:
+        yield from (Removed(path, sure=False) for path in paths)
     elif program == "git" and plain and _GIT_CHANGES.match(plain[0]):
         if not _leaves_files(words, plain):
-            yield Shaken(" ".join(words[:3]))
+            yield Shaken(" ".join(words[:3]), plain[0] in _PUTS)
     elif _is_formatter(program, words, plain):
         files = [word for word in plain if re.search(r"[^/]\.\w+$", word)]
         if files and not any(map(_is_pattern, files)):
             yield from (Touched(posixpath.join(folder, file)) for file in files)
         else:
             yield Shaken(" ".join(words[:3]))
-
-
-def _are_files(paths: Iterable[str]) -> bool:
-    return all(re.search(r"[^/]\.\w+$", path) and not _is_pattern(path) for path in paths)
 
 
 def _leaves_files(words: tuple[str, ...], plain: list[str]) -> bool:

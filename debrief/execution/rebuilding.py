@@ -11,14 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.execution.bases import WAIT, WORK, BaseCommit, inferred_bases, named_bases
+from debrief.execution.bases import WAIT, WORK, BaseCommit, inferred_bases, log_of, named_bases
 from debrief.execution.file_events import (
     FileEvent,
     Moved,
@@ -37,6 +39,7 @@ from debrief.sessions.model import Session
 
 _LARGEST = 4_000_000
 """Bytes of a file that a session edits."""
+_SECOND = timedelta(seconds=1)
 _OWN_FOLDER, _DEEP = 3, 3
 _NOT_OF_THE_TREE = re.compile(r"(?:^|/)(?:\.git|\.?worktrees)/")
 _CHANGED = re.compile(r":\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) [A-Z]\d*\t(.*)")
@@ -67,16 +70,33 @@ def rebuild(session: Session, clone: Path, store: Path) -> RebuiltTree | NotExec
     except _NoTreeError as why:
         return NotExecuted(session_id=session.id, reason=why.reason, detail=why.detail)
     except InputError as error:
-        return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=str(error))
+        return NotExecuted(session_id=session.id, reason="not_rebuilt", detail=error.reason)
+
+
+class _Made(NamedTuple):
+    """What a commit made of a file."""
+
+    entry: Entry
+    """Mode 0 and an id of zeros where it took the file away."""
+    commit: str
+    at: datetime
 
 
 class _Ending(Struct):
     """What is known of how files ended, by path."""
 
-    blobs: dict[str, dict[str, str]]
-    """Commits of the session's time by the blob that they make of the file; zeros for none."""
-    own: dict[str, Entry]
-    """What the last commit that holds the session's work made of the file."""
+    blobs: dict[str, dict[str, _Made]]
+    """By blob, the last commit of the session's time that made it of the file."""
+    own: dict[str, _Made]
+    """Of the last commit that holds the session's work."""
+
+    def commit_of(self, path: str, entry: Entry | None, since: datetime | None) -> str:
+        """Return the commit that shows that a file ended as an entry; empty for none.
+
+        One from before the file became unknown shows nothing.
+        """
+        made = self.blobs.get(path, {}).get(entry.id if entry else "")
+        return made.commit if made and (since is None or made.at + _SECOND > since) else ""
 
 
 class _Rebuilding:
@@ -135,7 +155,13 @@ class _Rebuilding:
 
     def _commit(self, revision: str) -> str:
         try:
-            arguments = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+            arguments = (
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                f"{revision}^{{commit}}",
+            )
             return self._scratch.git(*arguments).decode().strip()
         except InputError:
             return ""
@@ -191,10 +217,15 @@ class _Rebuilding:
                 if local and to:
                     found.append(replace(event, path=local, to=to))
                 elif local or to:
-                    found.append(Removed(local, sure=False) if local else Touched(to))
+                    found.append(
+                        Removed(local, sure=False, at=event.at)
+                        if local
+                        else Touched(to, at=event.at)
+                    )
             elif local:
                 found.append(replace(event, path=local))
-        return found
+        names = {*entries, *(path for event in found for path in _paths(event))}
+        return [each for event in found for each in _of_each_file(event, names)]
 
     # The trees
 
@@ -209,9 +240,11 @@ class _Rebuilding:
             began[path] = entries[path]
             if path in replayed.unknown:
                 ended[path] = entries[path]
-        for path in replayed.unknown - set(replayed.misfits):
-            if path in ending.own and path not in replayed.seen:
-                ended[path] = ending.own[path] if ending.own[path].mode != "0" else None
+        for path, since in replayed.unknown.items():
+            if path in ending.own and path not in replayed.misfits:
+                made = ending.own[path]
+                if since is None or made.at + _SECOND > since:
+                    ended[path] = None if made.entry.mode == "0" else made.entry
         files = [
             path
             for path in sorted(replayed.changed)
@@ -221,12 +254,10 @@ class _Rebuilding:
         self._check(entries, files)
         base_tree = self._tree(base.commit, {path: began[path] for path in files}, entries)
         final_tree = self._tree(base.commit, {path: ended[path] for path in files}, entries)
-        if base_tree == final_tree and not set(files) & replayed.unknown:
+        if base_tree == final_tree and not replayed.unknown.keys() & files:
             raise _NoTreeError("nothing_changed")
-        none = "0" * len(base_tree)
         commits = {
-            path: ending.blobs.get(path, {}).get(entry.id if (entry := ended[path]) else none, "")
-            for path in files
+            path: ending.commit_of(path, ended[path], replayed.unknown.get(path)) for path in files
         }
         is_recorded = bool(self._session.recorded and self._session.recorded.verified)
         known = {
@@ -292,28 +323,31 @@ class _Rebuilding:
             f"--until={int((session.ended + WAIT).timestamp())}",
         )
         found = _Ending({}, {})
-        for commit, changed in self._log(*window, *WORK, "--", *sorted(paths)):
-            for path, entry in changed:
-                found.blobs.setdefault(path, {}).setdefault(entry.id, commit)
-        if self._commits:
-            own = [commit.id for commit in self._commits]
-            for commit, changed in self._log("--no-walk=unsorted", *own, "--", *sorted(paths)):
-                found.own |= dict(changed)
-                for path, entry in changed:
-                    found.blobs.setdefault(path, {})[entry.id] = commit
+        files = sorted(paths)
+        for path, made in self._log((*window, *WORK), files):
+            found.blobs.setdefault(path, {}).setdefault(_shown(made.entry), made)
+        own = [commit.id for commit in self._commits]
+        for path, made in self._log(("--no-walk=unsorted", *own), files) if own else ():
+            found.own[path] = made
+            found.blobs.setdefault(path, {})[_shown(made.entry)] = made
         return found
 
-    def _log(self, *which: str) -> Iterator[tuple[str, list[tuple[str, Entry]]]]:
-        """Yield commits with the entries that they make of files; mode 0 where one goes."""
-        shape = ("--raw", "--no-abbrev", "--no-renames", "--no-merges", "--format=%x01%H")
-        shown = self._scratch.git("log", *shape, *which).decode("utf-8", "surrogateescape")
+    def _log(self, which: Sequence[str], files: Sequence[str]) -> Iterator[tuple[str, _Made]]:
+        shape = ("--raw", "--no-abbrev", "--no-renames", "--no-merges", "--format=%x01%H %ct")
+        shown = log_of(self._scratch, (*shape, *which), files)
         for part in shown.split("\x01")[1:]:
-            commit, _, rest = part.partition("\n")
-            changed = [found for line in rest.split("\n") if (found := _CHANGED.match(line))]
-            yield (
-                commit,
-                [(each[3], Entry(each[1].lstrip("0") or "0", each[2])) for each in changed],
-            )
+            head, _, rest = part.partition("\n")
+            commit, at = head.split(" ")
+            moment = datetime.fromtimestamp(int(at), UTC)
+            for line in rest.split("\n"):
+                if each := _CHANGED.match(line):
+                    entry = Entry(each[1].lstrip("0") or "0", each[2])
+                    yield each[3], _Made(entry, commit, moment)
+
+
+def _shown(entry: Entry) -> str:
+    """Return the id of an entry's blob; empty where there is none."""
+    return "" if entry.mode == "0" else entry.id
 
 
 def _changes(event: FileEvent) -> bool:
@@ -324,6 +358,25 @@ def _paths(event: FileEvent) -> Sequence[str]:
     if isinstance(event, Shaken):
         return ()
     return (event.path, event.to) if isinstance(event, Moved) else (event.path,)
+
+
+def _of_each_file(event: FileEvent, names: set[str]) -> Iterator[FileEvent]:
+    """Yield what an event does to each file, where it is one of a folder or of a pattern."""
+    if not isinstance(event, Moved | Removed):
+        yield event
+        return
+    below = f"{event.path}/"
+    if isinstance(event, Removed):
+        many = [name for name in names if name.startswith(below) or fnmatchcase(name, event.path)]
+        yield from (replace(event, path=name) for name in sorted({*many, event.path} & names))
+        return
+    into = any(name.startswith(f"{event.to}/") for name in names)
+    to = f"{event.to}/{event.path.rpartition('/')[2]}" if into else event.to
+    many = [name for name in names if name.startswith(below)]
+    for name in sorted(many):
+        yield replace(event, path=name, to=f"{to}/{name.removeprefix(below)}")
+    if not many:
+        yield replace(event, to=to)
 
 
 def _top(events: Sequence[FileEvent], entries: Mapping[str, Entry], cwd: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from itertools import islice
 
 from msgspec import Struct
@@ -26,6 +27,8 @@ from debrief.execution.file_events import (
 )
 from debrief.git.hunks import HunkError, apply_hunks
 
+_LONGEST = 10_000_000
+"""Characters of a file: a transcript could ask for any number."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
@@ -39,9 +42,10 @@ class Replay(Struct):
     """As they are at the end, of all that the events name."""
     changed: set[str] = set()
     """Some event changed them."""
-    unknown: set[str] = set()
-    """Files whose text cannot be known: a command changed them, or an edit does not
-    fit."""
+    unknown: dict[str, datetime | None] = {}
+    """Files whose text cannot be known: a command changed them, or an edit does not fit. With the
+    moment of that: a commit from before it shows nothing. None: any commit shows it, as a command
+    only put another version in place."""
     seen: set[str] = set()
     """Files that were read whole after their last change."""
     misfits: list[str] = []
@@ -73,7 +77,7 @@ class _Replaying:
 
     def apply(self, event: FileEvent) -> None:
         if isinstance(event, Shaken):
-            self._shake()
+            self._shake(event)
             return
         path, state = event.path, self.state
         if path not in state.files:
@@ -82,32 +86,35 @@ class _Replaying:
             self._see(event)
             return
         if isinstance(event, Touched):
-            self._change(path, state.files[path], known=False)
+            self._change(event, path, state.files[path], known=False)
         elif isinstance(event, Wrote):
-            self._change(path, _with_ends_of(state.files[path], event.text))
+            self._change(event, path, _with_ends_of(state.files[path], event.text))
         elif isinstance(event, Removed):
-            self._change(path, None, known=event.sure)
+            self._change(event, path, None, known=event.sure)
         elif isinstance(event, Moved):
             self._move(event)
         else:
             self._edit(event)
 
-    def _shake(self) -> None:
+    def _shake(self, event: Shaken) -> None:
         """Doubt every file that was changed; before the first change, begin anew: the base is what
         the session changed, not what it looked at before."""
         state = self.state
         self._is_shaken = bool(state.changed)
-        state.unknown |= state.changed
+        since = {path: state.unknown.get(path) for path in state.changed}
+        state.unknown |= since if event.keeps_commits else dict.fromkeys(state.changed, event.at)
         state.seen.clear()
         if not state.changed:
             self.state = Replay()
 
-    def _change(self, path: str, text: str | None, known: bool = True) -> None:
+    def _change(self, event: FileEvent, path: str, text: str | None, known: bool = True) -> None:
         state = self.state
         state.files[path] = text
         state.changed.add(path)
         state.seen.discard(path)
-        (state.unknown.discard if known else state.unknown.add)(path)
+        state.unknown.pop(path, None)
+        if not known:
+            state.unknown[path] = event.at
 
     def _move(self, event: Moved) -> None:
         state = self.state
@@ -116,10 +123,10 @@ class _Replaying:
         if event.to not in state.files:
             state.files[event.to] = state.began[event.to] = self._base(event.to)
         if text is None:
-            self._change(event.to, state.files[event.to], known=False)
+            self._change(event, event.to, state.files[event.to], known=False)
             return
-        self._change(event.path, None, known=event.sure)
-        self._change(event.to, text, known=is_known)
+        self._change(event, event.path, None, known=event.sure)
+        self._change(event, event.to, text, known=is_known)
 
     def _see(self, event: Saw) -> None:
         state, path = self.state, event.path
@@ -136,10 +143,10 @@ class _Replaying:
             state.files[path] = text if same else _read_text(text, event.lines)
             if is_first:
                 state.began[path] = state.files[path]
-            state.unknown.discard(path)
+            state.unknown.pop(path, None)
             state.seen.add(path)
         elif not same and path in state.changed:
-            state.unknown.add(path)
+            state.unknown[path] = event.at
 
     def _is_first(self, path: str) -> bool:
         """Return whether nothing has changed a file yet, so that it is as it was to begin with."""
@@ -156,10 +163,10 @@ class _Replaying:
         if self._is_first(path) and not stands:
             self._misfit(path)
         if after is None:
-            self._change(path, text, known=False)
+            self._change(event, path, text, known=False)
             return
         is_known = path not in state.unknown and stands
-        self._change(path, after, known=is_known)
+        self._change(event, path, after, known=is_known)
 
 
 def _edited(text: str | None, event: Replaced | Patched | Sought) -> tuple[str | None, bool]:
@@ -187,7 +194,8 @@ def _edited(text: str | None, event: Replaced | Patched | Sought) -> tuple[str |
 def _replaced(text: str, parts: Sequence[tuple[str, str, bool]]) -> str | None:
     for old, new, everywhere in parts:
         times = text.count(old) if old else 0
-        if times == 0 or (times > 1 and not everywhere):
+        length = len(text) + times * (len(new) - len(old))
+        if times == 0 or (times > 1 and not everywhere) or length > _LONGEST:
             return None
         text = text.replace(old, new)
     return text
@@ -245,9 +253,10 @@ def _find(lines: Sequence[str], sought: Sequence[str], start: int) -> int | None
     """Return where lines stand, at or behind ``start``: as they are, else but for blanks."""
     for form in (str, str.rstrip, str.strip):
         block = [form(line) for line in sought]
-        for at in range(start, len(lines) - len(sought) + 1):
-            if [form(line) for line in islice(lines, at, at + len(block))] == block:
-                return at
+        among = [form(line) for line in islice(lines, start, None)]
+        for at in range(len(among) - len(block) + 1):
+            if among[at] == block[0] and among[at : at + len(block)] == block:
+                return start + at
     return None
 
 

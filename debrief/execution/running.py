@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
 import orjson
 from msgspec import Struct
 
-from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun, TestStatus
+from debrief.execution.comparing import Results, completed, status_in
+from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun
 from debrief.execution.preparing import Prepared
 from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
 from debrief.execution.test_results import REPORTS, reporting, results_of
@@ -75,7 +75,7 @@ def run_check(
         limit=ran.limit,
         seconds=ran.seconds,
         tests=results_of(files, ran.output),
-        output=redact(ran.output[-_KEPT:]),
+        output=redact(ran.output[-4 * _KEPT :])[-_KEPT:],  # no secret is cut in two
     )
 
 
@@ -134,9 +134,9 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
     old, new = [_results(run) for run in before], [_results(run) for run in after]
     if not all(map(_by_name, old)) or not all(map(_by_name, new)):
         old, new = [_exit(run) for run in before], [_exit(run) for run in after]
-    old, new = _completed(old, new), _completed(new, old)
+    old, new = completed(old, new), completed(new, old)
     names = sorted({name for run in (*old, *new) for name in run})
-    was, now = {name: _of(old, name) for name in names}, {name: _of(new, name) for name in names}
+    was, now = ({name: status_in(runs, name) for name in names} for runs in (old, new))
     if broken := [name for name in names if was[name] == "passed" and now[name] == "failed"]:
         return Decision(value="no", detail=broken[0] or check.command)
     shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
@@ -149,45 +149,18 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
 
 
 _ENDS: dict[str, NoOutcome] = {"timed_out": "timed_out", "killed": "killed"}
-_Results = Mapping[str, TestStatus]
 
 
-def _results(run: SandboxRun) -> _Results:
+def _results(run: SandboxRun) -> Results:
     return run.tests
 
 
-def _by_name(results: _Results) -> bool:
+def _by_name(results: Results) -> bool:
     return bool(results)
 
 
-def _exit(run: SandboxRun) -> _Results:
+def _exit(run: SandboxRun) -> Results:
     return {"": "passed" if run.exit_code == 0 else "failed"}
-
-
-def _completed(runs: Sequence[_Results], others: Sequence[_Results]) -> list[_Results]:
-    """Return runs in which a file or package that could not be loaded stands for its tests."""
-    known = {name for other in others for name in other if "::" in name}
-    completed: list[_Results] = []
-    for run in runs:
-        whole = {name for name, status in run.items() if "::" not in name and status == "failed"}
-        lost = {name for name in known - set(run) if whole & set(_places(name))} if whole else set()
-        completed.append({**run, **dict.fromkeys(lost, "failed")})
-    return completed
-
-
-def _places(name: str) -> Iterable[str]:
-    """Yield where a test is: its file, package or class, and those around it."""
-    place = name.partition("::")[0]
-    yield place
-    while "." in place:
-        place = place.rpartition(".")[0]
-        yield place
-
-
-def _of(runs: Sequence[_Results], name: str) -> TestStatus | Literal["differs", ""]:
-    """Return a test's result in all runs of a tree; empty where it is in none."""
-    found = [key for key, _ in groupby(run.get(name, "") for run in runs)]
-    return found[0] if len(found) == 1 else "differs"  # type: ignore[return-value]
 
 
 def _is_untested(check: Check, run: SandboxRun) -> bool:

@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import platform
+import secrets
 import selectors
 import shutil
 import signal
@@ -24,8 +25,8 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -33,6 +34,7 @@ from typing import IO, Literal
 
 import psutil
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError, flat
 from debrief.execution.model import RunEnd, RunLimit
@@ -56,11 +58,15 @@ _FIRST_USER, _USERS = 61_184, 4_000
 _MEGABYTE = 1 << 20
 _AHEAD_MB = 4096
 """What one process may take beyond the limit before the watcher sees it."""
+_MOST_PROCESSES = 1000
+"""Of a container's user, beside the engine's own limit: engines set it higher than some hosts let
+them."""
 _SPARE = 8
 """Processes that the kernel lets run beyond the limit, so that the watcher sees it reached."""
 _SMALL_MB = 256
 """Of shared memory, and of each scratch folder in a mount."""
-_SETUP_FAILED = 97
+_KILLED = 137
+"""The exit code of a command that the kernel killed: in a container, for its memory."""
 _runs = itertools.count()
 
 _SCRIPT = """
@@ -137,7 +143,9 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     """A way to run commands that works on this machine. Made by ``find_sandbox``."""
 
     program: Path
-    """``bwrap``."""
+    """``bwrap``; where an image is named, ``docker`` or ``podman``."""
+    image: str = ""
+    """Of a container; empty for bubblewrap, which shows the machine's own system."""
 
     def run(
         self,
@@ -196,6 +204,13 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             folder, command, " ".join(places),
             *(each.lstrip("/") for each in hand_back),
         ]  # fmt: skip
+        if self.image:
+            name = f"debrief-{secrets.token_hex(8)}"
+            with _room() as room, ExitStack() as stack:
+                called = self._container(name, room, places, mounts, variables, network, limits)
+                written = [*mounts, Mount(source=room, target="/", access="write")]
+                run = _Container(stack, [*called, *inner], name, limits, written)
+                return run.of(copies, added or {}, walled)
         with ExitStack() as stack:
             user = _user()
             texts = {
@@ -213,8 +228,12 @@ class Sandbox(Struct, frozen=True, kw_only=True):
                 drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
                 inner = ["setpriv", *drop, *inner]
             descriptors = [arguments, *data.values()]
-            run = _Run(stack, program, inner, descriptors, limits, mounts)
-            return run.of(copies, added or {}, walled)
+            facts, facts_in = _pipe(stack)
+            called = [*program, "--info-fd", str(facts_in), "--", *inner]
+            bubble = _Bubble(stack, called, [facts_in, *descriptors], limits, mounts)
+            os.close(facts_in)
+            bubble.watch(facts)
+            return bubble.of(copies, added or {}, walled)
 
     def _walls(
         self,
@@ -268,18 +287,55 @@ class Sandbox(Struct, frozen=True, kw_only=True):
                 walls += ["--tmpfs", f"{mount.target}/{name}"]
         return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
+    def _container(
+        self,
+        name: str,
+        room: Path,
+        places: Sequence[str],
+        mounts: Sequence[Mount],
+        environment: Mapping[str, str],
+        network: bool,
+        limits: SandboxLimits,
+    ) -> list[str]:
+        """Return the call that starts a container, up to the command in it."""
+        user = _user() if os.geteuid() == 0 else os.getuid()
+        walls = [str(self.program), "run", "--interactive", f"--name={name}"]
+        walls += ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
+        walls += ["--log-driver=none"]  # else the engine writes all output to the machine's disk
+        walls += [f"--user={user}:{user}", f"--memory={limits.memory_mb}m"]
+        walls += [f"--memory-swap={limits.memory_mb}m", f"--pids-limit={limits.processes}"]
+        walls += ["--ulimit=core=0:0", "--ulimit=nofile=4096:4096", "--workdir=/"]
+        walls += [f"--ulimit=nproc={_MOST_PROCESSES}:{_MOST_PROCESSES}"]
+        walls += [] if network else ["--network=none"]
+        walls += ["--userns=keep-id"] if self.program.name == "podman" and os.geteuid() else []
+        walls += [f"--env={key}={value}" for key, value in environment.items()]
+        scratch = [f"{mount.target}/{name}" for mount in mounts for name in mount.scratch]
+        for mount in mounts:
+            if mount.access == "write" and os.geteuid() == 0:
+                os.chown(mount.source, user, user)
+            access = "" if mount.access == "write" else ",readonly"
+            walls.append(f"--mount=type=bind,source={mount.source},target={mount.target}{access}")
+        # Engines give file systems in memory to root, each in its own way.
+        for number, place in enumerate([*places, *scratch]):
+            source = room / str(number)
+            source.mkdir()
+            source.chmod(0o1777)
+            walls.append(f"--mount=type=bind,source={source},target={place}")
+        # Where nobody is left to end it, it ends itself.
+        return [*walls, self.image, "timeout", "-s", "KILL", str(int(limits.seconds) + 60)]
+
 
 class _Run:
-    """One run: its process, what is read from it, and the watcher."""
+    """One run: its process, and what is read from it."""
 
     def __init__(
         self,
         stack: ExitStack,
-        program: Sequence[str],
-        inner: Sequence[str],
+        call: Sequence[str],
         descriptors: Sequence[int],
         limits: SandboxLimits,
         mounts: Sequence[Mount],
+        environment: Mapping[str, str],
     ) -> None:
         self.limits = limits
         self.written = {
@@ -287,34 +343,17 @@ class _Run:
         }
         self.limit: RunLimit | Literal[""] = ""
         self.output, self.answer = bytearray(), bytearray()
-        facts, facts_in = _pipe(stack)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [*program, "--info-fd", str(facts_in), "--", *inner],
+            call,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=(facts_in, *descriptors),
-            env={"PATH": SYSTEM_PATH},
+            pass_fds=descriptors,
+            env=environment,
             cwd="/",
         )
         stack.callback(self._end)
-        os.close(facts_in)
-        self.first = self._first_process(facts)
-        """The process whose end is the end of all others in the sandbox: of its process
-        namespace the first one."""
-
-    def _first_process(self, facts: int) -> int | None:
-        with open(facts, "rb", closefd=False) as file:
-            said = file.read()
-        try:
-            return os.pidfd_open(self._watched(json.loads(said)["child-pid"]))
-        except (ValueError, KeyError, ProcessLookupError):
-            return None
-
-    def _watched(self, process: int) -> int:
-        self.watched = process
-        return process
 
     def of(
         self, copies: Mapping[str, Path], added: Mapping[str, str], walled: Collection[str]
@@ -326,8 +365,8 @@ class _Run:
         self._read()
         self._end()
         feeder.join()
-        begun, _, answer = bytes(self.answer).partition(b"\n")
-        if begun != b"begun":
+        _, begun, answer = bytes(self.answer).partition(b"begun\n")
+        if not begun:
             said = flat(self.answer.decode("utf-8", "replace"))
             raise ConfigurationError("the sandbox", f"does not work: {said}", _MOVE)
         return self._result(answer)
@@ -361,15 +400,12 @@ class _Run:
         if now - self.started > self.limits.seconds:
             return self._stop("time")
         allowed = self.limits.disk_mb * _MEGABYTE
-        if any(free - _free(folder) > allowed for folder, free in self.written.items()):
-            self._stop("disk")
-        with suppress(psutil.Error):
-            running = psutil.Process(self.watched).children(recursive=True)
-            used = _used(running, self.limits.memory_mb * _MEGABYTE)
-            if used.threads >= self.limits.processes:
-                self._stop("processes")
-            elif used.memory > self.limits.memory_mb * _MEGABYTE:
-                self._stop("memory")
+        for folder, free in self.written.items():
+            if free - (left := _free(folder)) > allowed:  # others write to the disk as well
+                used = _size(folder)
+                self.written[folder] = left + used
+                if used > allowed:
+                    self._stop("disk")
         return None
 
     def _stop(self, limit: RunLimit) -> None:
@@ -377,9 +413,7 @@ class _Run:
         self._kill()
 
     def _kill(self) -> None:
-        if self.first is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.first, signal.SIGKILL)
+        """End it and all that it started."""
         if self.process.poll() is None:
             self.process.kill()
 
@@ -387,12 +421,6 @@ class _Run:
         """Return when no process of the run is left."""
         self._kill()
         self.process.wait()
-        if self.first is not None:
-            with selectors.DefaultSelector() as selector:
-                selector.register(self.first, selectors.EVENT_READ)
-                selector.select()
-            os.close(self.first)
-            self.first = None
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 with suppress(OSError):
@@ -415,6 +443,90 @@ class _Run:
             output=self.output.decode("utf-8", "replace"),
             files=_unpacked(files),
         )
+
+
+class _Bubble(_Run):
+    """A run in bubblewrap, and the watcher of its memory and processes."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        call: Sequence[str],
+        descriptors: Sequence[int],
+        limits: SandboxLimits,
+        mounts: Sequence[Mount],
+    ) -> None:
+        self.first: int | None = None
+        """The process whose end is the end of all others in the sandbox: of its process
+        namespace the first one."""
+        super().__init__(stack, call, descriptors, limits, mounts, {"PATH": SYSTEM_PATH})
+        self.watched = self.process.pid
+
+    def watch(self, facts: int) -> None:
+        """Learn from bubblewrap which process is the first one."""
+        with open(facts, "rb", closefd=False) as file:
+            said = file.read()
+        with suppress(ValueError, KeyError, ProcessLookupError):
+            self.watched = json.loads(said)["child-pid"]
+            self.first = os.pidfd_open(self.watched)
+
+    def _look(self, now: float) -> None:
+        super()._look(now)
+        with suppress(psutil.Error):
+            running = psutil.Process(self.watched).children(recursive=True)
+            used = _used(running, self.limits.memory_mb * _MEGABYTE)
+            if used.threads >= self.limits.processes:
+                self._stop("processes")
+            elif used.memory > self.limits.memory_mb * _MEGABYTE:
+                self._stop("memory")
+
+    def _kill(self) -> None:
+        if self.first is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.first, signal.SIGKILL)
+        super()._kill()
+
+    def _end(self) -> None:
+        super()._end()
+        if self.first is not None:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.first, selectors.EVENT_READ)
+                selector.select()
+            os.close(self.first)
+            self.first = None
+
+
+class _Container(_Run):
+    """A run in a container, whose engine holds the limits of memory and processes."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        call: Sequence[str],
+        name: str,
+        limits: SandboxLimits,
+        mounts: Sequence[Mount],
+    ) -> None:
+        self.engine, self.name, self.is_there = call[0], name, True
+        super().__init__(stack, call, [], limits, mounts, os.environ)
+
+    def _end(self) -> None:
+        super()._end()
+        if self.is_there:
+            self.is_there = False
+            for step in (["kill"], ["rm", "--force"]):  # rm alone asks first, and waits
+                subprocess.run(
+                    [self.engine, *step, self.name],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    cwd="/",
+                )
+
+    def _result(self, answer: bytes) -> Ran:
+        ran = super()._result(answer)
+        if ran.exit_code != _KILLED:
+            return ran
+        return replace(ran, exit_code=None, end="killed", limit="memory")
 
 
 class _Use(Struct, frozen=True):
@@ -445,6 +557,16 @@ def _parents(path: str) -> list[str]:
 def _free(folder: Path) -> int:
     """Return the bytes that are free on a folder's disk."""
     return shutil.disk_usage(folder).free
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes that files below a folder take on its disk."""
+    size = 0
+    for top, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(f"{top}/{name}").st_blocks * 512
+    return size
 
 
 def _feed(
@@ -523,6 +645,13 @@ def _pipe(stack: ExitStack) -> tuple[int, int]:
     return out, into
 
 
+@contextmanager
+def _room() -> Iterator[Path]:
+    """Make a folder on disk for what a container writes; remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="debrief-run-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
 def _in_memory(stack: ExitStack, text: str) -> int:
     descriptor = os.memfd_create("debrief")
     stack.callback(os.close, descriptor)
@@ -542,39 +671,46 @@ def _processes_are_counted() -> bool:
     return os.geteuid() == 0 or numbers >= _KERNEL_OF_COUNTS
 
 
+_CONTAINER_MOVE = "Start its service, and fetch the image; it needs sh, tar, df, awk and timeout."
 _MOVE = (
     "Install bubblewrap (apt install bubblewrap, or pip install 'agent-debrief[sandbox]'), and let "
     "the kernel make namespaces."
 )
 
 
-def find_sandbox() -> Sandbox:
+def find_sandbox(chosen: str = "") -> Sandbox:
     """Return the sandbox of this machine.
+
+    Args:
+        chosen: ``docker:IMAGE`` or ``podman:IMAGE``; bubblewrap where it is empty.
 
     Raises:
         ConfigurationError: there is none that works, and why.
     """
-    sandbox, reason = _found()
+    sandbox, reason = _found(chosen)
     if sandbox is None:
-        raise ConfigurationError("the sandbox", reason, _MOVE)
+        raise ConfigurationError("the sandbox", reason, _CONTAINER_MOVE if chosen else _MOVE)
     return sandbox
 
 
-def why_unavailable() -> str:
+def why_unavailable(chosen: str = "") -> str:
     """Return why this machine has no sandbox; empty where it has one."""
-    return _found()[1]
+    return _found(chosen)[1]
 
 
 @cache
-def _found() -> tuple[Sandbox | None, str]:
-    """Return the first ``bwrap`` that works, and otherwise what the first one said."""
+def _found(chosen: str) -> tuple[Sandbox | None, str]:
+    """Return the first sandbox that works, and otherwise what the first one said."""
     if platform.system() != "Linux":
         return None, "it takes Linux"
-    if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
-        return None, "root needs setpriv of util-linux, which is not installed"
+    if chosen:
+        candidates, missing = _containers(chosen), f"{chosen.partition(':')[0]} is not installed"
+    else:
+        candidates, missing = [Sandbox(program=each) for each in _programs()], ""
+        if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
+            return None, "root needs setpriv of util-linux, which is not installed"
     said = ""
-    for program in _programs():
-        sandbox = Sandbox(program=program)
+    for sandbox in candidates:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 ran = sandbox.run(
@@ -585,8 +721,24 @@ def _found() -> tuple[Sandbox | None, str]:
                 continue
         if ran.exit_code == 0:
             return sandbox, ""
-        said = said or f"{program} ended with {ran.limit or ran.exit_code} {flat(ran.output)}"
-    return None, said or "bubblewrap is not installed"
+        ended = f"ended with {ran.limit or ran.exit_code}"
+        said = said or f"{sandbox.program} {ended} {flat(ran.output)}"
+    return None, said or missing or "bubblewrap is not installed"
+
+
+def _containers(chosen: str) -> list[Sandbox]:
+    """Return the chosen container engine, where it is installed.
+
+    Raises:
+        ConfigurationError: it is neither of those that are known, or names no image.
+    """
+    engine, _, image = chosen.partition(":")
+    if engine not in ("docker", "podman") or not image:
+        raise ConfigurationError(
+            chosen, "is no sandbox", "Write docker:IMAGE or podman:IMAGE, or leave it empty."
+        )
+    found = shutil.which(engine)
+    return [Sandbox(program=Path(found), image=image)] if found else []
 
 
 def _programs() -> list[Path]:

@@ -29,7 +29,7 @@ REASONS_SHOWN: Final[Mapping[NoOutcome, str]] = {
     "nothing_changed": "it changed no file",
     "not_rebuilt": "its change cannot be made again",
     "no_check": "there is no check to run",
-    "not_prepared": "what its checks need is not installed: --prepare does that",
+    "not_prepared": "what its checks need is not installed",
     "not_runnable": "no check gets as far as a test",
     "timed_out": "a check did not end in time",
     "killed": "a check went over a limit of the sandbox",

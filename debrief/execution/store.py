@@ -79,7 +79,7 @@ def _change_shown(check: ExecutedCheck, value: str) -> str:
     return ""
 
 
-def results_of(row: Execution) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def results_before_and_after(row: Execution) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return the results before and after a session's change, as a training sample holds them.
 
     Each has the ``commit`` or tree that was run, and of each check its ``command``, ``exit_code``

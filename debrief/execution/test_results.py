@@ -26,7 +26,7 @@ from debrief.offline.shell import check_of, commands_in
 REPORTS = "/tmp/reports"
 """The folder of reports in the sandbox."""
 _VARIABLES = {
-    "PYTEST_ADDOPTS": f"-rA --junitxml={REPORTS}/pytest.xml -o junit_family=xunit2",
+    "PYTEST_ADDOPTS": f"-rap --junitxml={REPORTS}/pytest.xml -o junit_family=xunit2",
     "GOFLAGS": "-v",
 }
 """What asks programs for a report that take no part of their command line from here."""
@@ -178,7 +178,7 @@ def from_jest(content: bytes) -> list[tuple[str, TestStatus]]:
 
 
 def from_pytest(text: str) -> Iterable[tuple[str, TestStatus]]:
-    """Read the summary that ``pytest -rA`` prints; names as in its JUnit reports."""
+    """Read the summary that ``pytest -rap`` prints; names as in its JUnit reports."""
     for line in text.splitlines():
         if found := _PYTEST_LINE.match(line.rstrip()):
             path, *names = found[2].split("::")

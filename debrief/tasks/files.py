@@ -43,6 +43,8 @@ class Image(Struct, frozen=True, kw_only=True):
     """Variables for ``ENV``."""
     files: dict[str, bytes] = {}
     """What the steps read, by name in ``/opt``."""
+    is_pinned: bool = True
+    """Its packages have the versions of the proof; without a lock file they are the newest."""
 
 
 class TestFile(Struct, frozen=True):
@@ -69,8 +71,10 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     instruction: str
     requests: tuple[str, ...]
     """The person's, that the instruction is made of."""
+    share: float
+    """Of the lines that the change adds, those that the instruction holds."""
     left_out: int
-    """Later requests that hold part of the change."""
+    """Later requests that give the answer away."""
     images: int
     """That the requests showed, and that the instruction lacks."""
     base_folder: Path
@@ -116,13 +120,13 @@ def task_of(source: TaskSource, image: Image) -> HarborTask:
     return HarborTask(name=task_name(source.repository, source.session_id), files=files)
 
 
-def with_proof(task: HarborTask, source: TaskSource, proof: Proof) -> HarborTask:
+def with_proof(task: HarborTask, source: TaskSource, image: Image, proof: Proof) -> HarborTask:
     """Return a task with its ``task.toml``, which says how it was proven."""
-    text = tomlkit.dumps(_configuration(task.name, source, proof))
+    text = tomlkit.dumps(_configuration(task.name, source, image, proof))
     return replace(task, files={"task.toml": text.encode(), **task.files})
 
 
-def _configuration(name: str, source: TaskSource, proof: Proof) -> dict[str, Any]:
+def _configuration(name: str, source: TaskSource, image: Image, proof: Proof) -> dict[str, Any]:
     repository = source.repository.rpartition("/")[2]
     metadata = {
         "difficulty": _difficulty(source),
@@ -137,8 +141,10 @@ def _configuration(name: str, source: TaskSource, proof: Proof) -> dict[str, Any
         "rebuilt": "exact" if source.exact else "partial",
         "licence": source.licence or "unknown",
         "solution": source.solution,
+        "packages_pinned": image.is_pinned,
         "requests": len(source.requests),
         "requests_left_out": source.left_out,
+        "share_of_change_in_requests": round(source.share, 3),
         "images_left_out": source.images,
         "files_left_out": source.lacking,
         "checks": [{"command": each.command, "origin": each.origin} for each in source.checks],

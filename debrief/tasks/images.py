@@ -133,6 +133,7 @@ def image_of(
                 name=name,
                 steps=tuple(f"cd {top} && {step}" for step in _node_steps(tree / folder)),
                 environment={"PATH": f"{top}/node_modules/.bin:$PATH"},
+                is_pinned=any((tree / folder / lock).is_file() for lock in _NODE_LOCKS),
             )
         case "go":
             return Image(name=name, steps=(f"cd {top} && go mod download",))

@@ -13,7 +13,9 @@ from debrief.training.given import Request, requests_in
 WORKDIR = "/app"
 """Where the repository is in a task's container."""
 _SHORTEST = 16
-"""Characters of an added line that gives the answer away; shorter ones are said by chance."""
+"""Characters of an added line that is known again; shorter ones are said by chance."""
+_MOST = 0.1
+"""Share of the change's lines that a request may hold: a name or an import that it asks for."""
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d|\+\+\+ \S|--- a/)", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 
@@ -25,16 +27,21 @@ class Instruction(Struct, frozen=True, kw_only=True):
     """Empty where no person asked for the change."""
     requests: tuple[str, ...]
     """Those that it is made of."""
+    share: float = 0.0
+    """Of the lines that the change adds, those that it holds."""
     left_out: int = 0
-    """Later requests that hold part of the change."""
+    """Later requests that give the answer away."""
     images: int = 0
     """That the requests showed, and that it lacks."""
     gives_answer: bool = False
-    """The first request holds part of the change itself."""
+    """The first request does."""
 
 
 def instruction_of(session: Session, added: Collection[str]) -> Instruction:
     """Return what a session's person asked for, up to the last edit.
+
+    A request that holds a diff, or more than a tenth of the lines that the change adds, gives the
+    answer away.
 
     Args:
         session: redacted.
@@ -42,12 +49,15 @@ def instruction_of(session: Session, added: Collection[str]) -> Instruction:
     """
     signs = {sign for line in added if len(sign := _plain(line)) >= _SHORTEST}
     asked = [each for each in _up_to_change(session) if each.text.strip()]
-    kept = [each for each in asked if not _holds(each.text, signs)]
+    kept = [
+        each for each in asked if not _DIFF.search(each.text) and _share(each.text, signs) <= _MOST
+    ]
     texts = tuple(_in_container(each.text.strip(), session.cwd) for each in kept)
     ending = f"The repository is in `{WORKDIR}`."
     return Instruction(
         text="\n\n".join([*texts, ending]) + "\n" if texts else "",
         requests=texts,
+        share=_share("\n".join(each.text for each in kept), signs),
         left_out=len(asked) - len(kept),
         images=sum(each.images for each in kept),
         gives_answer=bool(asked) and asked[0] not in kept,
@@ -77,9 +87,9 @@ def _requests(turns: Collection[Turn]) -> Iterator[Request]:
             yield from requests_in(turn)
 
 
-def _holds(text: str, signs: Collection[str]) -> bool:
+def _share(text: str, signs: Collection[str]) -> float:
     plain = _plain(text)
-    return bool(_DIFF.search(text)) or any(sign in plain for sign in signs)
+    return sum(sign in plain for sign in signs) / len(signs) if signs else 0.0
 
 
 def _plain(text: str) -> str:

@@ -87,6 +87,7 @@ def source_of(
         started=session.started.isoformat(),
         instruction=instruction.text,
         requests=instruction.requests,
+        share=instruction.share,
         left_out=instruction.left_out,
         images=instruction.images,
         base_folder=base,

@@ -31,7 +31,7 @@ NotProvenReason = (
 )
 """Those of executions, and: ``not_executed``: nobody ran its checks. ``not_done``: running them
 shows that it broke something. ``no_request``: no person asked for the change in the session.
-``answer_given``: the request holds part of the change. ``changes_dependencies``: the change needs
+``answer_given``: the request gives the answer away. ``changes_dependencies``: the change needs
 other packages than its base, which a container would lack. ``no_exit_code``: no test command ends
 with 0 on the final tree. ``passes_without_change`` and ``fails_with_change``: what the task's own
 script says in the sandbox."""

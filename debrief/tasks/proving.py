@@ -89,6 +89,10 @@ def _rewards(folder: Path, base: Path, stage: Stage) -> Unproven | None:
         )
         if ran.end != "ended":
             return Unproven("timed_out" if ran.end == "timed_out" else "killed", ran.limit)
-        if ran.files.get(REWARD, b"").strip() != f"{reward:g}".encode():
-            return Unproven(reason, ran.output.strip()[-_PRINTED:])
+        given = ran.files.get(REWARD, b"").strip()
+        printed = ran.output.strip()[-_PRINTED:]
+        if not given and command == _EMPTY:
+            return Unproven("not_runnable", printed)
+        if given != f"{reward:g}".encode():
+            return Unproven(reason, "" if given == b"1" else printed)
     return None

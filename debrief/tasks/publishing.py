@@ -194,13 +194,15 @@ def _proven(
     stage = equip(source)
     task = task_of(source, stage.image)
     check_secrets(task, source)
-    known = with_proof(task, source, Proof(runs=RUNS, empty_reward=0.0, solution_reward=1.0))
+    known = with_proof(
+        task, source, stage.image, Proof(runs=RUNS, empty_reward=0.0, solution_reward=1.0)
+    )
     if folder.holds(task.name, known.files):
         return known, source
     proof = prove(task, source.base_folder, stage)
     if isinstance(proof, Unproven):
         raise HeldBack(proof.reason, proof.detail)
-    return with_proof(task, source, proof), source
+    return with_proof(task, source, stage.image, proof), source
 
 
 def _published(task: HarborTask, source: TaskSource) -> PublishedTask:

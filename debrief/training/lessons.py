@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import InputError
 from debrief.execution.model import Execution
-from debrief.execution.store import executions_by_session, results_of
+from debrief.execution.store import executions_by_session, results_before_and_after
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
@@ -139,7 +139,7 @@ def _samples(
 
 def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
     metadata = line.metadata
-    before, after = (execution and results_of(execution)) or (None, None)
+    before, after = (execution and results_before_and_after(execution)) or (None, None)
     asked = (message.content for message in line.messages if message.role == "user")
     texts = map(without_reminder, asked)
     request = next((text for text in texts if text != NO_PROMPT), "")

@@ -40,6 +40,7 @@ def test_it_runs_nothing_until_a_setting_names_the_repository_and_nothing_twice(
     off = made(machine, week)
     assert off["in_short"] == "off: DEBRIEF_EXECUTE names no repository whose commands may run"
     assert machine.lake.partitions(EXECUTIONS) == []
+    assert off["off"] == off["in_short"], "reports leave such a stage out"
     sandbox_or_skip()
 
     monkeypatch.setenv("DEBRIEF_EXECUTE", "another, shop2")

@@ -12,8 +12,9 @@ from debrief.execution.model import Execution, TestStatus
 from debrief.execution.store import (
     executed_labels,
     execution_of,
+    outcome_shown,
     put_executions,
-    results_of,
+    results_before_and_after,
 )
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -74,14 +75,14 @@ def test_tests_are_compared_by_name_and_those_that_differ_between_equal_runs_say
     ]
 
 
-def test_a_training_sample_has_the_results_of_both_trees() -> None:
-    found = results_of(executed("s", FIXED, value="yes"))
+def test_a_training_sample_has_the_results_before_and_after_both_trees() -> None:
+    found = results_before_and_after(executed("s", FIXED, value="yes"))
     assert found is not None
     before, after = found
     assert before["tree"] == "1" * 40
     assert before["checks"][0]["tests"] == {"a": "failed", "b": "passed"}
     assert after["checks"][0]["exit_code"] == 0
-    assert results_of(executed("s", reason="no_check")) is None
+    assert results_before_and_after(executed("s", reason="no_check")) is None
 
 
 def test_a_page_shows_both_sides_by_test_with_command_base_and_reason(tmp_path: Path) -> None:
@@ -140,3 +141,14 @@ def test_a_comparison_on_executed_outcomes_leaves_all_others_without_a_verdict(
     wrong = CliRunner().invoke(app, ["leaderboard", "--outcomes", "commit", "--lake", lake.url])
     assert wrong.exit_code == 1
     assert "is no source that decides" in wrong.output
+
+
+def test_a_file_that_could_not_be_loaded_stands_for_its_tests() -> None:
+    before: dict[str, TestStatus] = {"tests.cart": "failed", "tests.till::test_b": "passed"}
+    after: dict[str, TestStatus] = {"tests.cart::test_a": "passed", "tests.till::test_b": "passed"}
+    check = ran(ended(1, **before), ended(0, **after))
+    shown = {test.name: (test.before, test.after) for test in compared_tests(check)}
+    assert shown["tests.cart::test_a"] == ("failed", "passed")
+    assert shown["tests.till::test_b"] == ("passed", "passed")
+    row = executed("s", check, value="yes")
+    assert outcome_shown(row) == "pytest -q: 1 test now passes"

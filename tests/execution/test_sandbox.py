@@ -259,3 +259,47 @@ def test_without_a_sandbox_it_is_refused_with_the_next_move(
             sandboxes.find_sandbox()
     finally:
         sandboxes._found.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        ("vm:debian", "is no sandbox.*Write docker:IMAGE or podman:IMAGE"),
+        ("docker", "is no sandbox"),
+        ("podman:debian:12", "podman is not installed.*Start its service"),
+    ],
+)
+def test_a_container_that_cannot_be_had_is_refused(
+    chosen: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandboxes._found.cache_clear()
+    try:
+        with pytest.raises(ConfigurationError, match=reason):
+            sandboxes.find_sandbox(chosen)
+    finally:
+        sandboxes._found.cache_clear()
+
+
+@pytest.mark.skipif(
+    "DEBRIEF_TEST_CONTAINER" not in os.environ,
+    reason="DEBRIEF_TEST_CONTAINER names no engine and image, such as podman:debian:12",
+)
+@pytest.mark.parametrize(
+    ("command", "ended"),
+    [
+        ("touch /x || touch /usr/x || exit 3", 3),
+        ("ls /sys/class/net | grep -v '^lo$' && exit 4; cat /app/link; exit 5", 5),
+        ("rm -rf /app/*; sleep 98765 & exit 0", 0),
+        ("sleep 98765", "time"),
+        ("yes", "output"),
+        ("cat /dev/zero > /app/large", "disk"),
+        ("x=aaaa; while true; do x=$x$x; done", "memory"),
+    ],
+)
+def test_a_container_has_the_same_walls(tree: Path, command: str, ended: int | str) -> None:
+    sandbox = sandboxes.find_sandbox(os.environ["DEBRIEF_TEST_CONTAINER"])
+    limits = SandboxLimits(seconds=8, memory_mb=100, processes=40, disk_mb=20, output_mb=1)
+    ran = _run(sandbox, tree, command, limits)
+    assert ended in (ran.exit_code, ran.limit), ran
+    assert KEY not in ran.output

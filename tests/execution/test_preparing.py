@@ -104,6 +104,35 @@ def test_packages_are_installed_once_and_see_no_key(
     assert len(list(cache.iterdir())) == 1
 
 
+# Run by npm while it installs: the programs that come after it are the package's own.
+_LINKS_OUT = """#!/bin/sh
+programs=/deps/js/programs/node_modules/.bin
+mkdir -p $programs HOST
+printf '#!/bin/sh\\nrmdir /deps/js/tree; ln -s HOST /deps/js/tree' > $programs/tar
+chmod +x $programs/tar
+"""
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_what_was_installed_shows_a_run_no_folder_of_the_machine(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    host = tmp_path_factory.mktemp("home")
+    host.chmod(0o755)
+    (host / "node_modules").mkdir()
+    (host / "node_modules" / "key").write_text(KEY)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "package.json").write_text('{"scripts": {"postinstall": "sh links.sh"}}')
+    (tree / "links.sh").write_text(_LINKS_OUT.replace("HOST", str(host)))
+    prepared = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(prepared, Prepared), prepared
+    [kept] = (tmp_path / "cache").iterdir()
+    assert (kept / "tree").readlink() == host
+    check = Check(command="cat node_modules/key", origin="session")
+    assert KEY not in run_check(tree, check, prepared, sandbox, str).output
+
+
 def test_a_registry_with_a_password_is_refused(
     sandbox: Sandbox, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,7 +315,7 @@ def _own_command(files: _FolderFiles, language: str, folder: str) -> str:
 def _uses_pytest(files: _FolderFiles, folder: str) -> bool:
     if any(files.has(join(folder, sign)) for sign in _PYTEST_SIGNS):
         return True
-    with suppress(tomllib.TOMLDecodeError):
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
         tools = tomllib.loads(files.text(join(folder, "pyproject.toml"))).get("tool")
         if isinstance(tools, dict) and "pytest" in tools:
             return True

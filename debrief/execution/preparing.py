@@ -42,6 +42,8 @@ _REQUIREMENTS = (
 )
 _NODE_SCRATCH = (".vite", ".vite-temp", ".vitest", ".cache")
 """Folders in ``node_modules`` that test programs write to."""
+_NO_PROJECT = (OSError, ValueError, TypeError, AttributeError, RecursionError)
+"""What reading a ``pyproject.toml`` raises whose values are no such as it has."""
 _FORM = "1"
 """Changed when the same lock file is made ready in another way."""
 
@@ -284,7 +286,7 @@ def _python(tree: Path, folder: str, image: str) -> _Step:
 
 
 def _is_project(folder: Path) -> bool:
-    with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+    with suppress(*_NO_PROJECT):
         content = tomllib.loads((folder / "pyproject.toml").read_text())
         return bool({"project", "build-system"} & set(content))
     return False
@@ -292,7 +294,7 @@ def _is_project(folder: Path) -> bool:
 
 def _test_extras(folder: Path) -> tuple[list[str], list[str]]:
     """Return the extras and the dependency groups that tests take, by their usual names."""
-    with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+    with suppress(*_NO_PROJECT):
         content = tomllib.loads((folder / "pyproject.toml").read_text())
         extras = content.get("project", {}).get("optional-dependencies", {})
         groups = content.get("dependency-groups", {})

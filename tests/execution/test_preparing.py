@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
+from debrief.execution.checks import checks_of
 from debrief.execution.model import Check
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.running import run_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
+from debrief.sessions.model import Session
+from tests.execution.rows import NOW
 from tests.execution.sandboxes import sandbox_or_skip
 
 KEY = "planted-key-77aa"
@@ -150,3 +153,16 @@ def test_a_tree_that_takes_nothing_is_ready(sandbox: Sandbox, tmp_path: Path) ->
         key=""
     )
     assert [each.name for each in tmp_path.iterdir()] == ["tree"]
+
+
+@pytest.mark.parametrize(
+    "project", ["project = 'x'", "[project]\noptional-dependencies = 3", "a = " + "[" * 9_999]
+)
+def test_a_project_file_of_another_shape_stops_nothing(
+    sandbox: Sandbox, tmp_path: Path, project: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(project)
+    found = prepare(tmp_path, tmp_path / "cache", sandbox, network=False)
+    assert isinstance(found, NotPrepared)
+    session = Session(id="s", source="", tool="t", task="", started=NOW, ended=NOW)
+    assert not checks_of(session, tmp_path, ["till.py"])

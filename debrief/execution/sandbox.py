@@ -36,7 +36,7 @@ import psutil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.errors import ConfigurationError, flat
+from debrief.errors import ConfigurationError, InputError, flat
 from debrief.execution.model import RunEnd, RunLimit
 from debrief.execution.syscalls import refusals
 
@@ -184,6 +184,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
         Raises:
             ConfigurationError: the sandbox itself does not work.
+            InputError: a container cannot show a mount whose path has a comma.
         """
         limits = limits or SandboxLimits()
         copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
@@ -320,6 +321,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         for mount in mounts:
             if mount.access == "write" and os.geteuid() == 0:
                 os.chown(mount.source, user, user)
+            if "," in f"{mount.source}{mount.target}":  # it would begin another option
+                raise InputError(mount.target, "has a comma, which no container's folder can have")
             access = "" if mount.access == "write" else ",readonly"
             walls.append(f"--mount=type=bind,source={mount.source},target={mount.target}{access}")
         # Engines give file systems in memory to root, each in its own way.

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, InputError
 from debrief.execution import sandbox as sandboxes
 from debrief.execution.sandbox import TREE, Mount, Ran, Sandbox, SandboxLimits
 from debrief.execution.syscalls import refusals
@@ -316,6 +316,13 @@ def test_a_container_that_cannot_be_had_is_refused(
             sandboxes.find_sandbox(chosen)
     finally:
         sandboxes._found.cache_clear()
+
+
+def test_a_folder_of_a_repository_adds_no_mount_to_a_container(tmp_path: Path) -> None:
+    sandbox = Sandbox(program=Path("/bin/false"), image="debian:12")
+    mount = Mount(source=tmp_path, target="/app/a,source=/root,target=/app/node_modules")
+    with pytest.raises(InputError, match="comma"):
+        sandbox.run("true", copies={}, mounts=[mount])
 
 
 @pytest.mark.skipif(

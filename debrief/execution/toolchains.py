@@ -28,7 +28,7 @@ _VARIABLES = re.compile(
     re.IGNORECASE,
 )
 """Variables by which the usual clients find proxies, certificates and registries."""
-_SECRET = re.compile(r"//[^/\s@]*@")
+_SECRET = re.compile(r"(?://|(?:^|[\s,])[^/\s@]*:)[^/\s@]*@")
 _TIMEOUT = 30.0
 _OLDEST_PYTHON = 9
 

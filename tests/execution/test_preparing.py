@@ -141,10 +141,15 @@ def test_a_registry_with_a_password_is_refused(
 ) -> None:
     if UV is None:
         pytest.skip("uv is not installed")
-    monkeypatch.setenv("UV_DEFAULT_INDEX", f"https://ada:{KEY}@registry.example/simple")
-    with pytest.raises(ConfigurationError, match=r"UV_DEFAULT_INDEX.*password") as error:
-        prepare(tree, tmp_path / "cache", sandbox, network=True)
-    assert KEY not in str(error.value)
+    for name, address in (
+        ("UV_DEFAULT_INDEX", f"https://ada:{KEY}@registry.example/simple"),
+        ("https_proxy", f"ada:{KEY}@proxy.example:3128"),
+    ):
+        monkeypatch.setenv(name, address)
+        with pytest.raises(ConfigurationError, match=rf"{name}.*password") as error:
+            prepare(tree, tmp_path / "cache", sandbox, network=True)
+        assert KEY not in str(error.value)
+        monkeypatch.delenv(name)
 
 
 def test_a_tree_that_takes_nothing_is_ready(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -109,13 +109,15 @@ def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> 
     otherwise the first one's reason that is more than that the trees do not differ.
 
     Where the session changed tests, that a test passes now may be a change of the test: only checks
-    that bring their tests to both trees can say ``yes``.
+    that bring their tests to both trees can say ``yes``. A test that fails now and passes as
+    a later commit has it was out of date: the session changed what it asks for.
 
     Args:
         checks: with their runs.
         changed: the files that the session changed.
     """
-    decisions = [decided(each.check, each.before, each.after) for each in checks]
+    renewed = _passing_later(checks)
+    decisions = [decided(each.check, each.before, each.after, renewed) for each in checks]
     if any(map(is_of_tests, changed)):
         judged = Decision(reason="tests_changed")
         decisions = [
@@ -135,7 +137,23 @@ def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> 
     return (changed_tests or same or other or found)[0]
 
 
-def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]) -> Decision:
+def _passing_later(checks: Sequence[ExecutedCheck]) -> frozenset[str]:
+    """Return the tests that pass on the final tree as later commits have them."""
+    runs = [each.after for each in checks if each.check.origin == "future"]
+    names = {name for after in runs for run in after for name in run.tests}
+    return frozenset(
+        name
+        for name in names
+        if any(status_in([run.tests for run in after], name) == "passed" for after in runs)
+    )
+
+
+def decided(
+    check: Check,
+    before: Sequence[SandboxRun],
+    after: Sequence[SandboxRun],
+    renewed: Collection[str] = (),
+) -> Decision:
     """Return what a check's runs say.
 
     ``yes``: a test failed in each run on the base and passes in each on the final tree, and none
@@ -143,6 +161,12 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
     Where tests have no names, the exit code stands for all of them together; where they had names
     before the change and have none after it, that it is 0 shows no work. A linter, a
     type checker or a build can say ``no`` alone: that it is content shows no work.
+
+    Args:
+        check: that was run.
+        before: its runs on the base.
+        after: and on the final tree.
+        renewed: tests that say nothing where they fail now.
     """
     runs = (*before, *after)
     for end, reason in _ENDS.items():
@@ -157,7 +181,8 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
     old, new = completed(old, new), completed(new, old)
     names = sorted({name for run in (*old, *new) for name in run})
     was, now = ({name: status_in(runs, name) for name in names} for runs in (old, new))
-    if broken := [name for name in names if was[name] == "passed" and now[name] == "failed"]:
+    failing = [name for name in names if was[name] == "passed" and now[name] == "failed"]
+    if broken := [name for name in failing if name not in renewed]:
         return Decision(value="no", detail=broken[0] or check.command)
     shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
     fixed = [name for name in names if was[name] == "failed" and now[name] == "passed"]

@@ -161,3 +161,18 @@ def test_a_session_that_changes_a_test_until_it_passes_has_done_nothing(
     assert (decision.value or decision.reason) == said
     works = ExecutedCheck(check=over_both, before=(_BAD, _BAD), after=(_OK, _OK))
     assert decided_by([mended, works], [changed]).value == "yes"
+
+
+def test_a_test_that_a_later_commit_adapts_to_the_change_is_not_broken() -> None:
+    """As when the shown times get seconds, and the test of the old times is mended afterwards."""
+    old = ExecutedCheck(check=CHECK, before=(_OK, _OK), after=(_BAD, _BAD))
+    assert decided_by([old]).value == "no"
+    later = Check(command="pytest t.py", origin="future", added={"t.py": "def test_b(): ..."})
+    adapted = ExecutedCheck(check=later, before=(_BAD, _BAD), after=(_OK, _OK))
+    assert decided_by([old, adapted]).value == "yes"
+    still = ExecutedCheck(check=later, before=(_BAD, _BAD), after=(_BAD, _BAD))
+    assert decided_by([old, still]).value == "no"
+    more = ExecutedCheck(
+        check=CHECK, before=(_run(c="passed"),) * 2, after=(_run(1, c="failed"),) * 2
+    )
+    assert decided_by([old, adapted, more]).value == "no"

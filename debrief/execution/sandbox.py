@@ -226,7 +226,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             data = {target: _in_memory(stack, text.encode()) for target, text in texts.items()}
             walls = self._walls(user, data, places, mounts, variables, network, limits)
             descriptors = list(data.values())
-            if filter_ := refusals():
+            if filter_ := refusals(network=network):
                 descriptors.append(_in_memory(stack, filter_))
                 walls += ["--seccomp", str(descriptors[-1])]
             # Not as arguments, which the run could read.

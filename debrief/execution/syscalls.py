@@ -3,7 +3,7 @@
 The walls of bubblewrap hold files, processes and the network. They do not hold the keyring that a
 run inherits, sockets to the machine below a virtual one (``AF_VSOCK``), memory that is in no
 process and no file system (System V, ``memfd``), nor a user namespace of the run's own, in which it
-would have a file system without a size. A run is told that the kernel has none of them.
+would have a file system without a size. To a run the kernel has none of them.
 """
 
 from __future__ import annotations
@@ -45,23 +45,26 @@ _NEW_NAMESPACES = 0x7E020000
 """Flags of ``clone``."""
 _SECOND_TABLE = 0x40000000
 """From here on the numbers of x86-64 are those of its 32-bit pointers, the same calls again."""
-_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+_FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _LOAD, _RETURN = 0x20, 0x06
 _EQUAL, _AT_LEAST, _ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
 
-def refusals(machine: str = "") -> bytes:
+def refusals(machine: str = "", *, network: bool = False) -> bytes:
     """Return the filter, as ``bwrap --seccomp`` reads it; empty where this machine's calls are not
     known.
 
     Args:
         machine: as ``platform.machine`` names it; empty for this one.
+        network: the run is in the machine's own network, which has the machine's Unix sockets that
+            are no files, such as a desktop's: it gets no Unix sockets but pairs.
     """
     kind = _MACHINES.get(machine or platform.machine())
     if kind is None:
         return b""
+    families = _FAMILIES if network else (*_FAMILIES, socket.AF_UNIX)
     refuse = _step(_RETURN, _ERROR | errno.ENOSYS)
     steps = [
         _step(_LOAD, _ARCHITECTURE),
@@ -76,14 +79,13 @@ def refusals(machine: str = "") -> bytes:
     steps += [
         _step(_EQUAL, kind.clone, otherwise=3),
         _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_ANY_BIT, _NEW_NAMESPACES, otherwise=1 + 1 + 1 + len(_FAMILIES) + 1),
+        _step(_ANY_BIT, _NEW_NAMESPACES, otherwise=1 + 1 + 1 + len(families) + 1),
         refuse,
-        _step(_EQUAL, kind.socket, otherwise=1 + len(_FAMILIES) + 1),
+        _step(_EQUAL, kind.socket, otherwise=1 + len(families) + 1),
         _step(_LOAD, _FIRST_ARGUMENT),
     ]
     steps += [
-        _step(_EQUAL, family, then=len(_FAMILIES) - number)
-        for number, family in enumerate(_FAMILIES)
+        _step(_EQUAL, family, then=len(families) - number) for number, family in enumerate(families)
     ]
     steps += [_step(_RETURN, _ERROR | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW)]
     return b"".join(steps)

@@ -215,6 +215,20 @@ def test_the_kernel_gives_a_run_nothing_beside_the_walls(sandbox: Sandbox, tree:
     assert ran.output.strip() == "threads and loopback go on"
 
 
+@pytest.mark.skipif(not refusals(), reason="the calls of this machine's kernel are not known")
+def test_a_run_with_network_reaches_no_desktop(sandbox: Sandbox, tree: Path) -> None:
+    name = "\0debrief-98764"
+    with socket.socket(socket.AF_UNIX) as desktop:
+        desktop.bind(name)
+        desktop.listen()
+        ask = f"import socket; socket.socketpair(); socket.socket(socket.AF_UNIX).connect({name!r})"
+        ran = sandbox.run(
+            "python3 ask.py", copies={TREE: tree}, added={"/app/ask.py": ask}, network=True
+        )
+    assert ran.exit_code == 1
+    assert "socket.AF_UNIX" in ran.output
+
+
 def test_files_without_number_end_a_run(
     sandbox: Sandbox, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

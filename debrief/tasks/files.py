@@ -82,7 +82,7 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     final_folder: Path
     """With those that the solution leaves."""
     lacking: int = 0
-    """Files of the base that the clone does not have, and so the task neither."""
+    """Files of the base that the task is without: the clone lacks them, or they hold a secret."""
     checks: tuple[Check, ...]
     """All of which have to end with 0."""
     tests: Mapping[str, TestFile]

@@ -52,6 +52,9 @@ class BackgroundReading:
         self.lake = Lake(settings.lake)
         self._redactor: Redactor = redactor_of(settings)
         self.found = Scan()
+        self._done: dict[str, str] = {}
+        """By week, what was read of it by this object: a week with a transcript that cannot be read
+        has no stamp that says so, and is not read again for that alone."""
 
     def look(self) -> list[str]:
         """Look for sessions; return the weeks that the lake has not as they are now, the newest
@@ -64,16 +67,17 @@ class BackgroundReading:
         return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
 
     def _is_new(self, week: str) -> bool:
-        stamp = self.lake.stamp(SESSIONS_TABLE, week)
-        return stamp is None or (
-            # A week with a transcript that cannot be read has no inputs, and is left to the graph.
-            bool(stamp.inputs) and stamp.inputs != read_from(self.found, week, self._redactor)
-        )
+        stamp, now = self.lake.stamp(SESSIONS_TABLE, week), self._made_from(week)
+        return now not in (self._done.get(week), stamp.inputs if stamp is not None else None)
+
+    def _made_from(self, week: str) -> str:
+        return read_from(self.found, week, self._redactor)
 
     def read(self, week: str) -> None:
         """Read a week's sessions into the lake."""
         with only_writer(self._settings.home, self.lake.url):
             store_week(self.lake, self.found, week, self._redactor)
+        self._done[week] = self._made_from(week)
 
 
 def reads_by_itself(settings: Settings) -> bool:
@@ -130,9 +134,12 @@ def _score(settings: Settings) -> None:
 def _offers(settings: Settings) -> None:
     out, lake = console(), Lake(settings.lake)
     if unknown := unknown_prompts(lake):
+        said = "does not say which CLAUDE.md or AGENTS.md it had"
+        if unknown > 1:
+            said = "do not say which CLAUDE.md or AGENTS.md they had"
         out.print(
-            f"{counted(unknown, 'session')} do not say which CLAUDE.md or AGENTS.md they had. "
-            "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
+            f"{counted(unknown, 'session')} {said}. Press h to have Claude Code's new sessions say "
+            "it (debrief hooks install --user)."
         )
     if offer := offer_of(len(list(lake.rows(SNAPSHOTS, PromptSnapshotRow)))):
         out.print(offer)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debrief.cli.shared import (
+    DryRun,
     LakeUrl,
     MaxCost,
+    Yes,
+    checked_limit,
     chosen,
     console,
     cost_text,
@@ -54,7 +57,8 @@ def advice(
         str, typer.Option(help="A model that words the lines, from the same evidence.")
     ] = "",
     max_cost: MaxCost = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     lake: LakeUrl = "",
 ) -> None:
     """Show what goes wrong again and again, what it costs, and the line that stops it.
@@ -64,6 +68,7 @@ def advice(
     """
     from debrief.lake import Lake
     from debrief.settings import load_settings
+    from debrief.troubles.advising import advised_lines
 
     chosen("--format", form, FORMS)
     if patch is not None and not patch.parent.is_dir():
@@ -75,7 +80,10 @@ def advice(
     troubles = _troubles(store, repository)
     if patch is not None:
         troubles = _of_one(troubles, repository, patch)
-    advised = _advised(troubles, model, max_cost, yes)
+    advised = advised_lines(troubles)
+    if model:
+        limit = checked_limit(max_cost)
+        advised = _worded(advised, model, limit, yes=yes, dry_run=dry_run)
     if patch is not None:
         _print_patch(advised, patch)
     elif form == "json":
@@ -123,17 +131,8 @@ def _of_one(troubles: list[Trouble], repository: str, patch: Path) -> list[Troub
     return [each for each in troubles if each.repository in own]
 
 
-def _advised(
-    troubles: Sequence[Trouble], model: str, max_cost: float | None, yes: bool
-) -> list[AdvisedLine]:
-    from debrief.troubles.advising import advised_lines
-
-    advised = advised_lines(troubles)
-    return _worded(advised, model, max_cost, yes) if model else advised
-
-
 def _worded(
-    advised: list[AdvisedLine], model: str, max_cost: float | None, yes: bool
+    advised: list[AdvisedLine], model: str, max_cost: float | None, *, yes: bool, dry_run: bool
 ) -> list[AdvisedLine]:
     """Return the lines as a model words them; what that costs is said first."""
     from msgspec import structs
@@ -166,7 +165,7 @@ def _worded(
             lines.append(structs.replace(one, line=line))
         return lines
 
-    asking = agreed(settings, ask, yes)
+    asking = agreed(settings, ask, yes, dry_run=dry_run)
     found = ask(asking)
     spent = asking.spent
     console(stderr=True).print(

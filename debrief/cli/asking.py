@@ -12,6 +12,7 @@ from msgspec import Struct
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.markdown import counted
+from debrief.models.programs import program_of
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
@@ -81,9 +82,8 @@ def estimate_text(estimate: AskingEstimate, settings: Settings) -> str:
         estimate: of a dry run.
         settings: whose limit holds, if there is one.
     """
-    kept = f" {counted(estimate.recalled, 'answer')} are kept from before." * bool(
-        estimate.recalled
-    )
+    recalled = estimate.recalled
+    kept = f" Kept from before: {counted(recalled, 'answer')}." * bool(recalled)
     if not estimate.calls:
         return f"{estimate.model} is asked nothing.{kept}"
     of = f" on {counted(estimate.sessions, 'session')}" * bool(estimate.sessions)
@@ -95,6 +95,8 @@ def estimate_text(estimate: AskingEstimate, settings: Settings) -> str:
 
 def _cost_text(estimate: AskingEstimate, settings: Settings) -> str:
     limit = settings.max_cost_usd
+    if estimate.cost_usd is None and program_of(estimate.model):
+        return "of its plan"
     if estimate.cost_usd is None:
         return f"at a price that is not known ({settings.prices} may hold it)"
     about = f"about {shown_usd(estimate.cost_usd)}"

@@ -100,9 +100,11 @@ def command_name() -> str:
 
 
 def _spent_line(done: Done) -> str:
-    cost = "a price that is not known" if done.cost_usd is None else shown_usd(done.cost_usd)
     tokens = shown_tokens(done.input_tokens + done.output_tokens)
-    return f"Spent: {cost}, {counted(done.calls, 'call')}, {tokens} tokens"
+    what = f"{counted(done.calls, 'call')}, {tokens} tokens"
+    if done.cost_usd is None:
+        return f"Spent: {what}, at a price that is not known"
+    return f"Spent: {shown_usd(done.cost_usd)} ({what})"
 
 
 def _not_scored_line(content: Content) -> Text:

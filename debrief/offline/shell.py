@@ -134,12 +134,10 @@ def commands_in(command: str) -> tuple[Command, ...]:
     and options that only say where (``git -C folder``) are taken off. Text that no shell could
     read gives what can be had.
     """
-    return tuple(
-        Command(tuple(_placeless(_unwrapped(words))), tuple(targets))
-        for words, targets in _typed(command)
-    )
+    return tuple(Command(bare_words(words), tuple(targets)) for words, targets in _typed(command))
 
 
+@lru_cache(maxsize=512)
 def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
     """Take a shell command apart as it was typed: wrappers and all, leading assignments and
     keywords off."""
@@ -153,10 +151,16 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(_unwrapped(list(words)))
 
 
+def bare_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return a simple command as ``commands_in`` has it, from its words as they were typed."""
+    return tuple(_placeless(_unwrapped(list(words))))
+
+
 def _is_before_program(word: str) -> bool:
     return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
 
 
+@lru_cache(maxsize=512)
 def _typed(command: str) -> list[tuple[list[str], list[str]]]:
     """Return the words of each simple command, and the files that its output goes to."""
     flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from itertools import islice
 
 from msgspec import Struct
 
@@ -53,8 +54,10 @@ def advised_lines(troubles: Iterable[Trouble]) -> list[AdvisedLine]:
 
 
 def with_lines(advised: Iterable[AdvisedLine]) -> list[AdvisedLine]:
-    """Return those of one repository that a file takes: the first ten that have a line."""
-    return [one for one in advised if one.line][:MOST]
+    """Return those of one repository that a file takes: the first ten that have a line, each of
+    several sessions. What one session had is no reason to tell every other."""
+    recurring = (one for one in advised if one.line and len(one.trouble.sessions) > 1)
+    return list(islice(recurring, MOST))
 
 
 def section(advised: Sequence[AdvisedLine]) -> str:

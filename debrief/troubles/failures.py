@@ -14,8 +14,8 @@ from functools import cache
 from msgspec.structs import replace
 
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line
-from debrief.offline.shell import check_of, commands_in
+from debrief.offline.quoting import first_line, printed_lines
+from debrief.offline.shell import bare_words, check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
 from debrief.troubles.naming import (
@@ -40,6 +40,8 @@ _NEAR = 12
 """Calls within which what did it in the end is looked for."""
 _CLOSE = 4
 """Calls in between that are all about what failed; of more that is not known."""
+_GUESSES = 3
+"""Times that one test fails, with a change in between, from which on it is no test-first work."""
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -48,10 +50,8 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = -1
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
-    red: dict[str, Mishap] = {}
-    """The first failure of each test, by its subject."""
-    known: set[str] = set()
-    """Subjects of tests that failed again after a change."""
+    red: dict[str, list[Mishap]] = {}
+    """The failures of each test, by its subject."""
     for place, step in enumerate(strand):
         call = step.call
         result = call.result or ""
@@ -60,6 +60,8 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if not has_failed(call):
             if call.status == "ok" and (call.action == "edit" or call.path is not None):
                 edited = place
+            elif call.action == "run":
+                yield from _behind_a_pipe(step, strand[place + 1 : place + 1 + _NEAR])
             continue
         if _CALLED_OFF.search(result[:120]):
             continue
@@ -72,13 +74,41 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
-            if found.is_test and found.subject not in known:
-                if found.subject not in red:
-                    red[found.subject] = found
-                    continue  # a test that fails once is what tests are for
-                known.add(found.subject)
-                yield red[found.subject]
+            if found.is_test:
+                held = red.setdefault(found.subject, [])
+                held.append(found)
+                if len(held) < _GUESSES:
+                    continue  # a test that fails is what tests are for
+                yield from held[:-1] if len(held) == _GUESSES else ()
             yield found
+
+
+def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
+    """Yield a tool that is not there although the call went well: its output went into another
+    program, whose exit status is that of the line."""
+    call = step.call
+    if call.status != "ok" or "|" not in call.command:
+        return
+    lines = printed_lines((call.result or "")[:600])[:3]
+    for words in parts_of(call.command):
+        program = words[0].rpartition("/")[2]
+        for line in lines if not is_plain(words) else ():
+            absent = _absent(line, program)
+            if absent in (
+                f"{program}: command not found",
+                *(f"{program} {word}: no such subcommand" for word in words),
+            ):
+                until, worked = _what_worked(words, rest)
+                yield _mishap(
+                    "missing_tool",
+                    absent,
+                    step,
+                    line,
+                    command=shown(words),
+                    until=until,
+                    worked=worked,
+                )
+                return
 
 
 def has_failed(call: ToolCall) -> bool:
@@ -139,7 +169,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
-        subject = f"{call.name} {path}: not there"
+        subject = f"{call.name}: a path that is not there"
     else:
         subject = f"{call.name}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
@@ -183,7 +213,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
         file = step.below(missing)
-        subject = f"{name} {file}: no such file"
+        subject = f"{name}: a path that is not there"
     yield _mishap(
         kind,
         subject,
@@ -276,8 +306,7 @@ def _answers() -> frozenset[str]:
 
 def is_check(words: Sequence[str]) -> bool:
     """Return whether a simple command, as typed, checks the work."""
-    inner = next((each.words for each in commands_in(shown(words)) if each.words), ())
-    return check_of(inner) is not None
+    return check_of(bare_words(words)) is not None
 
 
 def _is_check(command: str) -> bool:

@@ -23,8 +23,9 @@ VERSION = "1"
 def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[TroubleEvent]:
     """Return what went wrong in a session, in order.
 
-    A message counts once among the events of a trouble: the second of two failures of one message,
-    or one within the stretch of another, adds nothing to what it took.
+    Of a message that made other calls too, only the share of the calls of the stretch counts. A
+    call counts once among the events of a trouble: one within the stretch of an earlier event adds
+    nothing to what it took.
 
     Args:
         session: in its normal form.
@@ -34,17 +35,13 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
     found = sorted(
         _mishaps(course), key=lambda each: (each.evidence.turn, each.at or session.started)
     )
-    counted: dict[tuple[str, str], set[int]] = {}
+    counted: dict[tuple[str, str], set[str]] = {}
     events = []
     for each in found:
-        messages = each.messages or tuple(dict.fromkeys(step.message for step in each.steps))
         known = counted.setdefault((each.kind, each.subject), set())
-        fresh = [number for number in messages if number not in known]
-        known.update(fresh)
-        tolls = [course.tolls[number] for number in fresh]
-        if each.put_in:
-            tolls = [toll.of_result(each.put_in) for toll in tolls[:1]]
-        usage, cost, minutes = cost_of(tolls, prices)
+        parts = course.parts_of(each, known)
+        usage, cost, minutes = cost_of(parts, prices)
+        is_nothing = not parts and bool(each.messages or each.steps)
         events.append(
             TroubleEvent(
                 session_id=session.id,
@@ -59,7 +56,7 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
                 words=each.words,
                 worked=each.worked,
                 usage=usage,
-                cost_usd=0.0 if messages and not fresh else cost,
+                cost_usd=0.0 if is_nothing else cost,
                 minutes=minutes,
             )
         )

@@ -14,6 +14,7 @@ VERSION = "1"
 """Raised when the same events give other troubles."""
 _OFTEN = 4
 """Times in one session from which on something stands beside what several sessions had."""
+_LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
 
@@ -22,7 +23,8 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     """Return the troubles of all repositories, by repository, the costliest first.
 
     Events of one repository, kind and subject are one trouble; what happened once is none. What
-    happened in several sessions, or at least four times, stands before the rest, whatever it cost.
+    happened in several sessions, or at least four times, stands before the rest, unless it cost
+    next to nothing.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
     for event in events:
@@ -73,6 +75,7 @@ def _without_doubles(
 def _order(trouble: Trouble) -> tuple[bool, float, int, int, str]:
     """Return what sorts the troubles of a repository: money, else tokens, else how often."""
     is_trifle = len(trouble.sessions) == 1 and trouble.count < _OFTEN
+    is_trifle = is_trifle or (trouble.cost_usd is not None and trouble.cost_usd < _LEAST_USD)
     tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
     return is_trifle, -(trouble.cost_usd or 0.0), -tokens, -trouble.count, trouble.id
 

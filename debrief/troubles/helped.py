@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Final, get_args
@@ -130,24 +130,34 @@ def _effects_on(
     trouble: Trouble, sessions: Iterable[PromptedSession], troubled: set[str]
 ) -> Iterator[LineEffect]:
     ordered = sorted(sessions, key=lambda session: (session.started, session.id))
-    by_prompt = {prompt: _lines_about(trouble, prompt) for prompt in {s.prompt for s in ordered}}
+    naming = _naming_of(trouble)
+    by_prompt = {prompt: _lines_about(naming, prompt) for prompt in {s.prompt for s in ordered}}
     about = {session.id: by_prompt[session.prompt] for session in ordered}
     first: dict[str, tuple[datetime, str]] = {}
     for session in ordered:
         for key, line in about[session.id].items():
             first.setdefault(key, (session.started, line))
-    for key, (since, line) in first.items():
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key in first:
+        together[tuple(one.id for one in ordered if key in about[one.id])].append(key)
+    for after, keys in together.items():
+        since, line = first[keys[0]]
         before = [one.id for one in ordered if one.started < since and not about[one.id]]
-        after = [one.id for one in ordered if key in about[one.id]]
-        yield _effect(trouble, line, since, _counted(before, troubled), _counted(after, troubled))
+        sides = _counted(before, troubled), _counted(after, troubled)
+        yield _effect(trouble, line, len(keys), since, *sides)
 
 
-def _counted(ids: list[str], troubled: set[str]) -> tuple[int, int]:
+def _counted(ids: Sequence[str], troubled: set[str]) -> tuple[int, int]:
     return sum(id_ in troubled for id_ in ids), len(ids)
 
 
 def _effect(
-    trouble: Trouble, line: str, since: datetime, before: tuple[int, int], after: tuple[int, int]
+    trouble: Trouble,
+    line: str,
+    lines: int,
+    since: datetime,
+    before: tuple[int, int],
+    after: tuple[int, int],
 ) -> LineEffect:
     change = low = high = None
     outcome: LineOutcome = "always_there"
@@ -165,6 +175,7 @@ def _effect(
         repository=trouble.repository,
         trouble_id=trouble.id,
         line=line,
+        lines=lines,
         since=since,
         sessions_before=before[1],
         troubled_before=before[0],
@@ -177,26 +188,59 @@ def _effect(
     )
 
 
-def _lines_about(trouble: Trouble, prompt: str) -> dict[str, str]:
+class _Naming(Struct, frozen=True):
+    """By what a line is known to be about a trouble."""
+
+    trouble_id: str
+    own: str
+    """The key of the line that was proposed for it; empty where none was."""
+    commands: frozenset[str]
+    files: frozenset[str]
+    names: frozenset[str]
+
+    def fits(self, line: str) -> bool:
+        """Return whether a line names the command, the file or what corrections name."""
+        return (
+            any(_names_command(line, each) for each in self.commands if each in line)
+            or any(
+                stands_in(each, line) and _OF_FILES.search(line) is not None
+                for each in self.files
+                if each in line
+            )
+            or any(stands_in(each, line) for each in self.names if each in line)
+        )
+
+
+def _naming_of(trouble: Trouble) -> _Naming:
+    return _Naming(
+        trouble_id=trouble.id,
+        own=_line_key(line_for(trouble) or ""),
+        commands=frozenset(_commands_of(trouble)),
+        files=frozenset(_files_of(trouble)),
+        names=frozenset(_said_names(trouble)),
+    )
+
+
+def _lines_about(naming: _Naming, prompt: str) -> dict[str, str]:
     """Return the lines of a prompt file that are about a trouble, by what tells them apart."""
-    own = _line_key(line_for(trouble) or "")
     found: dict[str, str] = {}
-    for line, ids in _lines_of(prompt):
-        key = _line_key(line)
-        if key and (trouble.id in ids or key == own or _names(line, trouble)):
+    for line, key, ids in _lines_of(prompt):
+        if key and (naming.trouble_id in ids or key == naming.own or naming.fits(line)):
             found.setdefault(key, line)
     return found
 
 
 @lru_cache(maxsize=256)
-def _lines_of(prompt: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the lines without their marks, each with the troubles that a comment below names."""
-    lines: list[tuple[str, tuple[str, ...]]] = []
+def _lines_of(prompt: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the lines without their marks, each with what tells it apart and the troubles that a
+    comment below names."""
+    lines: list[tuple[str, str, tuple[str, ...]]] = []
     for raw in prompt.splitlines():
         if lines and (named := _TROUBLE.findall(raw)):
-            lines[-1] = (lines[-1][0], (*lines[-1][1], *named))
-        elif (line := _MARK.sub("", raw).strip()) and not line.startswith("<!--"):
-            lines.append((line[:_SHOWN_LINE], ()))
+            line, key, ids = lines[-1]
+            lines[-1] = (line, key, (*ids, *named))
+        elif (line := " ".join(_MARK.sub("", raw).split())) and not line.startswith("<!--"):
+            lines.append((line[:_SHOWN_LINE], _line_key(line), ()))
     return tuple(lines)
 
 
@@ -205,18 +249,25 @@ def _line_key(line: str) -> str:
     return " ".join(_SIGNS.sub("", line).casefold().split()).rstrip(".!:")
 
 
-def _names(line: str, trouble: Trouble) -> bool:
-    return (
-        any(_names_command(line, command) for command in _commands_of(trouble))
-        or any(stands_in(file, line) for file in _files_of(trouble) if _OF_FILES.search(line))
-        or any(stands_in(name, line) for name in _said_names(trouble))
-    )
-
-
 def _commands_of(trouble: Trouble) -> set[str]:
-    """Return how the commands of a trouble begin: their words before the first option or path."""
-    commands = (code(each) for each in (trouble.worked, *(e.command for e in trouble.examples)))
-    return {" ".join(_plain_words(command)) for command in commands} - {""}
+    """Return what a line has to name: how the command begins that stops the trouble, and one that
+    is not there or not wanted.
+
+    A command is in a prompt file for many reasons: that it is the one which fails tells nothing.
+    Where both begin alike, the line has to name all of the one that worked.
+    """
+    worked = code(trouble.worked)
+    tried = [command for each in trouble.examples if (command := code(each.command))]
+    begins = {_beginning(command) for command in tried}
+    named = {worked if _beginning(worked) in begins else _beginning(worked)}
+    if trouble.kind in ("missing_tool", "refused_permission"):
+        named |= begins
+    return named - {""}
+
+
+def _beginning(command: str) -> str:
+    """Return the words of a command before its first option or path, three at most."""
+    return " ".join(_plain_words(command))
 
 
 def _plain_words(command: str) -> list[str]:
@@ -266,7 +317,7 @@ def shown_effect(row: LineEffect) -> tuple[str, str, str, str, str, str, str]:
     """Return a row to read: repository, line, since, before, after, change and outcome."""
     return (
         row.repository,
-        shorten(row.line, 80),
+        shorten(row.line, 80) + (f" and {row.lines - 1} more" if row.lines > 1 else ""),
         f"{row.since:%Y-%m-%d}",
         _share(row.troubled_before, row.sessions_before),
         _share(row.troubled_after, row.sessions_after),

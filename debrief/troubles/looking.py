@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from debrief.markdown import shorten
 from debrief.offline.checks import can_check, language_of, languages_of
 from debrief.offline.ending import end_of
 from debrief.offline.facts import is_work
 from debrief.offline.quoting import label, printed_lines
-from debrief.offline.shell import check_of, commands_in, pattern, writes_of
+from debrief.offline.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.failures import has_failed
 from debrief.troubles.naming import name_of, parts_of, shown, tables
@@ -32,7 +33,10 @@ _A_TOKEN = 4
 """Characters, about."""
 _AGAIN = 3
 """Files read again after a compaction from which on work was done twice."""
-_UNCHANGED = re.compile(r"file unchanged since your last Read|File unchanged since last read", re.I)
+_AFTER = 40
+"""Reads after a compaction that belong to it."""
+_UNCHANGED = "unchanged since"
+"""What a tool answers that was asked for the same file again."""
 _DOCUMENT = re.compile(
     r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|AUTHORS)[^/]*$|(?:^|/)docs?/.*\.(?:md|rst|txt)$"
 )
@@ -68,11 +72,11 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
         if call.status != "ok" or not (call.action in ("read", "search") or _is_look(call)):
             continue
         result = call.result or ""
-        if _UNCHANGED.search(result[:300]):
+        if _UNCHANGED in result[:200] and call.action == "read" and len(result) < _MUCH:
             yield _read_again(step)
         if len(result) < _MUCH:
             continue
-        what = call.name, call.command or call.input
+        what = _look_of(call)
         message, before = seen.get(what, (step.message, ""))
         if message != step.message and printed_lines(before) == printed_lines(result):
             yield _read_again(step)
@@ -106,6 +110,7 @@ def _is_look(call: ToolCall) -> bool:
     return is_known and not _writes(call)
 
 
+@cache
 def _listed(name: str) -> frozenset[str]:
     return frozenset(each.strip() for each in tables()["commands"][name].split(","))
 
@@ -191,31 +196,28 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
 
 
 def _after_compactions(course: Course) -> Iterator[Mishap]:
-    """Yield compactions after which files were read again that nothing had changed."""
-    own = course.strands[0]
+    """Yield compactions after which files were read again by the same calls as before."""
+    own = [step for step in course.strands[0] if _read_by(step.call) and step.call.status == "ok"]
     for number in course.compactions:
-        before = [step for step in own if step.message < number]
-        after = [step for step in own if step.message >= number][:40]
-        known = {path for step in before if step.call.action == "read" for path in step.call.paths}
-        again = {}
-        for step in after:
-            if step.call.action == "edit":
-                known.difference_update(step.call.paths)
-            elif step.call.action == "read" and step.call.status == "ok":
-                again.update({path: step for path in step.call.paths if path in known})
-        if len(again) >= _AGAIN:
-            files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
-            steps = tuple(dict.fromkeys(step.message for step in again.values()))
-            first = next(iter(again.values()))
-            yield Mishap(
-                kind="work_done_twice",
-                subject="files were read again after a compaction",
-                at=first.at,
-                evidence=first.evidence(f"{len(again)} files read again: {files}"),
-                steps=tuple(again.values()),
-                messages=steps,
-                file=first.below(next(iter(again))),
-            )
+        known = {_look_of(step.call) for step in own if step.message < number}
+        after = [step for step in own if step.message >= number][:_AFTER]
+        again = {_read_by(step.call): step for step in after if _look_of(step.call) in known}
+        if len(again) < _AGAIN:
+            continue
+        first = next(iter(again.values()))
+        files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
+        yield Mishap(
+            kind="work_done_twice",
+            subject="files were read again after a compaction",
+            at=first.at,
+            evidence=first.evidence(f"{len(again)} files read again: {files}"),
+            steps=tuple(again.values()),
+            file=first.below(next(iter(again))),
+        )
+
+
+def _look_of(call: ToolCall) -> tuple[str, str]:
+    return call.name, call.command or call.input
 
 
 def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
@@ -239,6 +241,7 @@ def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),
             file=file,
+            put_in=len(call.result or "") // _A_TOKEN,
         )
 
 
@@ -271,8 +274,7 @@ def _blind_checks(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         found = [
             (words, check)
             for words in parts_of(call.command)
-            for inner in commands_in(shown(words))
-            if inner.words and (check := check_of(inner.words)) and check[0] != "lint"
+            if (check := check_of(bare_words(words))) and check[0] != "lint"
         ]
         if not found:
             if call.command and any(write.is_edit for write in writes_of(call.command)):
@@ -309,7 +311,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
                 language = "" if _TEMPLATE.search(path) else language_of(path)
                 if language and is_work(path, step.folder):
                     changed[language] = step
-        elif call.action == "run":
+        elif call.action == "run" and changed:
             printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])
             if call.status == "unanswered" or can_check(call) or printed:
                 changed.clear()  # a check, or a commit whose hook is one

@@ -79,7 +79,7 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     worked: str = ""
     """The command, or the file, that then did what had failed; empty where none was seen."""
     usage: Usage = Usage()
-    """Of the messages of the stretch alone."""
+    """Of the messages of the stretch; of one that made other calls too, the share of its own."""
     cost_usd: float | None = None
     """Of ``usage``, by the model's price; None where that is not known."""
     minutes: float | None = None
@@ -137,6 +137,9 @@ class LineEffect(Struct, frozen=True, kw_only=True):
     trouble_id: str
     line: str
     """As the prompt files have it, without list marks."""
+    lines: int = 1
+    """Lines about the trouble that the very same sessions had: nothing tells them apart, and
+    ``line`` is the first."""
     since: datetime
     """When the first session began that had it."""
     sessions_before: int

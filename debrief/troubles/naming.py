@@ -10,7 +10,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -97,11 +97,12 @@ def shown(words: Sequence[str]) -> str:
     )
 
 
-def parts_of(command: str) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=512)
+def parts_of(command: str) -> tuple[tuple[str, ...], ...]:
     """Return the simple commands that a command line is about, as they were typed: what only
     changes the folder, waits or prints a word is left out, unless there is nothing else."""
-    all_parts = [words for words in raw_commands(command) if words]
-    about = [words for words in all_parts if words[0] not in _listed("setup")]
+    all_parts = tuple(words for words in raw_commands(command) if words)
+    about = tuple(words for words in all_parts if words[0] not in _listed("setup"))
     return about or all_parts
 
 

@@ -30,10 +30,12 @@ _NAMED = re.compile(
     r"|--[a-z][\w-]+"  # an option
     r")"
 )
-_CHECKS = re.compile(
-    r"\b(lint|test|build|ci|type ?check|format)(?:ing|er|s)?\b[^.\n]{0,30}?"
+_CHECKS = ("lint", "type ?check", "format", "test", "build", "ci")
+"""The narrowest first: of "build failing: lint", it is the linter."""
+_CHECK_FAILS = re.compile(
+    rf"\b(?:{'|'.join(_CHECKS)})(?:ing|er|s)?\b[^.\n]{{0,30}}?"
     r"\b(?:fail\w*|broken|red|unhappy|not (?:pass|work)\w*)\b"
-    r"|\b(?:fail\w*|broken)\b[: ]{1,2}(lint|test|build|ci|type ?check|format)",
+    rf"|\b(?:fail\w*|broken)\b[: ]{{1,2}}(?:{'|'.join(_CHECKS)})",
     re.IGNORECASE,
 )
 
@@ -82,13 +84,13 @@ def _correction(
 def _subject(quote: str, text: str) -> str:
     """Return what a correction names: a check that fails, something in code marks, a file or an
     identifier; else its sentence."""
-    if check := _CHECKS.search(quote):
-        return f"{(check[1] or check[2]).lower().replace(' ', '')} fails"
-    code = _CODE.search(text[:400])
-    if code:
+    if _CHECK_FAILS.search(quote):
+        named = (check for check in _CHECKS if re.search(rf"\b{check}", quote, re.IGNORECASE))
+        return f"{next(named).replace(' ?', '')} fails"
+    if code := _CODE.search(text.partition("\n")[0][:400]):
         return code[1].strip()
-    named = _NAMED.search(quote)
-    return named[0] if named else quote
+    found = _NAMED.search(quote)
+    return found[0] if found else quote
 
 
 def _interruptions(course: Course, turn: Turn, after: Turn | None) -> Iterator[Mishap]:

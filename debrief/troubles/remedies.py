@@ -11,6 +11,7 @@ would destroy something: what once worked (``git push --force``) is not always w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
@@ -86,36 +87,42 @@ def stands_in(name: str, text: str) -> bool:
 
 
 def _remedy(trouble: Trouble) -> str:
-    first = trouble.examples[0]
-    command, worked = code(first.command), code(trouble.worked)
-    file = named_file(_same_file(trouble.examples))
+    command, worked = _tried_and_worked(trouble)
+    named = _common_command(trouble)
+    file = named_file(_same(each.file for each in trouble.examples))
+    is_other = _is_other(command, worked)
     match trouble.kind:
-        case "failing_command" if _is_check(command):
-            return _mended(command, worked)
-        case "failing_command" | "missing_tool" if _is_other(command, worked):
+        case "failing_command" if is_other and _is_check(command):
+            return f"Run `{worked}` before `{command}`: it mends what that finds."
+        case "failing_command" | "missing_tool" if is_other:
             return f"Run `{worked}`, not `{command}`, which fails here."
-        case "missing_tool" if command:
-            return f"Do not run `{command}`: it is not there."
+        case "missing_tool" if named:
+            return f"Do not run `{named}`: it is not there."
         case "wrong_folder" if command and worked and command != worked:
             return f"Run `{worked}`: `{command}` fails from another folder."
         case "missed_edit" if file:
-            return f"Read `{file}` again right before you edit it: edits of it keep missing."
-        case "refused_permission" if command or file:
-            return f"Ask before you {f'run `{command}`' if command else f'touch `{file}`'}."
+            return (
+                f"Edits of `{file}` keep missing: read it again right before, and give enough of "
+                "its text to be found once."
+            )
+        case "refused_permission" if named:
+            return f"Do not run `{named}` unasked: it was refused."
+        case "refused_permission" if file:
+            return f"Say what you will change in `{file}` before you edit it: edits were refused."
         case "correction":
             return _quoted(trouble.examples)
         case "repeated_read" if file:
             return f"Read `{file}` once and keep to that: it is read again without having changed."
-        case "polling" if _is_other(command, worked):
+        case "polling" if is_other:
             return f"Run `{worked}` instead of asking `{command}` again and again."
-        case "blind_check" if file and _is_other(command, worked):
+        case "blind_check" if file and is_other:
             return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
-        case "blind_check" if file and command:
-            return f"`{command}` does not test changes of `{file}`: name what does, or say so."
-        case "long_output" if _is_other(command, worked):
+        case "blind_check" if file and named:
+            return f"`{named}` does not test changes of `{file}`: name what does, or say so."
+        case "long_output" if is_other:
             return f"Run `{worked}` instead of `{command}`, which prints too much."
-        case "long_output" if command:
-            return f"Keep only what you need of what `{command}` prints: it fills the context."
+        case "long_output" if named:
+            return f"Cut what `{named}` prints before you read it: it fills the context."
         case "long_output" if file:
             return f"Read `{file}` in parts: as a whole it fills the context."
         case "same_start" if file:
@@ -123,9 +130,20 @@ def _remedy(trouble: Trouble) -> str:
     return ""
 
 
-def _mended(check: str, worked: str) -> str:
-    """Return the line for what a check finds again and again; ``worked`` made it pass."""
-    return f"Run `{worked}` before `{check}`." if _is_other(check, worked) else ""
+def _tried_and_worked(trouble: Trouble) -> tuple[str, str]:
+    """Return a command, and what did it after that one failed; what worked most often if seen."""
+    seen = [each for each in trouble.examples if each.worked] if trouble.worked else []
+    seen.sort(key=lambda each: each.worked != trouble.worked)
+    return (code(seen[0].command), code(seen[0].worked)) if seen else ("", "")
+
+
+def _common_command(trouble: Trouble) -> str:
+    """Return the command of all examples; where they differ, the program and subcommand that the
+    trouble is called by, if each example ran them."""
+    if same := _same(each.command for each in trouble.examples):
+        return code(same)
+    name = trouble.subject.partition(":")[0]
+    return code(name) if all(stands_in(name, each.command) for each in trouble.examples) else ""
 
 
 def _is_check(command: str) -> bool:
@@ -133,14 +151,17 @@ def _is_check(command: str) -> bool:
 
 
 def _quoted(examples: tuple[TroubleEvent, ...]) -> str:
-    """Return the newest correction in the person's own words."""
-    words = next((" ".join(each.words.split()) for each in examples if each.words.strip()), "")
-    return words and f"What had to be said more than once: “{shorten(words, _LONGEST_QUOTE)}”"
+    """Return a correction in the person's own words: the shortest is most to the point."""
+    said = [words for each in examples if (words := " ".join(each.words.split()))]
+    words = min(said, key=len, default="")
+    quoted = f"“{shorten(words, _LONGEST_QUOTE)}”"
+    return words and f"Said more than once, so see to it before you are done: {quoted}"
 
 
-def _same_file(examples: tuple[TroubleEvent, ...]) -> str:
-    files = {each.file for each in examples}
-    return files.pop() if len(files) == 1 else ""
+def _same(texts: Iterable[str]) -> str:
+    """Return what is the same in all of them; empty where they differ."""
+    found = set(texts)
+    return found.pop() if len(found) == 1 else ""
 
 
 def _is_other(command: str, worked: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -68,6 +69,8 @@ class Toll(Struct, frozen=True):
     usage: Usage
     model: str
     seconds: float | None
+    calls: int = 0
+    """That it made."""
 
     def of_result(self, tokens: int) -> Toll:
         """Return what a result of so many tokens takes alone: they are put into the context once,
@@ -109,6 +112,22 @@ class Course:
             self.strands.append(list(self._steps(number, child.id, child.messages, None)))
         self.turns: list[Turn] = turns
 
+    def parts_of(self, mishap: Mishap, known: set[str]) -> list[tuple[Toll, float]]:
+        """Return what the messages of a mishap took, each with the share of it that counts: that
+        of the calls of the stretch which are not ``known`` yet. They are from then on."""
+        if mishap.messages:
+            fresh = [number for number in mishap.messages if f"message {number}" not in known]
+            known.update(f"message {number}" for number in fresh)
+            return [(self.tolls[number], 1.0) for number in fresh]
+        steps = [step for step in mishap.steps if step.call.id not in known]
+        known.update(step.call.id for step in steps)
+        if mishap.put_in:
+            return [(self.tolls[step.message].of_result(mishap.put_in), 1.0) for step in steps[:1]]
+        counts = Counter(step.message for step in steps)
+        return [
+            (toll, n / toll.calls) for number, n in counts.items() for toll in [self.tolls[number]]
+        ]
+
     def messages_of_turn(self, number: int) -> tuple[int, ...]:
         """Return the numbers of the own agent's messages of a turn."""
         return self._messages.get(number, ())
@@ -122,7 +141,9 @@ class Course:
             number = len(self.tolls)
             if message.summary and not agent:
                 self.compactions.append(number)
-            self.tolls.append(Toll(message.usage, message.model, _seconds(message.at, end)))
+            self.tolls.append(
+                Toll(message.usage, message.model, _seconds(message.at, end), len(message.calls))
+            )
             steps += (
                 CallMade(
                     turn=turn,
@@ -144,23 +165,33 @@ def _seconds(begun: datetime | None, ended: datetime | None) -> float | None:
     return passed if passed <= _SILENCE else None
 
 
-def cost_of(tolls: Iterable[Toll], prices: Prices) -> tuple[Usage, float | None, float | None]:
+def cost_of(
+    parts: Iterable[tuple[Toll, float]], prices: Prices
+) -> tuple[Usage, float | None, float | None]:
     """Return the tokens of messages, what they cost in USD, and the minutes they took.
 
     The cost is None as soon as a message's price or its tokens are not known; the minutes are None
     where no message's are.
+
+    Args:
+        parts: messages, each with the share of it that counts, up to 1.
+        prices: returns the price of a model by its name.
     """
-    usage, cost, seconds = Usage(), 0.0, [0.0][:0]
+    usage, cost = [0.0] * len(Usage.__struct_fields__), 0.0
+    seconds: list[float] = []
     known = True
-    for toll in tolls:
-        usage += toll.usage
+    for toll, share in parts:
+        usage = [
+            whole + share * tokens for whole, tokens in zip(usage, astuple(toll.usage), strict=True)
+        ]
         price = prices(toll.model) if any(astuple(toll.usage)) else None
         known = known and price is not None
-        cost += price.cost(_billed(toll.usage)) if price is not None else 0.0
+        cost += share * price.cost(_billed(toll.usage)) if price is not None else 0.0
         if toll.seconds is not None:
-            seconds.append(toll.seconds)
+            seconds.append(share * toll.seconds)
     minutes = round(sum(seconds) / 60, 2) if seconds else None
-    return usage, (round(cost, 6) if known and any(astuple(usage)) else None), minutes
+    total = Usage(*map(round, usage))
+    return total, (round(cost, 6) if known and any(usage) else None), minutes
 
 
 def _billed(usage: Usage) -> ModelUsage:

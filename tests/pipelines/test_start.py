@@ -38,7 +38,7 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
         while "New sessions are read as they come" not in (line := shown.stdout.readline()):
             assert line, shown.stderr.read() if shown.stderr else ""
             said.append(line)
-        assert any("1 session do not say which CLAUDE.md" in line for line in said)
+        assert any("1 session does not say which CLAUDE.md" in line for line in said)
         scored = list(Lake(str(home.path / ".debrief/lake")).read(TABLE, WEEK, SessionScores))
         assert [row.model for row in scored] == ["offline"]
         write(transcripts, "two.jsonl", conversation("two"))

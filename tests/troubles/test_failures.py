@@ -36,6 +36,14 @@ def test_a_tool_that_is_not_there_has_its_sessions_its_cost_and_what_then_worked
     assert "unrecognized subcommand 'bun'" in newest.evidence.quote
 
 
+def test_a_tool_that_is_not_there_is_seen_behind_a_pipe() -> None:
+    hidden = Story().turn("Test it").run("rtk bun run test 2>&1 | tail -20", NO_BUN[12:])
+    hidden.run("bun run test", "3 passed")
+    (trouble,) = troubles(hidden, wrong_runner())
+    assert (trouble.count, trouble.worked) == (2, "bun run test")
+    assert events(Story().turn("Look").run("cat a.log | head", "rtk: command not found")) == []
+
+
 def test_two_failures_are_one_trouble_up_to_paths_and_numbers() -> None:
     def story(path: str, line: int) -> Story:
         error = f"{path}:{line}:3: error is not nil (line {line - 3}) but it returns nil (nilerr)"
@@ -65,12 +73,14 @@ def test_a_check_that_found_something_once_is_the_work_itself() -> None:
     assert told(first, other, first) == []
 
 
-def test_a_fix_that_did_not_help_is_seen() -> None:
+def test_fixes_that_did_not_help_are_seen() -> None:
     red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
     story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", red, "failed")
     story.edit("a.go", "b", "c").run("go test ./...", red, "failed")
+    assert troubles(story) == []
+    story.edit("a.go", "c", "d").run("go test ./...", red, "failed")
     (trouble,) = troubles(story)
-    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 2)
+    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 3)
 
 
 def test_edits_that_miss_and_permissions_that_are_refused() -> None:
@@ -104,14 +114,16 @@ def test_an_answer_is_no_failure() -> None:
     assert told(story, story) == []
 
 
-def test_a_message_counts_once_within_a_trouble() -> None:
+def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
     story = Story().turn("Go on")
     failed = [
         story.make("Bash", "sh: pnpm: not found", "failed", command=f"pnpm test {name}")
         for name in ("a", "b")
     ]
-    (trouble,) = troubles(story.say("", *failed))
-    assert (trouble.count, trouble.usage) == (2, Usage(input=100, output=100))
+    fine = [story.make("Read", file_path=f"/home/ada/shop/{name}.py") for name in ("a", "b")]
+    (trouble,) = troubles(story.say("", *failed, *fine))
+    assert (trouble.count, trouble.usage) == (2, Usage(input=50, output=50))
+    assert trouble.cost_usd == pytest.approx(0.15)
 
 
 def test_what_has_no_price_is_unknown_and_not_free() -> None:

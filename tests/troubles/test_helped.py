@@ -72,7 +72,7 @@ def test_what_the_interval_does_not_decide_is_said_to_be_open(
         (WRONG_RUNNER, "* Always use **bun test** here."),
         (WRONG_RUNNER, f"Our words.\n  <!-- trouble {WRONG_RUNNER.id}: 2 times -->"),
         (trouble("missed_edit", file="src/Tab.tsx"), "1. Re-read Tab.tsx: a formatter rewrites it"),
-        (trouble("failing_command", command="rtk"), "- `rtk` is not for bun"),
+        (trouble("missing_tool", command="rtk"), "- `rtk` is not for bun"),
         (
             trouble("correction", words="no, run `cargo fmt` first"),
             "Run `cargo fmt` before a commit.",
@@ -90,7 +90,8 @@ def test_a_line_that_a_person_wrote_is_known_by_what_it_names(one: Trouble, line
     [
         (WRONG_RUNNER, "Run `bun testing` and `pnpm install`."),
         (trouble("missed_edit", file="src/Tab.tsx"), "- `src/Tab.tsx`: the tab"),
-        (trouble("failing_command", command="make"), "Make sure that all is well; make it so."),
+        (trouble("repeated_read", command="git diff"), "Read `git diff` before a commit."),
+        (trouble("missing_tool", command="make"), "Make sure that all is well; make it so."),
         (trouble("correction", words="that is wrong"), "Nothing that is wrong."),
     ],
 )

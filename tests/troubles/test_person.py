@@ -18,11 +18,13 @@ def test_corrections_join_when_they_name_the_same_thing() -> None:
         corrected("that's wrong, the cap is 50"),
         corrected("1. lint failing\n2. update from main"),
         corrected("I don't see the commands"),
+        corrected("argghh build failing: lint"),
     )
     assert (trouble.kind, trouble.subject) == ("correction", "“lint fails”")
+    assert trouble.count == 3
     assert [one.words for one in trouble.examples] == [
+        "argghh build failing: lint",
         "1. lint failing 2. update from main",
-        "linting is failing now",
     ]
 
 

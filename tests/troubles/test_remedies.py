@@ -27,7 +27,7 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
         (WRONG_RUNNER, "Run `bun test`, not `pnpm test`, which fails here."),
         (
             trouble("failing_command", command="bun run lint", worked="bun run lint:fix"),
-            "Run `bun run lint:fix` before `bun run lint`.",
+            "Run `bun run lint:fix` before `bun run lint`: it mends what that finds.",
         ),
         (
             trouble("failing_command", command="git push", worked="git push -u origin HEAD"),
@@ -35,15 +35,16 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
         ),
         (
             trouble("missed_edit", file="src/Tab.tsx"),
-            "Read `src/Tab.tsx` again right before you edit it: edits of it keep missing.",
+            "Edits of `src/Tab.tsx` keep missing: read it again right before, and give enough of its "
+            "text to be found once.",
         ),
         (
             trouble("refused_permission", command="cd /home/sam/shop && git push origin main"),
-            "Ask before you run `git push origin main`.",
+            "Do not run `git push origin main` unasked: it was refused.",
         ),
         (
             trouble("correction", words="run cargo fmt,\nplease"),
-            "What had to be said more than once: “run cargo fmt, please”",
+            "Said more than once, so see to it before you are done: “run cargo fmt, please”",
         ),
         (
             trouble("blind_check", command="cargo check", file="web/a.ts", worked="bun run types"),

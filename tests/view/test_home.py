@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from debrief.files import locked
 from debrief.lake import Lake
@@ -22,6 +23,7 @@ from tests.offline.scenario import Story
 from tests.troubles.scenario import day, prices
 from tests.troubles.test_failures import wrong_runner
 from tests.view.shown import MONDAY, fill, served, serving, session_of, settings_of, words
+from tests.view.test_session import EVIL, LIVE
 from tests.waiting import LONG
 
 LINE = "Run `bun run test`, not `rtk bun run test`, which fails here."
@@ -114,6 +116,24 @@ def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Cli
     unknown = client.get("/troubles?sort=colour")
     assert (unknown.status_code, "cannot be sorted by" in unknown.text) == (400, True)
     assert client.get("/troubles/0123").status_code == 404
+
+
+def test_a_strangers_words_in_a_trouble_are_shown_and_not_obeyed(settings: Settings) -> None:
+    own = settings_of(settings.home.parent / "hostile")
+    lake = Lake(own.lake)
+    sessions = [day(0, wrong_runner()), day(2, wrong_runner())]
+    fill(lake, [(session, 0.4) for session in sessions])
+    evil = dict.fromkeys(("subject", "repository", "command", "file", "words", "worked"), EVIL)
+    found = [replace(one, **evil) for session in sessions for one in events_of(session, prices)]
+    lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
+    lake.write(TROUBLES, ALL, made := find_troubles(found), Trouble)
+    with served(own) as client:
+        for path in ("/", "/troubles", f"/troubles/{made[0].id}"):
+            page = client.get(path)
+            assert page.status_code == 200
+            assert "49 {%" not in page.text
+            assert "&lt;script&gt;alert(1)" in page.text
+            assert not LIVE.search(page.text.partition("<main")[2]), path
 
 
 def test_what_the_model_cost_is_by_ones_own_prices_and_follows_them(settings: Settings) -> None:

@@ -1,0 +1,25 @@
+"""What is left of troubles when one of their sessions is forgotten."""
+
+from __future__ import annotations
+
+from debrief.forgetting.lake_files import TABLES
+from debrief.forgetting.pruning import pruned_row
+from debrief.forgetting.signs import Signs
+from debrief.troubles.finding import events_of
+from debrief.troubles.grouping import find_troubles
+from debrief.troubles.model import EVENTS, TROUBLES, Trouble, TroubleEvent
+from tests.troubles.scenario import day, prices
+from tests.troubles.test_failures import wrong_runner
+
+
+def test_a_forgotten_session_leaves_no_event_and_no_example() -> None:
+    gone, kept = day(0, wrong_runner()), day(1, wrong_runner())
+    events = [event for session in (gone, kept) for event in events_of(session, prices)]
+    (trouble,) = find_troubles(events)
+    signs = Signs(frozenset({gone.id}), frozenset({kept.id}), frozenset())
+    signs.learn(gone)
+    assert (TABLES[EVENTS].rows, TABLES[TROUBLES].rows) == (TroubleEvent, Trouble)
+    left = [pruned_row(event, signs, may_quote=TABLES[EVENTS].may_quote) for event in events]
+    assert left == [None, events[1]]
+    pruned = pruned_row(trouble, signs, may_quote=TABLES[TROUBLES].may_quote)
+    assert pruned is None or gone.id not in repr(pruned)

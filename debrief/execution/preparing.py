@@ -350,8 +350,10 @@ def _manager_of(folder: Path, manager: str) -> str:
 
 
 def _go(tree: Path, folder: str, image: str) -> _Step:
-    """The modules, and a build cache with all that the tests are built of. Where not all modules are
-    to be had, those that this system's tests take will do."""
+    """The modules, and a build cache with all that the tests are built of.
+
+    Where not all modules are to be had, those that this system's tests take will do.
+    """
     name = _named("go", folder)
     place = f"{_KEPT}/{name}"
     return _Step(

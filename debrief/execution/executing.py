@@ -27,7 +27,7 @@ from debrief.execution.model import (
 )
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
-from debrief.execution.running import decided_by, execute_check
+from debrief.execution.running import Decision, decided_by, execute_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
@@ -153,6 +153,8 @@ class Executor:
                 for check in plan.checks
             )
         said = decided_by(checks, tree.files)
+        if said.value == "no" and tree.differing:  # what broke may be what could not be rebuilt
+            said = Decision(reason="not_rebuilt", detail=" ".join(tree.differing))
         return replace(
             row,
             checks=tuple(without_secrets(check, self._redact) for check in checks),

@@ -398,7 +398,7 @@ def _what_worked(
     does the same with the same program or another runner, and went well; empty where none is seen.
     """
     sought = _key_words(words)
-    if not sought or _is_look_or_help(words):
+    if not sought or is_look_or_help(words):
         return (), ""
     for number, later in enumerate(rest):
         call = later.call
@@ -408,12 +408,19 @@ def _what_worked(
             continue  # which part went well is not known
         for part in parts_of(call.command):
             own = _key_words(part)
-            if _is_look_or_help(part) or not _can_stand_for(part, words):
+            if is_look_or_help(part) or not _can_stand_for(part, words):
                 continue
+            if not _passes_by().isdisjoint(set(part) - set(words)):
+                continue  # what had refused was not asked any more
             common = 2 * len(own & sought)
             if own and common >= len(sought) and common >= len(own):
                 return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
     return (), ""
+
+
+@cache
+def _passes_by() -> frozenset[str]:
+    return frozenset(tables()["commands"]["passes_by"].split())
 
 
 def _hides_an_absent(call: ToolCall) -> bool:
@@ -421,7 +428,7 @@ def _hides_an_absent(call: ToolCall) -> bool:
     return any(_absent(line, "") for line in lines)
 
 
-def _is_look_or_help(words: Sequence[str]) -> bool:
+def is_look_or_help(words: Sequence[str]) -> bool:
     """Return whether a command only asks what there is: it looks, or prints a help or a version."""
     known = _answers() | listed("looks")
     return not known.isdisjoint({words[0], " ".join(words[:2])}) or not {

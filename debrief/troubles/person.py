@@ -14,6 +14,7 @@ from debrief.markdown import shorten
 from debrief.offline.quoting import label
 from debrief.offline.talk import approval_in, correction_in, own_words
 from debrief.sessions.model import Evidence, Intervention, Turn
+from debrief.troubles.failures import is_look_or_help
 from debrief.troubles.naming import asked_for, name_of, pattern
 from debrief.troubles.steps import CallMade, Course, Mishap
 
@@ -156,11 +157,12 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
 def _is_granted(name: str, strand: Sequence[CallMade]) -> bool:
     """Return whether a command of that name went well elsewhere: then what it was to do was
     refused, and not the command."""
-    calls = (step.call for step in strand)
-    return any(
-        call.action == "run" and call.status == "ok" and name_of(asked_for(call.command)) == name
-        for call in calls
+    asked = (
+        asked_for(step.call.command)
+        for step in strand
+        if step.call.action == "run" and step.call.status == "ok" and step.call.command
     )
+    return any(name_of(words) == name and not is_look_or_help(words) for words in asked if words)
 
 
 def _words_with(course: Course, step: CallMade) -> str:

@@ -18,6 +18,7 @@ from debrief.models.fencing import injection_signs, make_visible
 from debrief.offline.hazards import hazards_of
 from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
+from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed
 
@@ -120,7 +121,7 @@ def _remedy(trouble: Trouble) -> str:
             return f"Run `{worked}` instead of asking `{command}` again and again."
         case "blind_check" if file and is_other:
             return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
-        case "blind_check" if file and named:
+        case "blind_check" if file and named and not DOCUMENT.search(file):
             return f"`{named}` does not test changes of `{file}`: name what does, or say so."
         case "long_output" if is_other:
             return f"Run `{worked}` instead of `{command}`, which prints too much."

@@ -59,9 +59,9 @@ def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
 
 
 def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
-    def planned(*words: str) -> Story:
+    def planned(words: str = "") -> Story:
         story = Story().turn("Plan it").call("ExitPlanMode", REFUSED, "rejected", plan="Add a cap")
-        return story.deed("rejection", *words)
+        return story.deed("rejection", words)
 
     assert told(planned(), planned()) == []
     assert told(planned("keep the floor"), planned("no cap")) == [

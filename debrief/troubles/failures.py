@@ -104,8 +104,8 @@ def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]
     call = step.call
     if call.status != "ok" or "|" not in call.command:
         return
-    lines = printed_lines((call.result or "")[:600])[:3]
-    for words in parts_of(call.command):
+    lines = _absent_lines(call)
+    for words in parts_of(call.command) if lines else ():
         program = words[0].rpartition("/")[2]
         for line in lines if not is_plain(words) else ():
             absent = _absent(line, program)
@@ -404,7 +404,7 @@ def _what_worked(
         call = later.call
         if call.action != "run" or call.status != "ok" or has_failed(call):
             continue
-        if "||" in call.command or _hides_an_absent(call):
+        if "||" in call.command or ("|" in call.command and _absent_lines(call)):
             continue  # which part went well is not known
         for part in parts_of(call.command):
             own = _key_words(part)
@@ -423,9 +423,9 @@ def _passes_by() -> frozenset[str]:
     return frozenset(tables()["commands"]["passes_by"].split())
 
 
-def _hides_an_absent(call: ToolCall) -> bool:
-    lines = printed_lines((call.result or "")[:600])[:3] if "|" in call.command else []
-    return any(_absent(line, "") for line in lines)
+def _absent_lines(call: ToolCall) -> list[str]:
+    """Return the first lines of a result that say that something is not there."""
+    return [line for line in printed_lines((call.result or "")[:600])[:3] if _absent(line, "")]
 
 
 def is_look_or_help(words: Sequence[str]) -> bool:

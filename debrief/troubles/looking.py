@@ -82,9 +82,11 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
         call = step.call
         if step.message in compacted:
             seen.clear()
-        if call.status != "ok" or not (call.action in ("read", "search") or _is_look(call)):
-            continue
         result = call.result or ""
+        if call.status != "ok" or (len(result) < _MUCH and call.action != "read"):
+            continue
+        if not (call.action in ("read", "search") or _is_look(call)):
+            continue
         if _UNCHANGED in result[:200] and call.action == "read" and len(result) < _MUCH:
             yield _read_again(step)
         if len(result) < _MUCH:
@@ -155,7 +157,7 @@ def _can_poll(call: ToolCall) -> bool:
 
 
 def _is_wait(call: ToolCall, run: Sequence[CallMade]) -> bool:
-    if call.action == "wait":
+    if call.action == "wait" and call.exit_code is None:  # else it had come to its end
         return not run or run[-1].call.action == "wait"
     same = bool(run) and run[-1].call.action == "run" and run[-1].call.command == call.command
     return same and _can_poll(call)
@@ -329,7 +331,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
             hook = _HOOK.search((call.result or "")[:4_000])
             if call.status == "unanswered" or can_check(call) or printed or hook:
                 changed.clear()  # a check, or a commit whose hook is one
-        if _TASK.search(call.command or call.input) or (
+        if (changed and _TASK.search(call.command or call.input)) or (
             call.action not in ("run", "read", "search", "plan", "ask", "edit")
         ):
             changed.clear()  # a browser, another agent or a server may have looked

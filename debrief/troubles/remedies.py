@@ -116,7 +116,7 @@ def _remedy(trouble: Trouble) -> str:
         case "correction":
             return _quoted(trouble.examples)
         case "repeated_read" if file and trouble.count > len(trouble.sessions):
-            return f"Read `{file}` once and keep to that: it is read again without having changed."
+            return f"Read `{file}` once, and again only when it changed: it stayed the same."
         case "polling" if is_other:
             return f"Run `{worked}` instead of asking `{command}` again and again."
         case "blind_check" if file and is_other:

@@ -43,6 +43,11 @@ def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
     for _ in range(3):
         other.call("wait", "still running", session_id=7)
     assert [event.subject for event in events(other)] == ["make serve: waited for by looking"]
+    fetched = Story().turn("Go on").run("make all", "Process running with session ID 7")
+    for number in range(3):
+        done = fetched.make("wait", "done", session_id=number)
+        fetched.say("", replace(done, exit_code=0))  # what three commands had printed to their end
+    assert kinds(fetched) == []
 
 
 def test_a_long_output_costs_what_it_put_into_the_context() -> None:

@@ -6,6 +6,7 @@ Every line is in the log, with its time.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -113,7 +114,13 @@ def shown_progress(settings: Settings) -> Iterator[ShownProgress]:
     try:
         with _stoppable():
             if screen.is_terminal:
-                with screen.status(_one_line("starting"), refresh_per_second=4) as status:
+                with (
+                    # Dagster takes the error output for its log while a run is under way.
+                    os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as terminal,
+                    console(file=terminal).status(
+                        _one_line("starting"), refresh_per_second=4
+                    ) as status,
+                ):
                     shown = ShownProgress(log, lambda line: status.update(_one_line(line)))
                     shown.pause = partial(_paused, status)
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -105,12 +105,16 @@ _OF_THE_DISK = {
 """What to do about an error of the disk."""
 
 
-def console(stderr: bool = False) -> Console:
+def console(stderr: bool = False, file: TextIO | None = None) -> Console:
     """Return a console that prints what it is given: no guessed markup, numbers or line ends.
 
     Characters that a terminal would obey are shown instead.
+
+    Args:
+        stderr: print to the error output.
+        file: print there instead.
     """
-    return _PlainConsole(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+    return _PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, soft_wrap=True)
 
 
 class _PlainConsole(Console):

@@ -39,17 +39,17 @@ def lay_out(tree: str, clone: Path, store: Path, folder: Path) -> tuple[str, ...
         links = [path for path in present if entries[path].mode == LINK]
         here = scratch.tree_with(tree, dict.fromkeys(gone)) if gone else tree
         scratch.read_tree(here, scratch.git_dir / "laid-out", top)
-    for path in links:
-        link = top / os.fsdecode(path)
+    # All are looked at before one goes: a link may lead through another one.
+    leading = [link for path in links if not _is_inside(link := top / os.fsdecode(path), top)]
+    for link in leading:
         target = link.readlink()
-        if target.is_absolute() or not _is_inside(link, top):
-            link.unlink()
-            link.write_bytes(os.fsencode(target))
+        link.unlink()
+        link.write_bytes(os.fsencode(target))
     return tuple(os.fsdecode(path) for path in gone)
 
 
 def _is_inside(link: Path, top: Path) -> bool:
     try:
-        return link.resolve().is_relative_to(top)
+        return not link.readlink().is_absolute() and link.resolve().is_relative_to(top)
     except (OSError, RuntimeError):  # links that lead to each other
         return False

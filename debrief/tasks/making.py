@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from debrief.errors import InputError
 from debrief.execution.model import Execution, RebuiltTree
 from debrief.execution.trees import lay_out
 from debrief.git import scratch_into
-from debrief.redaction import refuse_secrets
+from debrief.redaction import contains_secret, refuse_secrets
 from debrief.redaction.gate import refuse_random
 from debrief.sessions.model import Session
 from debrief.snapshots.licences import licence_at
@@ -20,7 +20,7 @@ from debrief.tasks.archive import files_in
 from debrief.tasks.choosing import checks_of, slowest
 from debrief.tasks.files import TaskSource, TestFile
 from debrief.tasks.instruction import instruction_of
-from debrief.tasks.model import HarborTask, NotProvenReason, SolutionSource
+from debrief.tasks.model import HarborTask, NotProvenReason
 from debrief.tasks.test_paths import is_of_tests
 
 _DIFF = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-textconv",
@@ -42,7 +42,6 @@ def source_of(
     tree: RebuiltTree,
     store: Path,
     folder: Path,
-    solution: SolutionSource = "session",
 ) -> TaskSource:
     """Return what a task of a session is made of.
 
@@ -52,21 +51,20 @@ def source_of(
         tree: the session's change, rebuilt.
         store: where the trees' objects are.
         folder: for the files of both trees; the source is good as long as they are there.
-        solution: whose change it is.
 
     Raises:
         HeldBack: the session makes no task.
     """
     clone = Path(tree.clone)
     base, final = folder / "base", folder / "final"
-    final_tree = tree.landed if solution == "landed" else tree.final_tree
     try:
         lacking = lay_out(tree.base_tree, clone, store, base)
-        lay_out(final_tree, clone, store, final)
+        lay_out(tree.final_tree, clone, store, final)
     except InputError as error:  # the clone lacks a file of the tree
         raise HeldBack("not_rebuilt", error.reason) from error
+    secret = _take_secrets_out(base, final, tree.files)
     with scratch_into(clone, store) as scratch:
-        patch = scratch.git(*_DIFF, tree.base_tree, f"{final_tree}^{{tree}}")
+        patch = scratch.git(*_DIFF, tree.base_tree, tree.final_tree)
     instruction = instruction_of(session, _added_lines(patch))
     if instruction.gives_answer:
         raise HeldBack("answer_given")
@@ -92,35 +90,53 @@ def source_of(
         images=instruction.images,
         base_folder=base,
         final_folder=final,
-        lacking=len(lacking),
+        lacking=len(lacking) + secret,
         checks=tuple(replace(check, added={}) for check in checks),
         tests=dict(sorted(tests.items())),
         removed=tuple(sorted({path for path, _ in _tests_in(base)} - tests.keys())),
         patch=patch,
-        solution=solution,
         seconds=slowest(execution),
     )
 
 
-def check_secrets(task: HarborTask, source: TaskSource) -> None:
-    """Refuse a task that holds a secret in one of its files, or in a file of its archive.
+def check_secrets(task: HarborTask) -> None:
+    """Refuse a task that holds a secret in one of its files.
 
     Its words, its settings and its solution may hold nothing made by chance either; the
-    repository's own files hold digests and test data of that kind.
+    repository's own files hold digests and test data of that kind. The archive's files have been
+    searched one by one when they were laid out.
 
     Raises:
         HeldBack: names the file and line.
     """
     try:
-        for path in files_in(source.base_folder):
-            if not path.is_symlink():
-                refuse_secrets(str(path.relative_to(source.base_folder)), path.read_bytes())
         for name, data in task.files.items():
             if name != "environment/repository.tar":
                 refuse_secrets(name, data)
         refuse_random("instruction.md", task.files["instruction.md"])
     except InputError as error:
         raise HeldBack("secret", f"{error.culprit}: {error.reason}") from error
+
+
+def _take_secrets_out(base: Path, final: Path, changed: Collection[str]) -> int:
+    """Remove files that hold a secret from both trees; return how many they are.
+
+    The proof shows whether the task can do without them.
+
+    Raises:
+        HeldBack: the session changed one of them.
+    """
+    found = {
+        path.relative_to(base).as_posix(): secrets[0].kind
+        for path in list(files_in(base))
+        if not path.is_symlink() and (secrets := contains_secret(path.read_bytes()))
+    }
+    for name, kind in found.items():
+        if name in changed:
+            raise HeldBack("secret", f"{name}: holds a secret ({kind})")
+        (base / name).unlink()
+        (final / name).unlink(missing_ok=True)
+    return len(found)
 
 
 def _added_lines(patch: bytes) -> set[str]:

@@ -193,7 +193,7 @@ def _proven(
     source = replace(source, executed=candidate.executed, failed=candidate.failed)
     stage = equip(source)
     task = task_of(source, stage.image)
-    check_secrets(task, source)
+    check_secrets(task)
     known = with_proof(
         task, source, stage.image, Proof(runs=RUNS, empty_reward=0.0, solution_reward=1.0)
     )

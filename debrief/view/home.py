@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from debrief.keys import week_of
 from debrief.offline.order import LOOK_FIRST
+from debrief.sessions.model import UnreadTranscript
+from debrief.sessions.store import UNREAD_TABLE
 from debrief.snapshots.model import UNKNOWN
-from debrief.summary import content_of
 from debrief.troubles.model import Trouble
 from debrief.view.columns import NARROW, amount_columns, verdict_columns
 from debrief.view.counting import figures_by, figures_of, verdicts_of
@@ -81,8 +82,10 @@ def home(page: Page) -> Response:
         found += sorted_by_cost(in_all(one) for one in known if one.id not in shown_ids)
     first_week = week_of(datetime.combine(recent.since, time(), UTC))
     shown = [row["week"] for row in weeks if row["week"] >= first_week]
-    failures = tuple(dict.fromkeys(content_of(page.lake, shown).failures))
-    unknown = f"{late[0]} AND fingerprint = '{UNKNOWN}'"
+    unread = [
+        row for row in page.lake.rows(UNREAD_TABLE, UnreadTranscript, shown) if not row.expected
+    ]
+    no_prompts = "SELECT count(*) FROM sessions WHERE started >= ? AND fingerprint = ?"
     return page.render(
         "home.html",
         title="Home",
@@ -94,9 +97,10 @@ def home(page: Page) -> Response:
         troubles=found[:_EACH],
         known_troubles=len(known),
         reading=list(worth_reading(page.index, known, day)),
-        failures=failures[:_FAILURES],
-        failed=len(failures),
-        without_prompts=figures_of(page.index, unknown, late[1])["sessions"],
+        failures=page.index.sessions(f"{late[0]} AND failed != ''", late[1], limit=_FAILURES),
+        unread=unread[:_FAILURES],
+        all_unread=len(unread),
+        without_prompts=page.index.select(no_prompts, (day, UNKNOWN))[0][0],
         by_tool=figures_by(page.index, "tool", *late)[:_GROUPS],
         by_repository=figures_by(page.index, "repository", *late)[:_GROUPS],
         drawings=[

@@ -59,6 +59,7 @@ _SCHEMA = f"""
         {", ".join(f"{name} {'UNIQUE' if name == 'id' else ''}" for name in _COLUMNS)}
     );
     CREATE INDEX sessions_by_week ON sessions (week);
+    CREATE INDEX sessions_by_start ON sessions (started);
     CREATE TABLE labels (session_id, name, value, source, rater, said);
     CREATE INDEX labels_by_session ON labels (session_id);
     CREATE TABLE events (trouble, session_id, week, at, kind, tokens, cached, cost_usd, minutes);

@@ -40,6 +40,7 @@ from tests.training.lakes import lake_of
 pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable())
 
 HARBOR_NAME = r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*"
+KEY = "sk-ant-api03-" + "Zx9_kQ2vLm8Tn4Rb" * 5 + "AA"
 PRICE = "echo 100\n"
 TAXED = 'net=100\necho "$((net * 119 / 100))"\n'
 OLD_TEST = 'test -n "$(sh price.sh)"\n'
@@ -96,6 +97,7 @@ class Shop:
         self.clone.mkdir(parents=True)
         subprocess.run(["git", "init", "--quiet", "-b", "main"], cwd=self.clone, check=True)
         write(self.clone, {"price.sh": PRICE, "tests/test_old.sh": OLD_TEST, "LICENSE-MIT": "MIT"})
+        write(self.clone, {"docs/example.md": f"export KEY={KEY}\n"})
         commit(self.clone, MONDAY - timedelta(days=1), "Begin")
 
     def session(self, log: Log) -> Session:
@@ -226,6 +228,7 @@ def test_a_session_becomes_a_task_that_its_own_change_solves(shop: Shop, tmp_pat
     }
     assert re.fullmatch(HARBOR_NAME, told["task"]["name"])
     assert told["metadata"]["licence"] == "MIT"
+    assert told["metadata"]["files_left_out"] == 1, "docs/example.md holds a key"
     assert told["metadata"]["base_source"] == "inferred"
     assert told["metadata"]["difficulty"] == "unknown"
     assert told["metadata"]["requests_left_out"] == 1
@@ -248,7 +251,7 @@ def test_what_is_not_proven_is_listed_with_its_reason(shop: Shop, tmp_path: Path
     shop.executed(shop.session(passing), "sh tests/test_old.sh")
     answer = taxed('Write echo "$((net * 119 / 100))" into price.sh', "answered")
     shop.executed(shop.session(answer), "sh tests/test_price.sh")
-    secret = "Add the tax; the key is sk-ant-api03-" + "Zx9_kQ2vLm8Tn4Rb" * 5 + "AA"
+    secret = f"Add the tax; the key is {KEY}"
     told = shop.session(leaking)
     shop.sessions[-1] = replace(told, turns=(replace(told.turns[0], prompt=secret),))
     shop.executed(told, "sh tests/test_price.sh")

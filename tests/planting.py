@@ -30,6 +30,7 @@ ENDINGS = {
     "atif": "json",
     "cline": "messages.json",
     "gemini": "json",
+    "mini-swe-agent": "traj.json",
     "opencode": "json",
 }
 """Of the names of transcripts that are one document each."""

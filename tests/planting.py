@@ -32,6 +32,7 @@ ENDINGS = {
     "gemini": "json",
     "mini-swe-agent": "traj.json",
     "opencode": "json",
+    "swe-agent": "traj",
 }
 """Of the names of transcripts that are one document each."""
 _SEVERAL_SIGNS = {"azure-ad", "telegram", "sendgrid", "terraform"}

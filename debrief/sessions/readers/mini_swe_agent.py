@@ -131,7 +131,11 @@ class _Run:
         said = mapping(first.get("message"))
         answer.thoughts.append(first_string(said, "reasoning", "reasoning_content"))
         given = [
-            (each.get("id"), function.get("name"), decoded_arguments(function.get("arguments")))
+            (
+                each.get("id"),
+                function.get("name"),
+                decoded_arguments(string(function.get("arguments"))),
+            )
             for each in mappings(message.get("tool_calls"))
             if (function := mapping(each.get("function")))
         ]

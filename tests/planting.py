@@ -26,6 +26,7 @@ from tests.redaction.synthetic import KNOWN, Maker
 
 EXAMPLES = Path(__file__).parent / "sessions" / "readers" / "examples"
 ENDINGS = {
+    "agentsview": "json",
     "amp": "json",
     "atif": "json",
     "cline": "messages.json",

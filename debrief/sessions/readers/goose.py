@@ -17,7 +17,7 @@ from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
-from debrief.sessions.readers.tables import DatabaseReader, ListedSession, json_in
+from debrief.sessions.readers.tables import DatabaseReader, SessionInDatabase, json_in
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft
 from debrief.sessions.readers.values import (
     decoded_arguments,
@@ -83,7 +83,7 @@ class GooseReader(DatabaseReader):
         draft.read_lines(_convert)
         return draft
 
-    def listed(self, connection: Connection) -> list[ListedSession]:
+    def listed(self, connection: Connection) -> list[SessionInDatabase]:
         """Return the sessions of a database."""
         counted = """
             SELECT session_id, count(*) AS many, max(id) AS last,
@@ -91,13 +91,13 @@ class GooseReader(DatabaseReader):
             FROM messages GROUP BY session_id
         """
         counts = {str(row["session_id"]): row for row in connection.execute(counted)}
-        found: list[ListedSession] = []
+        found: list[SessionInDatabase] = []
         for row in map(dict, connection.execute("SELECT * FROM sessions ORDER BY id")):
             id = str(row["id"])
             if (count := counts.get(id)) is not None:
                 changed = f"{row['updated_at']} {count['last']} {count['size']}"
                 found.append(
-                    ListedSession(
+                    SessionInDatabase(
                         id,
                         string(row.get("parent_session_id")),
                         moment(row["created_at"]),
@@ -219,7 +219,7 @@ def _is(part: JsonRecord, *kinds: str) -> bool:
 
 
 def _usage(counts: JsonRecord) -> Usage:
-    """Return the tokens of an answer: the total tells whether input includes cached ones."""
+    """Return the tokens of an answer; its total shows if input includes cached ones."""
     given, output, written, read, total = whole_numbers(counts, *_BILLED, "totalTokens")
     if total == given + output + written + read:
         return Usage(given, output, written, read)

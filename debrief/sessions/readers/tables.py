@@ -30,7 +30,7 @@ from debrief.sessions.readers.files import FileStamp, Walk, reason_of
 from debrief.sessions.readers.values import string
 
 
-class ListedSession(Struct, frozen=True):
+class SessionInDatabase(Struct, frozen=True):
     """One session, as a look at the tables shows it."""
 
     id: str
@@ -56,7 +56,7 @@ class DatabaseReader(TranscriptReader):
     """The tables that they have, each with the columns that it has at least."""
 
     @abstractmethod
-    def listed(self, connection: Connection) -> list[ListedSession]:
+    def listed(self, connection: Connection) -> list[SessionInDatabase]:
         """Return the sessions of a database."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class DatabaseReader(TranscriptReader):
                 peek=Peek(session_id=tree[0].id, started=tree[0].started, parent=tree[0].parent),
             )
 
-    def _listed(self, connection: Connection) -> list[ListedSession] | None:
+    def _listed(self, connection: Connection) -> list[SessionInDatabase] | None:
         """Return the sessions of a database; None where its tables are another program's."""
         tables = columns_of(connection)
         if any(not columns <= tables.get(name, set()) for name, columns in self.needed.items()):
@@ -144,7 +144,9 @@ class DatabaseReader(TranscriptReader):
         main.agents = {agent.id: agent for agent in agents}
         return main
 
-    def _draft(self, connection: Connection, session: ListedSession, file: str) -> TranscriptDraft:
+    def _draft(
+        self, connection: Connection, session: SessionInDatabase, file: str
+    ) -> TranscriptDraft:
         draft = TranscriptDraft(f"{file}#{session.id}")
         draft.id, draft.parent = session.id, session.parent
         draft.see(session.started)
@@ -168,10 +170,10 @@ def json_in(row: Row, column: str, draft: TranscriptDraft) -> Any:
     return value
 
 
-def _trees(sessions: list[ListedSession]) -> Iterator[list[ListedSession]]:
+def _trees(sessions: list[SessionInDatabase]) -> Iterator[list[SessionInDatabase]]:
     """Yield the sessions that nobody at hand began, each with those that came of it behind it."""
     known = {each.id for each in sessions}
-    children: dict[str, list[ListedSession]] = {}
+    children: dict[str, list[SessionInDatabase]] = {}
     for each in sessions:
         children.setdefault(each.parent if each.parent in known else "", []).append(each)
     for top in children.get("", ()):

@@ -158,7 +158,7 @@ class DatabaseReader(TranscriptReader):
         return draft
 
 
-def json_in(row: Row, column: str, draft: TranscriptDraft) -> Any:
+def json_in(row: Row | dict[str, Any], column: str, draft: TranscriptDraft) -> Any:
     """Return the JSON value in a row's column; None, reported, where there is none."""
     try:
         value, mended = decoded(string(row[column]).encode())

@@ -33,6 +33,7 @@ ENDINGS = {
     "gemini": "json",
     "mini-swe-agent": "traj.json",
     "opencode": "json",
+    "roo": "api_conversation_history.json",
     "swe-agent": "traj",
 }
 """Of the names of transcripts that are one document each."""

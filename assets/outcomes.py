@@ -50,6 +50,7 @@ def _execution_inputs(run: StageRun, week: str) -> str:
     return digest_of(
         upstream(run.lake, "raw_sessions", week=week),
         load_settings().execute,
+        load_settings().sandbox,
         run.once("clones", run.sessions.clones).digest,
         prepared_now(load_settings()),
         FORM,

@@ -281,7 +281,7 @@ def _runner(package: Mapping[str, object]) -> Sequence[str]:
         return ["jest"]
     if "mocha" in names:
         return ["mocha"]
-    return ["node", "--test"] if "node --test" in text else []
+    return next((each.split() for each in ("node --test", "bun test") if each in text), [])
 
 
 def _of_repository(final: Path, changed: Sequence[str]) -> list[Check]:

@@ -36,9 +36,11 @@ def compared_tests(check: ExecutedCheck) -> list[ComparedTest]:
     """
     before, after = ([run.tests for run in runs] for runs in (check.before, check.after))
     old, new = completed(before, after), completed(after, before)
+    names = {name for run in (*old, *new) for name in run}
+    standing = {place for name in names if "::" in name for place in _places(name)}
     tests = [
         ComparedTest(name=name, before=status_in(old, name), after=status_in(new, name))
-        for name in sorted({name for run in (*old, *new) for name in run})
+        for name in sorted(names - standing)
     ]
     return sorted(tests, key=lambda test: (not test.changed, test.after != "failed"))
 

@@ -27,7 +27,7 @@ from debrief.execution.model import (
 )
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
-from debrief.execution.running import decided_by, execute_check
+from debrief.execution.running import Decision, decided_by, execute_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
@@ -38,6 +38,8 @@ from debrief.settings import Settings
 
 FORM = "2"
 """Raised when the same session in the same repository gives another row."""
+_GRACE = 5.0
+"""Seconds that a run may take to be ended."""
 _RUNS = 4
 """Of each check: two on each tree."""
 
@@ -50,6 +52,8 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
     packages: Prepared | NotPrepared
     """What the checks need, as far as it is here."""
+    image: str = ""
+    """Of the container that they run in; empty without one."""
 
     @property
     def session_id(self) -> str:
@@ -61,7 +65,8 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
         """Return what ``Execution.key`` is of its runs."""
         packages = self.packages
         kept = packages if isinstance(packages, NotPrepared) else packages.key
-        return digest_of(FORM, self.tree.base_tree, self.tree.final_tree, self.checks, kept)
+        trees = self.tree.base_tree, self.tree.final_tree
+        return digest_of(FORM, trees, self.checks, kept, self.image)
 
 
 class Executor:
@@ -110,7 +115,11 @@ class Executor:
                 return NotExecuted(session_id=session.id, reason="no_check")
             packages = self._packages(final, checks, network=False)
         return ExecutionPlan(
-            repository=session.repository, tree=tree, checks=checks, packages=packages
+            repository=session.repository,
+            tree=tree,
+            checks=checks,
+            packages=packages,
+            image=self._sandbox.image,
         )
 
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
@@ -144,6 +153,8 @@ class Executor:
                 for check in plan.checks
             )
         said = decided_by(checks, tree.files)
+        if said.value == "no" and tree.differing:  # what broke may be what could not be rebuilt
+            said = Decision(reason="not_rebuilt", detail=" ".join(tree.differing))
         return replace(
             row,
             checks=tuple(without_secrets(check, self._redact) for check in checks),
@@ -156,7 +167,10 @@ class Executor:
         """Return whether a row of before says what running the plan would say."""
         key = digest_of(FORM, plan) if isinstance(plan, NotExecuted) else plan.key
         may_be_prepared = self._network and row.reason == "not_prepared"
-        return row.key == key and not may_be_prepared
+        runs = (run for check in row.checks for run in (*check.before, *check.after))
+        longest = max((run.seconds for run in runs if run.end == "timed_out"), default=0.0)
+        has_more_time = row.reason == "timed_out" and longest + _GRACE < self.limits.seconds
+        return row.key == key and not may_be_prepared and not has_more_time
 
     def longest(self, plan: ExecutionPlan) -> float:
         """Return the most seconds that a plan can take, packages apart."""

@@ -39,7 +39,7 @@ NoOutcome = Literal[
 ]
 """Why running says nothing of a session. ``not_prepared``: what its checks need was not made ready.
 ``not_runnable``: a check ends before it tests anything, on both trees. ``tests_changed``: the
-session changed tests, and what passes now may have been changed to pass.
+session changed tests, and no check shows that what passes now was not changed to pass.
 ``same_before``: no test tells the trees apart."""
 
 

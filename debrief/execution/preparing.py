@@ -360,7 +360,10 @@ def _manager_of(folder: Path, manager: str) -> str:
 
 
 def _go(tree: Path, folder: str, image: str) -> _Step:
-    """The modules, and a build cache with all that the tests are built of."""
+    """The modules, and a build cache with all that the tests are built of.
+
+    Where not all modules are to be had, those that this system's tests take will do.
+    """
     name = _named("go", folder)
     place = f"{_KEPT}/{name}"
     return _Step(
@@ -371,7 +374,8 @@ def _go(tree: Path, folder: str, image: str) -> _Step:
         needs="Go",
         command=(
             "mkdir -p $DEPS/mod $DEPS/build\nexport GOCACHE=$DEPS/build GOFLAGS=-modcacherw\n"
-            "go mod download\ngo test -run '^$' ./... >/dev/null || true\n"
+            "go mod download || go list -test -deps ./... >/dev/null\n"
+            "go test -run '^$' ./... >/dev/null || true\n"
         ),
         environment={
             "GOMODCACHE": f"{place}/mod",

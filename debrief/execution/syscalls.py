@@ -3,7 +3,7 @@
 The walls of bubblewrap hold files, processes and the network. They do not hold the keyring that a
 run inherits, sockets to the machine below a virtual one (``AF_VSOCK``), memory that is in no
 process and no file system (System V, ``memfd``), nor a user namespace of the run's own, in which it
-would have a file system without a size. To a run the kernel has none of them.
+would have a file system without a size. To a run the kernel seems to have none of them.
 """
 
 from __future__ import annotations

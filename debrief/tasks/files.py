@@ -20,7 +20,7 @@ from debrief.execution.model import Check
 from debrief.keys import slugify
 from debrief.tasks.archive import archive_of
 from debrief.tasks.instruction import WORKDIR
-from debrief.tasks.model import HarborTask, Proof, SolutionSource
+from debrief.tasks.model import HarborTask, Proof
 
 SCHEMA_VERSION = "1.4"
 """Of ``task.toml``, as Harbor 0.26 writes it."""
@@ -90,7 +90,6 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     """Test files that the change takes away."""
     patch: bytes
-    solution: SolutionSource
     seconds: float
     """That the checks took when they were executed."""
     executed: int = 0
@@ -140,7 +139,6 @@ def _configuration(name: str, source: TaskSource, image: Image, proof: Proof) ->
         "base_source": source.base_source,
         "rebuilt": "exact" if source.exact else "partial",
         "licence": source.licence or "unknown",
-        "solution": source.solution,
         "packages_pinned": image.is_pinned,
         "requests": len(source.requests),
         "requests_left_out": source.left_out,

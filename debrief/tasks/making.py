@@ -20,7 +20,7 @@ from debrief.tasks.archive import files_in
 from debrief.tasks.choosing import checks_of, slowest
 from debrief.tasks.files import TaskSource, TestFile
 from debrief.tasks.instruction import instruction_of
-from debrief.tasks.model import HarborTask, NotProvenReason, SolutionSource
+from debrief.tasks.model import HarborTask, NotProvenReason
 from debrief.tasks.test_paths import is_of_tests
 
 _DIFF = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-textconv",
@@ -42,7 +42,6 @@ def source_of(
     tree: RebuiltTree,
     store: Path,
     folder: Path,
-    solution: SolutionSource = "session",
 ) -> TaskSource:
     """Return what a task of a session is made of.
 
@@ -52,22 +51,20 @@ def source_of(
         tree: the session's change, rebuilt.
         store: where the trees' objects are.
         folder: for the files of both trees; the source is good as long as they are there.
-        solution: whose change it is.
 
     Raises:
         HeldBack: the session makes no task.
     """
     clone = Path(tree.clone)
     base, final = folder / "base", folder / "final"
-    final_tree = tree.landed if solution == "landed" else tree.final_tree
     try:
         lacking = lay_out(tree.base_tree, clone, store, base)
-        lay_out(final_tree, clone, store, final)
+        lay_out(tree.final_tree, clone, store, final)
     except InputError as error:  # the clone lacks a file of the tree
         raise HeldBack("not_rebuilt", error.reason) from error
     secret = _take_secrets_out(base, final, tree.files)
     with scratch_into(clone, store) as scratch:
-        patch = scratch.git(*_DIFF, tree.base_tree, f"{final_tree}^{{tree}}")
+        patch = scratch.git(*_DIFF, tree.base_tree, tree.final_tree)
     instruction = instruction_of(session, _added_lines(patch))
     if instruction.gives_answer:
         raise HeldBack("answer_given")
@@ -98,7 +95,6 @@ def source_of(
         tests=dict(sorted(tests.items())),
         removed=tuple(sorted({path for path, _ in _tests_in(base)} - tests.keys())),
         patch=patch,
-        solution=solution,
         seconds=slowest(execution),
     )
 

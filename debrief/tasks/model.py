@@ -11,9 +11,6 @@ from debrief.execution.model import NoOutcome
 FORM = "harbor"
 """Of exports of tasks."""
 
-SolutionSource = Literal["session", "landed"]
-"""Whose change the solution is: what the session left, or the commit that its work landed in."""
-
 NotProvenReason = (
     NoOutcome
     | Literal[

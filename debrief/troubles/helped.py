@@ -147,6 +147,10 @@ def _effects_on(
         yield _effect(trouble, line, len(keys), since, *sides)
 
 
+_FEWEST_SESSIONS = 5
+"""On each side of a line; what one session did is no effect, whatever its interval says."""
+
+
 def _counted(ids: Sequence[str], troubled: set[str]) -> tuple[int, int]:
     return sum(id_ in troubled for id_ in ids), len(ids)
 
@@ -165,7 +169,9 @@ def _effect(
         found = difference_of_shares(after, before)
         change, low, high = (round(each, 4) for each in (found.value, found.low, found.high))
         half = before[0] / before[1] / 2
-        if high < 0:
+        if min(before[1], after[1]) < _FEWEST_SESSIONS:
+            outcome = "too_early"
+        elif high < 0:
             outcome = "fewer"
         elif low > 0:
             outcome = "more"

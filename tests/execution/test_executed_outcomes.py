@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.execution.comparing import compared_tests
-from debrief.execution.model import Execution, TestStatus
+from debrief.execution.executing import ExecutionPlan, Executor
+from debrief.execution.model import Check, Execution, SandboxRun, TestStatus
+from debrief.execution.preparing import NotPrepared, Prepared
+from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.store import (
     executed_labels,
     execution_of,
@@ -150,5 +154,34 @@ def test_a_file_that_could_not_be_loaded_stands_for_its_tests() -> None:
     shown = {test.name: (test.before, test.after) for test in compared_tests(check)}
     assert shown["tests.cart::test_a"] == ("failed", "passed")
     assert shown["tests.till::test_b"] == ("passed", "passed")
+    assert "tests.cart" not in shown
     row = executed("s", check, value="yes")
     assert outcome_shown(row) == "pytest -q: 1 test now passes"
+
+
+def test_a_row_stands_until_more_time_or_packages_may_give_another(tmp_path: Path) -> None:
+    tree = executed("s").tree
+    assert tree is not None
+    check = Check(command="pytest -q", origin="session")
+    plan = ExecutionPlan(
+        repository="shop", tree=tree, checks=(check,), packages=Prepared(key="packages")
+    )
+
+    def executor(seconds: float, *, network: bool = False) -> Executor:
+        sandbox, limits = Sandbox(program=Path("bwrap")), SandboxLimits(seconds=seconds)
+        return Executor(sandbox, tmp_path, tmp_path, limits, str, network=network)
+
+    late = SandboxRun(exit_code=None, end="timed_out", limit="time", seconds=61.0)
+    slow = executed("s", ran(late, late), key=plan.key, reason="timed_out")
+    assert executor(60).holds(slow, plan)
+    assert not executor(300).holds(slow, plan)
+    lacking = executed("s", key=plan.key, reason="not_prepared")
+    assert executor(300).holds(lacking, plan)
+    assert not executor(300, network=True).holds(lacking, plan)
+    for other in (
+        replace(plan, image="python:3.12"),
+        replace(plan, packages=NotPrepared(missing="packages of uv.lock")),
+        replace(plan, tree=replace(tree, final_tree="3" * 40)),
+        replace(plan, checks=(replace(check, command="pytest"),)),
+    ):
+        assert not executor(60).holds(slow, other)

@@ -171,3 +171,31 @@ def test_a_project_file_of_another_shape_stops_nothing(
     assert isinstance(found, NotPrepared)
     session = Session(id="s", source="", tool="t", task="", started=NOW, ended=NOW)
     assert not checks_of(session, tmp_path, ["till.py"])
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_a_go_module_that_only_another_system_takes_may_be_missing(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOPROXY", "off")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "go.mod").write_text("module shop\n\ngo 1.17\n\nrequire registry.example/keys v1.0.0\n")
+    (tree / "keys_windows.go").write_text('package shop\n\nimport _ "registry.example/keys"\n')
+    (tree / "sums.go").write_text("package shop\n\nfunc Add(a, b int) int { return a + b }\n")
+    (tree / "sums_test.go").write_text(
+        'package shop\n\nimport "testing"\n\n'
+        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("no")\n\t}\n}\n'
+    )
+    prepared = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(prepared, Prepared), prepared
+    check = Check(command="go test ./...", origin="repository")
+    ran = run_check(tree, check, prepared, sandbox, str, SandboxLimits(seconds=120))
+    assert ran.tests == {"shop::TestAdd": "passed"}, ran.output
+
+    # What this system's tests take has to be there.
+    (tree / "keys_windows.go").rename(tree / "keys.go")
+    (tree / "go.sum").write_text("")
+    missing = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(missing, NotPrepared)
+    assert "registry.example/keys" in missing.missing

@@ -55,6 +55,7 @@ def test_a_line_after_which_the_trouble_is_gone_is_seen_to_have_helped() -> None
     ("before", "after", "troubled", "outcome"),
     [
         (3, 2, {0, 1}, "too_early"),
+        (17, 1, {17}, "too_early"),
         (60, 60, {*range(40), *range(60, 100)}, "no_change"),
         (20, 20, {0, *range(21, 36)}, "more"),
         (0, 9, {1, 2}, "always_there"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -104,9 +104,17 @@ def decided_by(checks: Sequence[ExecutedCheck]) -> Decision:
     """Return what all checks of a session say together.
 
     One that says that something broke decides; then one that says that something works now;
-    otherwise the first one's reason that is more than that the trees do not differ.
+    otherwise the first one's reason that is more than that the trees do not differ. A test that
+    fails now and passes as a later commit has it did not break: it asked for what was changed.
     """
-    decisions = [decided(each.check, each.before, each.after) for each in checks]
+    later = frozenset(
+        name
+        for each in checks
+        if each.check.origin == "future" and each.after
+        for name in each.after[0].tests
+        if status_in([run.tests for run in each.after], name) == "passed"
+    )
+    decisions = [decided(each.check, each.before, each.after, later) for each in checks]
     for value in ("no", "yes"):
         for decision in decisions:
             if decision.value == value:
@@ -117,13 +125,24 @@ def decided_by(checks: Sequence[ExecutedCheck]) -> Decision:
     return (same or other or found)[0]
 
 
-def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]) -> Decision:
+def decided(
+    check: Check,
+    before: Sequence[SandboxRun],
+    after: Sequence[SandboxRun],
+    later: Collection[str] = (),
+) -> Decision:
     """Return what a check's runs say.
 
     ``yes``: a test failed in each run on the base and passes in each on the final tree, and none
     that passed in each fails now. ``no``: one that passed fails now. One that is gone is neither.
     Where tests have no names, the exit code stands for all of them together. A linter, a
     type checker or a build can say ``no`` alone: that it is content shows no work.
+
+    Args:
+        check: what ran.
+        before: its runs on the base.
+        after: its runs on the final tree.
+        later: tests that pass on the final tree as a later commit has them.
     """
     runs = (*before, *after)
     for end, reason in _ENDS.items():
@@ -137,7 +156,8 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
     old, new = completed(old, new), completed(new, old)
     names = sorted({name for run in (*old, *new) for name in run})
     was, now = ({name: status_in(runs, name) for name in names} for runs in (old, new))
-    if broken := [name for name in names if was[name] == "passed" and now[name] == "failed"]:
+    broken = [name for name in names if was[name] == "passed" and now[name] == "failed"]
+    if broken := [name for name in broken if name not in later]:
         return Decision(value="no", detail=broken[0] or check.command)
     shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
     fixed = [name for name in names if was[name] == "failed" and now[name] == "passed"]

@@ -142,3 +142,16 @@ def test_a_linter_shows_what_broke_and_never_that_work_is_done(command: str) -> 
     clean, unclean = (_run(0),) * 2, (_run(1),) * 2
     assert decided(check, clean, unclean).value == "no"
     assert decided(check, unclean, clean).reason == "same_before"
+
+
+def test_a_test_that_a_later_commit_changed_with_the_code_did_not_break() -> None:
+    own = ExecutedCheck(check=CHECK, before=(_OK, _OK), after=(_BAD, _BAD))
+    later = Check(command="pytest t.py", origin="future", added={"t.py": "as it is later"})
+
+    def with_later(after: SandboxRun) -> str:
+        runs = ExecutedCheck(check=later, before=(_BAD, _BAD), after=(after, after))
+        return decided_by([own, runs]).value
+
+    assert with_later(_OK) == "yes"
+    assert with_later(_run(a="passed")) == "no"
+    assert with_later(_BAD) == "no"

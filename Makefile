@@ -70,7 +70,7 @@ test-harbor: .venv/.test
 	@test -n "$(TASKS)" || { echo "TASKS names no folder: make one with debrief tasks --to"; exit 1; }
 	@$(BIN)/python -m tools.harbor_tasks "$(HARBOR_IN)" "$(TASKS)" --python "$(HARBOR_PYTHON)"
 
-# The README's pictures, from the demo: takes npm, Chromium (CHROMIUM names one) and a minute or two.
+# The docs' pictures, from the demo: takes npm, Chromium (CHROMIUM names one) and a minute or two.
 PICTURES_IN ?= /tmp/debrief-pictures
 pictures: .venv/.run
 	@$(BIN)/python -m tools.pictures "$(PICTURES_IN)"

@@ -1,8 +1,8 @@
-// Photographs two pages in Chromium; see pictures.py. Arguments: node_modules, and what as JSON.
+// Photographs three pages in Chromium; see pictures.py. Arguments: node_modules, and what as JSON.
 import { createRequire } from "node:module";
 
 const [modules, work] = process.argv.slice(2);
-const { browser: executablePath, session, lineage, to } = JSON.parse(work);
+const { browser: executablePath, home, session, lineage, to } = JSON.parse(work);
 const { chromium } = createRequire(`${modules}/x.js`)("playwright-core");
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -13,6 +13,11 @@ const page = await browser.newPage({ viewport: { width: 1200, height: 760 }, col
 while ((await page.goto(session)).status() === 404) await page.waitForTimeout(500);
 await page.waitForLoadState("networkidle");
 await page.screenshot({ path: `${to}/session.png` });
+
+await page.setViewportSize({ width: 1200, height: 1150 });
+await page.goto(home);
+await page.getByText("have a verdict").waitFor();
+await page.screenshot({ path: `${to}/home.png` });
 
 await page.setViewportSize({ width: 1640, height: 1240 });
 await page.goto(lineage);

@@ -1,7 +1,7 @@
-"""The README's pictures: a session's page and the lineage, as the demo shows them.
+"""The pictures of the docs: home, a session's page and the lineage, as the demo shows them.
 
 ``python -m tools.pictures FOLDER`` installs playwright-core from npm into FOLDER, runs the demo
-there, and photographs both in Chromium into ``docs/pictures``. ``make pictures`` does the same;
+there, and photographs them in Chromium into ``docs/pictures``. ``make pictures`` does the same;
 CHROMIUM names the browser.
 """
 
@@ -31,7 +31,7 @@ _WIDTH, _COLOURS = 1_200, 128
 
 
 def main(folder: Path) -> int:
-    """Take both pictures; return the exit code."""
+    """Take the pictures; return the exit code."""
     browser = browser_with(folder, "playwright-core@1.65.1")
     if browser is None:
         return 1
@@ -45,6 +45,7 @@ def main(folder: Path) -> int:
         ui = stack.enter_context(_started("ui", environment))
         work = {
             "browser": browser,
+            "home": pages,
             "session": pages + links.session_path(first[0].id),
             "lineage": f"{ui}/asset-groups",
             "to": str(folder),
@@ -53,7 +54,7 @@ def main(folder: Path) -> int:
         command = ["node", script, str(folder / "node_modules"), json.dumps(work)]
         subprocess.run(command, check=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name in ("session", "lineage"):
+    for name in ("home", "session", "lineage"):
         with Image.open(folder / f"{name}.png") as picture:
             picture.thumbnail((_WIDTH, _WIDTH))
             small = picture.convert("RGB").quantize(_COLOURS)

@@ -71,7 +71,7 @@ def test_it_succeeds_and_says_in_a_screen_what_a_person_wants_to_know(demo: Demo
     assert sum(line.startswith("  costs most     meter-etl  ") for line in lines) == 3
     assert any(line.startswith("No rubrics: nothing tells good from bad") for line in lines)
     assert any("28 samples in 9 sets; left out 8 sessions" in line for line in lines)
-    assert "made up" in lines[-1]
+    assert "invented" in lines[-1]
 
 
 def test_it_ends_with_tests_before_and_after_or_says_why_none_were_run(demo: Demo) -> None:

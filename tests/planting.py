@@ -25,7 +25,17 @@ import pyarrow.parquet as pq
 from tests.redaction.synthetic import KNOWN, Maker
 
 EXAMPLES = Path(__file__).parent / "sessions" / "readers" / "examples"
-ENDINGS = {"atif": "json", "cline": "messages.json", "gemini": "json", "opencode": "json"}
+ENDINGS = {
+    "agentsview": "json",
+    "amp": "json",
+    "atif": "json",
+    "cline": "messages.json",
+    "gemini": "json",
+    "mini-swe-agent": "traj.json",
+    "opencode": "json",
+    "roo": "api_conversation_history.json",
+    "swe-agent": "traj",
+}
 """Of the names of transcripts that are one document each."""
 _SEVERAL_SIGNS = {"azure-ad", "telegram", "sendgrid", "terraform"}
 """What cannot be told from a path any more once its signs have become hyphens."""

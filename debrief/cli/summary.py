@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from os.path import relpath
 from pathlib import Path
 from shlex import quote
@@ -30,6 +31,8 @@ from debrief.summary import (
     content_of,
     ranked_sessions,
 )
+from debrief.troubles.model import TROUBLES, Trouble
+from debrief.troubles.remedies import evidence_shown
 from debrief.weekly import NOTHING_DONE, Done
 
 if TYPE_CHECKING:
@@ -76,6 +79,8 @@ def print_summary(
     for side, sessions in zip(("look at first", "best"), ranked, strict=True):
         for session in sessions:
             console.print(_session_line(side, session, console.width))
+    for trouble in islice(lake.read(TROUBLES, ALL, Trouble), _EACH):
+        console.print(_trouble_line(trouble, console.width))
     console.print(_holding(lake))
     if sets := stored_sets(lake).sets:
         console.print(_training_line(sets))
@@ -130,6 +135,13 @@ def _session_line(side: str, session: RankedSession, width: int) -> Text:
     line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
     # Cut by hand: the console breaks no line, so that commands can be copied.
     return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
+
+
+def _trouble_line(trouble: Trouble, width: int) -> Text:
+    """Say what went wrong more than once, the costliest first; ``debrief advice`` has the rest."""
+    subject = make_visible(shorten(trouble.subject, _TITLE))
+    line = Text.assemble(f"  {'costs most':13}  {trouble.repository}  ", (subject, "bold"), ": ")
+    return line.append(shorten(evidence_shown(trouble), max(20, width - line.cell_len)))
 
 
 def _holding(lake: Lake) -> str:

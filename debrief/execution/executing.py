@@ -36,7 +36,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.settings import Settings
 
-FORM = "2"
+FORM = "3"
 """Raised when the same session in the same repository gives another row."""
 _GRACE = 5.0
 """Seconds that a run may take to be ended."""
@@ -145,14 +145,14 @@ class Executor:
                 key=replace(plan, packages=packages).key,
             )
             if isinstance(packages, NotPrepared):
-                return replace(row, reason="not_prepared", detail=packages.missing)
+                return replace(row, reason="not_prepared", detail=self._redact(packages.missing))
             checks = tuple(
                 execute_check(
                     base, final, check, packages, self._sandbox, self._redact, self.limits
                 )
                 for check in plan.checks
             )
-        said = decided_by(checks)
+        said = decided_by(checks, tree.files)
         if said.value == "no" and tree.differing:  # what broke may be what could not be rebuilt
             said = Decision(reason="not_rebuilt", detail=" ".join(tree.differing))
         return replace(

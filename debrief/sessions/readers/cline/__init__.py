@@ -59,7 +59,11 @@ class ClineReader(TranscriptReader):
         ask="ask_followup_question ask_question",
         web="web_fetch web_search browser_action",
     )
-    home_folders = (".cline/data/sessions", *tasks.HOME_FOLDERS)
+    home_folders = (
+        ".cline/data/sessions",
+        ".cline/data/tasks",
+        *tasks.folders_of("saoudrizwan.claude-dev"),
+    )
     moved_by = ("CLINE_DATA_DIR", ".cline/data")
     suffixes = (_DOCUMENT, tasks.DOCUMENT)
     start = _SESSION
@@ -68,11 +72,12 @@ class ClineReader(TranscriptReader):
 
     def claims(self, head: bytes, path: str) -> bool:
         """Return whether a beginning is of a session's document, or of a task's."""
-        return super().claims(head, path) or tasks.claims(head)
+        is_task = tasks.claims(head) and not tasks.is_roos(head, path)
+        return is_task or super().claims(head, path)
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says."""
-        if tasks.claims(head):
+        if path.endswith(tasks.DOCUMENT):
             return tasks.describe(head, path)
         return Peek(
             session_id=head.text(_ID) or Path(path).name.removesuffix(_DOCUMENT),
@@ -94,7 +99,7 @@ class ClineReader(TranscriptReader):
         document = draft.load(path)
         others = list(draft.load_beside(self.beside(path)))
         if path.endswith(tasks.DOCUMENT):
-            tasks.convert(document, others, draft)
+            tasks.convert(document, others, draft, "cline-vscode")
         else:
             _convert(document, others, draft)
         return draft

@@ -36,7 +36,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.settings import Settings
 
-FORM = "2"
+FORM = "3"
 """Raised when the same session in the same repository gives another row."""
 _GRACE = 5.0
 """Seconds that a run may take to be ended."""

@@ -25,7 +25,7 @@ from debrief.execution.model import (
     RebuiltTree,
     SandboxRun,
 )
-from debrief.execution.preparing import NotPrepared, Prepared, prepare
+from debrief.execution.preparing import NotPrepared, Prepared, packages_of, prepare
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.running import Decision, decided_by, execute_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
@@ -113,7 +113,7 @@ class Executor:
             checks = checks_of(session, final, tree.files, future)
             if not checks:
                 return NotExecuted(session_id=session.id, reason="no_check")
-            packages = self._packages(final, checks, network=False)
+            packages = self._packages(clone, final, checks, network=False)
         return ExecutionPlan(
             repository=session.repository,
             tree=tree,
@@ -137,7 +137,7 @@ class Executor:
     def _run(self, plan: ExecutionPlan, now: datetime) -> Execution:
         tree = plan.tree
         with self._laid_out(tree, tree.base_tree, tree.final_tree) as (base, final):
-            packages = self._packages(final, plan.checks, network=self._network)
+            packages = self._packages(Path(tree.clone), final, plan.checks, network=self._network)
             row = Execution(
                 session_id=plan.session_id,
                 executed_at=now,
@@ -177,12 +177,13 @@ class Executor:
         return _RUNS * len(plan.checks) * self.limits.seconds
 
     def _packages(
-        self, tree: Path, checks: Sequence[Check], *, network: bool
+        self, clone: Path, tree: Path, checks: Sequence[Check], *, network: bool
     ) -> Prepared | NotPrepared:
         if isinstance(self._prepared, Prepared):
             return self._prepared
         folders = sorted({check.folder for check in checks})
-        return prepare(tree, self._prepared, self._sandbox, network=network, folders=folders)
+        cache = packages_of(clone, self._prepared)
+        return prepare(tree, cache, self._sandbox, network=network, folders=folders)
 
     @contextmanager
     def _laid_out(self, of: RebuiltTree, *trees: str) -> Iterator[list[Path]]:
@@ -224,7 +225,7 @@ def prepared_folder(settings: Settings) -> Path:
 def prepared_now(settings: Settings) -> list[str]:
     """Return the names of the packages that are kept: what may make another try worth it."""
     place = prepared_folder(settings)
-    return sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+    return sorted(str(each.relative_to(place)) for each in place.glob("*/*"))
 
 
 @contextmanager

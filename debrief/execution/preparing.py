@@ -137,6 +137,12 @@ def prepare(
     )
 
 
+def packages_of(clone: Path, cache: Path) -> Path:
+    """Return where the packages of a clone are kept: what another repository's installation put
+    into its own is never seen."""
+    return cache / hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:12]
+
+
 def _key(step: _Step, tree: Path) -> str:
     digest = hashlib.sha256()
     assert step.toolchain is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from debrief.execution.preparing import NotPrepared, prepare
+from debrief.execution.preparing import NotPrepared, packages_of, prepare
 from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
 from debrief.tasks.files import TaskSource
 from debrief.tasks.images import changed_dependencies, image_of
@@ -36,7 +36,8 @@ class Equipment:
         """
         final = source.final_folder
         folders = sorted({check.folder for check in source.checks})
-        prepared = prepare(final, self._cache, self._sandbox, network=False, folders=folders)
+        cache = packages_of(source.clone, self._cache)
+        prepared = prepare(final, cache, self._sandbox, network=False, folders=folders)
         if isinstance(prepared, NotPrepared):
             raise HeldBack("not_prepared", prepared.missing)
 

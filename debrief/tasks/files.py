@@ -77,6 +77,8 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     """Later requests that give the answer away."""
     images: int
     """That the requests showed, and that the instruction lacks."""
+    clone: Path
+    """The repository's folder on this machine, whose packages its checks have."""
     base_folder: Path
     """With the base's files."""
     final_folder: Path

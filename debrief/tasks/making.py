@@ -88,6 +88,7 @@ def source_of(
         share=instruction.share,
         left_out=instruction.left_out,
         images=instruction.images,
+        clone=clone,
         base_folder=base,
         final_folder=final,
         lacking=len(lacking) + secret,

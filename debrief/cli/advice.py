@@ -189,7 +189,7 @@ def _print_patch(advised: Sequence[AdvisedLine], patch: Path) -> None:
 def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> None:
     from rich.text import Text
 
-    from debrief.troubles.advising import advice_markdown, shown_repository
+    from debrief.troubles.advising import advice_markdown, shown_repository, with_lines
     from debrief.troubles.model import KINDS_SHOWN
 
     if not advised:
@@ -209,7 +209,8 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
         out.print(Text(f"    {one.evidence}", style="dim"))
         if one.line:
             out.print(Text(f"    {one.line}", style="green"))
-    out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")
+    if with_lines(advised):
+        out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")
 
 
 def _show_effects(store: Lake, repository: str, form: str) -> None:

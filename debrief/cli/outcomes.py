@@ -164,7 +164,8 @@ def fit(
         return
     rows = rows_of_lake(opened, (*DECIDING, "check") if with_checks else DECIDING)
     if not rows.labels:
-        raise InputError(opened.url, "holds no label of success", "Run debrief outcomes first.")
+        label_first = "Label sessions on the pages, or run debrief outcomes."
+        raise InputError(opened.url, "holds no label of success", label_first)
     if not rows.sessions:
         raise InputError(opened.url, "holds no scores", "Run debrief run first.")
     made = refit(rows, shipped_table(), force=force)

@@ -155,7 +155,7 @@ def test_the_command_stores_what_gains_and_goes_back(tmp_path: Path) -> None:
 def test_without_labels_or_scores_it_says_what_to_run(tmp_path: Path) -> None:
     refused = fit(Lake(str(tmp_path / "empty")))
     assert refused.exit_code == 1
-    assert "holds no label of success. Run debrief outcomes first." in refused.stderr
+    assert "holds no label of success. Label sessions on the pages" in refused.stderr
     lake = Lake(str(tmp_path / "lake"))
     lake.write("raw_sessions", week_of(NOON), [session("s1")], Session)
     put_labels(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import logging
 import math
 import os
@@ -14,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.keys import digest_of
 
 
 def make_folder(folder: Path) -> None:
@@ -185,7 +185,7 @@ def only_writer(home: Path, lake: str) -> Iterator[None]:
         home: where locks are kept.
         lake: its URL.
     """
-    path = home / "locks" / digest_of(lake)[:16]
+    path = home / "locks" / hashlib.sha256(lake.encode()).hexdigest()[:16]
     with ExitStack() as held:
         if not held.enter_context(locked(path)):
             logging.getLogger("debrief.progress").info(

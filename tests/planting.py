@@ -181,7 +181,8 @@ class Planter:
             except ValueError:
                 lines.append(line)
                 continue
-            planted = visit(record, record.get("type") or "", "")
+            kind = record.get("type") if isinstance(record, dict) else ""
+            planted = visit(record, kind or "", "")
             lines.append(json.dumps(planted))
         return "\n".join(lines) + "\n"
 

@@ -178,6 +178,7 @@ def decided(
     lost = any(map(_by_name, old)) and not all(map(_by_name, new))
     if not all(map(_by_name, old)) or not all(map(_by_name, new)):
         old, new = [_exit(run) for run in before], [_exit(run) for run in after]
+    loaded = _loads_now(check, before, after)
     old, new = completed(old, new), completed(new, old)
     names = sorted({name for run in (*old, *new) for name in run})
     was, now = ({name: status_in(runs, name) for name in names} for runs in (old, new))
@@ -186,11 +187,25 @@ def decided(
         return Decision(value="no", detail=broken[0] or check.command)
     shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
     fixed = [name for name in names if was[name] == "failed" and now[name] == "passed"]
-    if fixed and not shaken and not lost and _tests(check):
-        return Decision(value="yes", detail=fixed[0] or check.command)
+    if (fixed or loaded) and not shaken and not lost and _tests(check):
+        return Decision(value="yes", detail=(fixed or loaded)[0] or check.command)
     if flaky := [name for name in names if "differs" in (was[name], now[name])]:
         return Decision(reason="flaky", detail=(shaken or flaky)[0] or check.command)
     return Decision(reason="same_before", detail=check.command)
+
+
+def _loads_now(
+    check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]
+) -> list[str]:
+    """Return the tests of files that a check brings to both trees, where they pass on the final
+    tree and could not even be loaded on the base: each run there failed, and none names them."""
+    if not check.added or not all(run.exit_code for run in before):
+        return []
+    if any(run.exit_code != 0 for run in after):
+        return []
+    known = {name for run in before for name in run.tests}
+    found = [{name for name, status in run.tests.items() if status == "passed"} for run in after]
+    return sorted(set.intersection(*found) - known) if found else []
 
 
 _ENDS: dict[str, NoOutcome] = {"timed_out": "timed_out", "killed": "killed"}

@@ -92,7 +92,7 @@ TABLES: dict[str, LakeTable] = {
     "session_scores": LakeTable(SessionScores),
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
-    EXECUTIONS: LakeTable(Execution),
+    EXECUTIONS: LakeTable(Execution, may_quote=True),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     PROPOSED: LakeTable(ProposedLabel),

@@ -163,6 +163,16 @@ def test_a_session_that_changes_a_test_until_it_passes_has_done_nothing(
     assert decided_by([mended, works], [changed]).value == "yes"
 
 
+def test_tests_that_cannot_be_loaded_before_the_change_fail_there() -> None:
+    brought = Check(command="pytest", origin="written", added={"t.py": "from sums import new"})
+    unloaded, whole = _run(1, a="passed"), _run(0, a="passed", b="passed")
+    assert decided(brought, (unloaded,) * 2, (whole,) * 2).value == "yes"
+    own = Check(command="pytest", origin="session")
+    assert decided(own, (unloaded,) * 2, (whole,) * 2).reason == "same_before"
+    half = _run(1, a="passed", b="passed")
+    assert decided(brought, (unloaded,) * 2, (half,) * 2).reason == "same_before"
+
+
 def test_a_test_that_a_later_commit_adapts_to_the_change_is_not_broken() -> None:
     """As when the shown times get seconds, and the test of the old times is mended afterwards."""
     old = ExecutedCheck(check=CHECK, before=(_OK, _OK), after=(_BAD, _BAD))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.execution.model import Execution
 from debrief.execution.store import EXECUTIONS
-from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row
+from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row, quotes_any
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
@@ -70,6 +70,9 @@ class LakeTable(Struct, frozen=True):
     rows: type[Struct]
     may_quote: bool = False
     """A row may hold words of sessions without naming them."""
+    holds_files: bool = False
+    """A row of another session may hold files of a repository into which the sessions' work went.
+    Such a row goes as a whole: running it again makes it anew."""
     keeps_stamp: bool = False
     """Its stamp says how far something was read, and not what the rows were made from."""
 
@@ -92,7 +95,7 @@ TABLES: dict[str, LakeTable] = {
     "session_scores": LakeTable(SessionScores),
     "langfuse_scores": LakeTable(ScoreReceipt),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation),
-    EXECUTIONS: LakeTable(Execution, may_quote=True),
+    EXECUTIONS: LakeTable(Execution, holds_files=True),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     PROPOSED: LakeTable(ProposedLabel),
@@ -165,6 +168,8 @@ def _sweep_partition(
         pruned_row(row, signs, may_quote=table.may_quote and not _is_kept_transcript(row))
         for row in rows
     ]
+    if table.holds_files:
+        left = [row if row and not quotes_any(row, signs) else None for row in left]
     changed = sum(new is not old for new, old in zip(left, rows, strict=True))
     if changed and act:
         stamp = lake.stamp(name, partition)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from debrief.forgetting.signs import Signs
 
@@ -26,6 +27,12 @@ def pruned_row(row: Row, signs: Signs, *, may_quote: bool) -> Row | None:
     if left is None:
         return None
     return row if left == plain else msgspec.convert(left, type(row))
+
+
+def quotes_any(row: Struct, signs: Signs) -> bool:
+    """Return whether a row holds words of the sessions, whichever session it names."""
+    plain = msgspec.to_builtins(row, builtin_types=(datetime, bytes))
+    return bool(pruned(plain, signs, may_quote=True) != plain)
 
 
 def pruned(value: Any, signs: Signs, *, may_quote: bool) -> Any:

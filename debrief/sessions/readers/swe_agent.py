@@ -92,7 +92,7 @@ def _folder(state: Any) -> str:
 
 def _brief(history: list[JsonRecord], draft: TranscriptDraft) -> None:
     """Take what the model was told before its first answer: examples, and then its task."""
-    told: list[str] = []
+    briefs: list[str] = []
     for entry in history:
         text = text_of(entry.get("content"))
         if entry.get("is_demo") is True:
@@ -100,12 +100,12 @@ def _brief(history: list[JsonRecord], draft: TranscriptDraft) -> None:
         elif entry.get("role") == "system":
             draft.system_prompt = draft.system_prompt or text
         elif entry.get("role") == "user":
-            told.append(text)
+            briefs.append(text)
         elif entry.get("role") == "assistant":
             break
-    if not told:
+    if not briefs:
         return
-    *examples, task = told
+    *examples, task = briefs
     for text in examples:
         draft.timeline.add_context("program", text, None)
     draft.timeline.prompt(task, None)

@@ -56,9 +56,8 @@ class SweAgentReader(TranscriptReader):
         document = draft.load(path)
         steps = [step for _, step in draft.objects_in(document.get("trajectory"))]
         draft.id = _identity(path, steps)
-        draft.task = Path(path).name.removesuffix(_DOCUMENT)
-        if instance := _INSTANCE.fullmatch(draft.task):
-            draft.repository = instance[1]
+        if instance := _INSTANCE.fullmatch(Path(path).name.removesuffix(_DOCUMENT)):
+            draft.task, draft.repository = instance[0], instance[1]
         draft.model = _model(document.get("replay_config"))
         _brief(mappings(document.get("history")), draft)
         for index, step in enumerate(steps):

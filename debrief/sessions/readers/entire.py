@@ -27,8 +27,12 @@ from debrief.sessions.readers.values import (
 
 _METADATA = "metadata.json"
 _TOOLS = {
-    "copilot-cli": "copilot",
-    "factory-ai-droid": "droid",
+    "Claude Code": "claude-code",
+    "Copilot CLI": "copilot",
+    "Cursor": "cursor",
+    "Factory AI Droid": "droid",
+    "Gemini CLI": "gemini",
+    "Opencode": "opencode",
     "gemini-cli": "gemini",
 }
 """What Entire calls programs that have another name here."""
@@ -91,9 +95,8 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
         at, content = moment(record.get("ts")), record.get("content")
         draft.see(at)
         draft.take(record, version="cli_version")
-        if not draft.tool:
-            agent = string(record.get("agent")).lower().replace(" ", "-")
-            draft.tool = _TOOLS.get(agent, agent)
+        agent = string(record.get("agent"))
+        draft.tool = draft.tool or _TOOLS.get(agent, agent)
         blocks = mappings(content)
         if record.get("type") == "user":
             texts = [string(block.get("text")) for block in blocks]

@@ -77,7 +77,9 @@ def demo(
     run_graph(options, weeks=(), of_demo=not lake)
     for line in executed.lines():
         console().print(line)
-    console().print("These sessions are made up, and so is all that sets them apart.")
+    console().print(
+        "These sessions are invented: their results show what output looks like and mean nothing."
+    )
 
 
 @app.command()

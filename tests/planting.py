@@ -26,11 +26,15 @@ from tests.redaction.synthetic import KNOWN, Maker
 
 EXAMPLES = Path(__file__).parent / "sessions" / "readers" / "examples"
 ENDINGS = {
+    "agentsview": "json",
+    "amp": "json",
     "atif": "json",
     "cline": "messages.json",
     "gemini": "json",
+    "mini-swe-agent": "traj.json",
     "opencode": "json",
     "roo": "api_conversation_history.json",
+    "swe-agent": "traj",
 }
 """Of the names of transcripts that are one document each."""
 _SEVERAL_SIGNS = {"azure-ad", "telegram", "sendgrid", "terraform"}

@@ -39,10 +39,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help=(
-        "Turns the coding-agent sessions you already have into judged, scored, secrets-free "
-        "training data, and says why each score is what it is.\n\n"
-        "Start with **debrief demo** (sample sessions, no key, a quarter minute), then "
-        "**debrief run** on your own."
+        "Reads the coding-agent sessions you already have: what each came to and why, what goes "
+        "wrong again and again, and training data without secrets.\n\n"
+        "Start with **debrief** alone: it shows your own sessions in a browser, without a key. "
+        "**debrief demo** does it all with sample sessions."
     ),
 )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from debrief.cli.shared import AsJson, LakeUrl, console, existing_lake, print_json
+from debrief.cli.shared import AsJson, LakeUrl, console, exactly, existing_lake, print_json
 from debrief.errors import InputError
 from debrief.markdown import counted, shorten
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.snapshots.clones import Clones
 
-_COMMANDS, _LONGEST = 5, 100
-"""Commands of a repository that are named, and characters of one."""
+_LONGEST = 100
+"""Characters of what came of a session, and of a reason."""
 _DETAILS = 2
 """Files, commands, packages that are named of each reason."""
 
@@ -91,7 +91,7 @@ def execute(
         redacting(redactor_of(settings)),
         network=prepare,
     ) as executor:
-        work = _Work(opened, executor, clones, screen)
+        work = _Work(opened, executor, clones, screen, prepares=prepare)
         work.plan(sessions or ())
         if work.due and not yes:
             work.say()
@@ -110,8 +110,11 @@ def execute(
 class _Work:
     """The sessions of a lake that are executed, and what came of it."""
 
-    def __init__(self, lake: Lake, executor: Executor, clones: Clones, screen: Console) -> None:
+    def __init__(
+        self, lake: Lake, executor: Executor, clones: Clones, screen: Console, *, prepares: bool
+    ) -> None:
         self._lake, self._executor, self._clones, self._screen = lake, executor, clones, screen
+        self._prepares = prepares
         self.due: list[tuple[str, ExecutionPlan]] = []
         """With the week of each."""
         self.rows: list[Execution] = []
@@ -152,20 +155,28 @@ class _Work:
 
     def say(self) -> None:
         """Say what would be run: repositories, sessions, commands, how long at most."""
+        from debrief.execution.preparing import NotPrepared
+
         by_repository: defaultdict[str, list[ExecutionPlan]] = defaultdict(list)
         for _, plan in self.due:
             by_repository[f"{plan.repository} ({plan.tree.clone})"].append(plan)
         for repository, plans in sorted(by_repository.items()):
-            self._screen.print(f"{repository}: {counted(len(plans), 'session')}")
-            commands = Counter(check.command for plan in plans for check in plan.checks)
-            for command, count in commands.most_common(_COMMANDS):
-                self._screen.print(f"  {shorten(command, _LONGEST)}  ({count})")
-            if len(commands) > _COMMANDS:
-                self._screen.print(f"  and {counted(len(commands) - _COMMANDS, 'more command')}")
+            self._screen.print(f"{exactly(repository)}: {counted(len(plans), 'session')}")
+            checks = (check for plan in plans for check in plan.checks)
+            commands = Counter((check.command, check.folder) for check in checks)
+            for (command, folder), count in commands.most_common():
+                place = f" in {exactly(folder)}" if folder else ""
+                self._screen.print(f"  {exactly(command)}  ({count}{place})")
+        missing = sum(isinstance(plan.packages, NotPrepared) for _, plan in self.due)
+        if self._prepares and missing:
+            self._screen.print(
+                f"First the packages of {counted(missing, 'session')} are installed, with network, "
+                "which runs their own code in the sandbox."
+            )
         longest = sum(self._executor.longest(plan) for _, plan in self.due)
         self._screen.print(
-            f"Each runs twice before and twice after the change, in the sandbox: without network, "
-            f"home or keys, {longest / 60:,.0f} minutes at most."
+            f"Each command runs twice before and twice after the change, in the sandbox: without "
+            f"network, home or keys, {longest / 60:,.0f} minutes at most."
         )
 
     def run(self) -> None:

@@ -133,6 +133,15 @@ def without_secrets() -> Redactor:
     return Redactor(os.urandom(32))
 
 
+def exactly(text: str) -> str:
+    """Return a stranger's words on one line with nothing left out: what a person agrees to.
+
+    >>> exactly("pytest 'a\\nb'")
+    "pytest 'a\\\\nb'"
+    """
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def warn(message: str) -> None:
     """Print a warning to the error output."""
     console(stderr=True).print(f"debrief: {message}", style="yellow")

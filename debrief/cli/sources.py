@@ -18,7 +18,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from debrief.cli.shared import AsJson, console, print_json, print_unwrapped, without_secrets
-from debrief.errors import InputError
 
 if TYPE_CHECKING:
     from debrief.sessions.scanning import Scan
@@ -87,9 +86,7 @@ def sources(
 
     searched = folders or default_folders(Path.home(), os.environ)
     if not searched:
-        raise InputError(
-            str(Path.home()), "holds no known tool's transcripts", "Name the folders to search."
-        )
+        raise no_session_in(searched)
     found = scan(searched, redact_rows=partial(redact_rows, redactor=without_secrets()))
     stats = scan_stats(found)
     if read:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.shared import LakeUrl, console, existing_lake
+from debrief.cli.shared import LakeUrl, console, exactly, existing_lake
 from debrief.errors import InputError
 from debrief.markdown import counted
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from debrief.tasks.publishing import PublishedTasks, TaskCandidate
-
-_MOST_SHOWN = 12
 
 
 def tasks(
@@ -94,15 +92,13 @@ def _ask(candidates: Sequence[TaskCandidate], yes: bool) -> None:
     places = sorted({each.head.repository for each in candidates})
     commands = sorted({check.command for each in candidates for check in checks_of(each.execution)})
     out = console(stderr=True)
-    where = places[0] if len(places) == 1 else f"{len(places)} repositories"
+    where = ", ".join(map(exactly, places))
     out.print(
         f"{counted(len(candidates), 'session')} of {where} may make a task. In a sandbox without "
         "network run, six times for each session:"
     )
-    for command in commands[:_MOST_SHOWN]:
-        out.print(f"  {command}")
-    if len(commands) > _MOST_SHOWN:
-        out.print(f"  and {len(commands) - _MOST_SHOWN} more")
+    for command in commands:
+        out.print(f"  {exactly(command)}")
     if candidates and not yes:
         if not sys.stdin.isatty():
             raise InputError("the commands", "were not run", "Add --yes to go on.")

@@ -132,6 +132,12 @@ def is_test_file(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
+def is_of_tests(path: str) -> bool:
+    """Return whether a file is a test, sets tests up, or lies in a folder of them."""
+    in_folder = _TEST_FOLDER.search(path) is not None
+    return is_test_file(path) or in_folder or basename(path) == "conftest.py"
+
+
 def future_tests(
     clone: Path, base: str, changed: Sequence[str], after: str = "HEAD"
 ) -> list[Check]:
@@ -223,11 +229,7 @@ def _of_written_tests(final: Path, changed: Sequence[str]) -> list[Check]:
     """Return checks by the tests that the session wrote, put into both trees with what else of
     the folders of tests it changed."""
     files = _FolderFiles(final)
-    texts = {
-        path: files.text(path)
-        for path in changed
-        if (is_test_file(path) or _TEST_FOLDER.search(path)) and files.has(path)
-    }
+    texts = {path: files.text(path) for path in changed if is_of_tests(path) and files.has(path)}
     return _of_tests(files, {path: text for path, text in texts.items() if text}, "written")
 
 
@@ -279,7 +281,7 @@ def _runner(package: Mapping[str, object]) -> Sequence[str]:
         return ["jest"]
     if "mocha" in names:
         return ["mocha"]
-    return ["node", "--test"] if "node --test" in text else []
+    return next((each.split() for each in ("node --test", "bun test") if each in text), [])
 
 
 def _of_repository(final: Path, changed: Sequence[str]) -> list[Check]:
@@ -315,7 +317,7 @@ def _own_command(files: _FolderFiles, language: str, folder: str) -> str:
 def _uses_pytest(files: _FolderFiles, folder: str) -> bool:
     if any(files.has(join(folder, sign)) for sign in _PYTEST_SIGNS):
         return True
-    with suppress(tomllib.TOMLDecodeError):
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
         tools = tomllib.loads(files.text(join(folder, "pyproject.toml"))).get("tool")
         if isinstance(tools, dict) and "pytest" in tools:
             return True

@@ -27,7 +27,7 @@ from debrief.execution.model import (
 )
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.rebuilding import rebuild
-from debrief.execution.running import decided_by, execute_check
+from debrief.execution.running import Decision, decided_by, execute_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
 from debrief.execution.trees import lay_out
 from debrief.keys import digest_of
@@ -36,7 +36,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.settings import Settings
 
-FORM = "1"
+FORM = "2"
 """Raised when the same session in the same repository gives another row."""
 _GRACE = 5.0
 """Seconds that a run may take to be ended."""
@@ -145,14 +145,16 @@ class Executor:
                 key=replace(plan, packages=packages).key,
             )
             if isinstance(packages, NotPrepared):
-                return replace(row, reason="not_prepared", detail=packages.missing)
+                return replace(row, reason="not_prepared", detail=self._redact(packages.missing))
             checks = tuple(
                 execute_check(
                     base, final, check, packages, self._sandbox, self._redact, self.limits
                 )
                 for check in plan.checks
             )
-        said = decided_by(checks)
+        said = decided_by(checks, tree.files)
+        if said.value == "no" and tree.differing:  # what broke may be what could not be rebuilt
+            said = Decision(reason="not_rebuilt", detail=" ".join(tree.differing))
         return replace(
             row,
             checks=tuple(without_secrets(check, self._redact) for check in checks),

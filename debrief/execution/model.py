@@ -34,11 +34,13 @@ NoOutcome = Literal[
     "timed_out",
     "killed",
     "flaky",
+    "tests_changed",
     "same_before",
 ]
 """Why running says nothing of a session. ``not_prepared``: what its checks need was not made ready.
-``not_runnable``: a check ends before it tests anything, on both trees. ``same_before``: no test
-tells the trees apart."""
+``not_runnable``: a check ends before it tests anything, on both trees. ``tests_changed``: the
+session changed tests, and no check shows that what passes now was not changed to pass.
+``same_before``: no test tells the trees apart."""
 
 
 class NotExecuted(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ from typing import Literal
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
+from debrief.execution.checks import is_of_tests
 from debrief.execution.comparing import Results, completed, status_in
 from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun
 from debrief.execution.preparing import Prepared
@@ -100,21 +102,37 @@ def execute_check(
     return ExecutedCheck(check=check, before=tuple(before), after=tuple(after))
 
 
-def decided_by(checks: Sequence[ExecutedCheck]) -> Decision:
+def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> Decision:
     """Return what all checks of a session say together.
 
     One that says that something broke decides; then one that says that something works now;
     otherwise the first one's reason that is more than that the trees do not differ.
+
+    Where the session changed tests, that a test passes now may be a change of the test: only checks
+    that bring their tests to both trees can say ``yes``.
+
+    Args:
+        checks: with their runs.
+        changed: the files that the session changed.
     """
     decisions = [decided(each.check, each.before, each.after) for each in checks]
+    if any(map(is_of_tests, changed)):
+        judged = Decision(reason="tests_changed")
+        decisions = [
+            replace(judged, detail=each.check.command)
+            if said.value == "yes" and not each.check.added
+            else said
+            for each, said in zip(checks, decisions, strict=True)
+        ]
     for value in ("no", "yes"):
         for decision in decisions:
             if decision.value == value:
                 return decision
     other = [each for each in decisions if each.reason != "same_before"]
     found = [*decisions[:1], Decision(reason="no_check")]
+    changed_tests = [each for each in decisions if each.reason == "tests_changed"]
     same = [each for each in decisions if each.reason == "same_before"]
-    return (same or other or found)[0]
+    return (changed_tests or same or other or found)[0]
 
 
 def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxRun]) -> Decision:
@@ -122,7 +140,8 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
 
     ``yes``: a test failed in each run on the base and passes in each on the final tree, and none
     that passed in each fails now. ``no``: one that passed fails now. One that is gone is neither.
-    Where tests have no names, the exit code stands for all of them together. A linter, a
+    Where tests have no names, the exit code stands for all of them together; where they had names
+    before the change and have none after it, that it is 0 shows no work. A linter, a
     type checker or a build can say ``no`` alone: that it is content shows no work.
     """
     runs = (*before, *after)
@@ -132,6 +151,7 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
     if any(_is_untested(check, run) for run in runs):
         return Decision(reason="not_runnable", detail=check.command)
     old, new = [_results(run) for run in before], [_results(run) for run in after]
+    lost = any(map(_by_name, old)) and not all(map(_by_name, new))
     if not all(map(_by_name, old)) or not all(map(_by_name, new)):
         old, new = [_exit(run) for run in before], [_exit(run) for run in after]
     old, new = completed(old, new), completed(new, old)
@@ -141,7 +161,7 @@ def decided(check: Check, before: Sequence[SandboxRun], after: Sequence[SandboxR
         return Decision(value="no", detail=broken[0] or check.command)
     shaken = [name for name in names if was[name] == "passed" and now[name] == "differs"]
     fixed = [name for name in names if was[name] == "failed" and now[name] == "passed"]
-    if fixed and not shaken and _tests(check):
+    if fixed and not shaken and not lost and _tests(check):
         return Decision(value="yes", detail=fixed[0] or check.command)
     if flaky := [name for name in names if "differs" in (was[name], now[name])]:
         return Decision(reason="flaky", detail=(shaken or flaky)[0] or check.command)

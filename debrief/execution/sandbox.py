@@ -38,6 +38,7 @@ from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError, flat
 from debrief.execution.model import RunEnd, RunLimit
+from debrief.execution.syscalls import refusals
 
 TREE = "/app"
 """Where the copy of a tree lies in the sandbox."""
@@ -63,6 +64,8 @@ _MOST_PROCESSES = 1000
 them."""
 _SPARE = 8
 """Processes that the kernel lets run beyond the limit, so that the watcher sees it reached."""
+_MOST_FILES = 500_000
+"""In each place that it writes to: each takes about a kilobyte of the machine's memory."""
 _SMALL_MB = 256
 """Of shared memory, and of each scratch folder in a mount."""
 _KILLED = 137
@@ -219,20 +222,24 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             }
             if not network:
                 texts["/etc/hosts"] = "127.0.0.1 localhost\n::1 localhost\n"
-            data = {target: _in_memory(stack, text) for target, text in texts.items()}
+            data = {target: _in_memory(stack, text.encode()) for target, text in texts.items()}
             walls = self._walls(user, data, places, mounts, variables, network, limits)
+            descriptors = list(data.values())
+            if filter_ := refusals():
+                descriptors.append(_in_memory(stack, filter_))
+                walls += ["--seccomp", str(descriptors[-1])]
             # Not as arguments, which the run could read.
-            arguments = _in_memory(stack, "".join(f"{wall}\0" for wall in walls))
+            arguments = _in_memory(stack, "".join(f"{wall}\0" for wall in walls).encode())
             program = [str(self.program), "--args", str(arguments)]
             if os.geteuid() == 0:
                 drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
                 inner = ["setpriv", *drop, *inner]
-            descriptors = [arguments, *data.values()]
+            descriptors.append(arguments)
             facts, facts_in = _pipe(stack)
             called = [*program, "--info-fd", str(facts_in), "--", *inner]
             bubble = _Bubble(stack, called, [facts_in, *descriptors], limits, mounts)
             os.close(facts_in)
-            bubble.watch(facts)
+            bubble.watch(facts, ["/dev/shm", *places])
             return bubble.of(copies, added or {}, walled)
 
     def _walls(
@@ -459,11 +466,14 @@ class _Bubble(_Run):
         self.first: int | None = None
         """The process whose end is the end of all others in the sandbox: of its process
         namespace the first one."""
+        self.places: Sequence[str] = ()
+        """File systems in memory: their size holds no empty files, which take memory too."""
         super().__init__(stack, call, descriptors, limits, mounts, {"PATH": SYSTEM_PATH})
         self.watched = self.process.pid
 
-    def watch(self, facts: int) -> None:
-        """Learn from bubblewrap which process is the first one."""
+    def watch(self, facts: int, places: Sequence[str]) -> None:
+        """Learn from bubblewrap which process is the first one, and look at what it writes to."""
+        self.places = places
         with open(facts, "rb", closefd=False) as file:
             said = file.read()
         with suppress(ValueError, KeyError, ProcessLookupError):
@@ -479,6 +489,11 @@ class _Bubble(_Run):
                 self._stop("processes")
             elif used.memory > self.limits.memory_mb * _MEGABYTE:
                 self._stop("memory")
+        with suppress(OSError):  # it has ended
+            for place in self.places if self.answer else ():  # before it begins, they are not there
+                system = os.statvfs(f"/proc/{self.watched}/root{place}")
+                if system.f_files - system.f_ffree > _MOST_FILES:
+                    self._stop("disk")
 
     def _kill(self) -> None:
         if self.first is not None:
@@ -652,10 +667,10 @@ def _room() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _in_memory(stack: ExitStack, text: str) -> int:
+def _in_memory(stack: ExitStack, content: bytes) -> int:
     descriptor = os.memfd_create("debrief")
     stack.callback(os.close, descriptor)
-    os.write(descriptor, text.encode())
+    os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

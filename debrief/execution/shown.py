@@ -34,6 +34,7 @@ REASONS_SHOWN: Final[Mapping[NoOutcome, str]] = {
     "timed_out": "a check did not end in time",
     "killed": "a check went over a limit of the sandbox",
     "flaky": "equal runs ended differently",
+    "tests_changed": "it changed tests itself, so that they pass now shows no work",
     "same_before": "no test ends otherwise before and after its change",
 }
 """Why running says nothing of a session."""

@@ -69,6 +69,8 @@ _UNITTEST_WORDS: dict[str, TestStatus] = {
     "skipped": "skipped",
     "expected failure": "skipped",
 }
+_NO_REPORT = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What reading a file raises that a repository's own code wrote in a report's place."""
 _RANK: dict[TestStatus, int] = {"skipped": 0, "passed": 1, "failed": 2}
 
 
@@ -112,7 +114,7 @@ def results_of(files: Mapping[str, bytes], output: str) -> dict[str, TestStatus]
     results: list[tuple[str, TestStatus]] = []
     for path, content in sorted(files.items()):
         read = from_junit if path.endswith(".xml") else from_jest
-        with suppress(ValueError):
+        with suppress(*_NO_REPORT):
             results += read(content)
     if not results:
         text = _ANSI.sub("", output)

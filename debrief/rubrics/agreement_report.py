@@ -192,9 +192,9 @@ def _probes(agreement: Agreement) -> Iterator[str]:
         "What scores are worth, and what they go by beside the work",
         "Brier and distance: how far scores lie from labels, before and after an isotonic fit "
         "that has not seen the tasks. Length: rank correlation with the session's length, "
-        "labels held equal where 20 are known. Own kind: how much higher than other models it "
-        "scores sessions of its own kind of model. Both should be near 0.",
-        ("What", "By", "Labels", "Brier", "Distance", "Length", "Own kind"),
+        "at equal labels where 20 are known. Self-preference: how much more it favours sessions of "
+        "its own model family than other models do. Both should be near 0.",
+        ("What", "By", "Labels", "Brier", "Distance", "Length", "Self-preference"),
         [*map(_probe, agreement.probes)],
     )
     yield from _section(

@@ -130,7 +130,13 @@ def _transcript(entry: ScanEntry, real: Mapping[str, str]) -> Transcript:
 
 def no_session_in(folders: Iterable[Path]) -> InputError:
     """Return the error for folders in which nothing can be read."""
-    named = ", ".join(map(str, folders)) or "no folder"
+    named = ", ".join(map(str, folders))
+    if not named:
+        return InputError(
+            str(Path.home()),
+            "holds no known tool's transcripts",
+            "Name the folders: debrief run --sessions FOLDER, or DEBRIEF_SESSIONS.",
+        )
     return InputError(
         named, "no session is in it that can be read", "debrief sources FOLDER lists what is there."
     )

@@ -27,7 +27,7 @@ def not_a_task(execution: Execution) -> NotProven | None:
 def _may_differ_with_tests(execution: Execution) -> bool:
     """Return whether a proof is worth a try although no test was seen to tell the trees apart: the
     tests that the session wrote were not yet there on the base, and a task brings them."""
-    return execution.reason == "same_before" and execution.tree is not None
+    return execution.reason in ("same_before", "tests_changed") and execution.tree is not None
 
 
 def checks_of(execution: Execution) -> tuple[Check, ...]:

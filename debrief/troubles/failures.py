@@ -23,12 +23,14 @@ from debrief.troubles.naming import (
     error_line,
     forms,
     is_plain,
+    listed,
     name_of,
     parts_of,
     pattern,
     plain_error,
     shown,
     tables,
+    text_of_blocks,
 )
 from debrief.troubles.steps import CallMade, Mishap
 
@@ -45,8 +47,21 @@ _GUESSES = 3
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
-def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
-    """Yield what failed of what one agent did, in order."""
+def failures(strand: Sequence[CallMade]) -> list[Mishap]:
+    """Return what failed of what one agent did, in order; the same of several commands that it
+    gave at once happened once."""
+    found: dict[tuple[str, str, int, int], Mishap] = {}
+    for number, each in enumerate(_failures(strand)):
+        message = each.steps[0].message
+        is_alone = each.is_test or each.kind == "missed_edit"
+        key = (each.kind, each.subject, message, number if is_alone else -1)
+        first = found.get(key)
+        steps = {step.call.id: step for step in (*first.steps, *each.steps)} if first else {}
+        found[key] = replace(first, steps=tuple(steps.values())) if first else each
+    return list(found.values())
+
+
+def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = -1
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
@@ -63,7 +78,7 @@ def failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             elif call.action == "run":
                 yield from _behind_a_pipe(step, strand[place + 1 : place + 1 + _NEAR])
             continue
-        if _CALLED_OFF.search(result[:120]):
+        if _CALLED_OFF.search(result[:120]) or _is_stopped(call):
             continue
         if call.action == "edit":
             yield from _missed(step, strand[place + 1 : place + 1 + _NEAR])
@@ -89,8 +104,8 @@ def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]
     call = step.call
     if call.status != "ok" or "|" not in call.command:
         return
-    lines = printed_lines((call.result or "")[:600])[:3]
-    for words in parts_of(call.command):
+    lines = _absent_lines(call)
+    for words in parts_of(call.command) if lines else ():
         program = words[0].rpartition("/")[2]
         for line in lines if not is_plain(words) else ():
             absent = _absent(line, program)
@@ -120,6 +135,11 @@ def has_failed(call: ToolCall) -> bool:
         or bool(call.exit_code)
         or (call.action == "run" and bool(_ENDED_BADLY.search((call.result or "")[:300])))
     )
+
+
+def _is_stopped(call: ToolCall) -> bool:
+    """Return whether the agent itself told a program to stop: a server that it had started."""
+    return call.exit_code in (130, 143) or r'"\u0003' in call.input
 
 
 def _is_denied(result: str) -> bool:
@@ -159,13 +179,15 @@ def _next_edit(path: str, rest: Sequence[CallMade]) -> tuple[CallMade, ...]:
 
 def _tool(step: CallMade) -> Iterator[Mishap]:
     """Yield what a failed call of another tool than a shell shows."""
-    result = (step.call.result or "")[:2_000]
-    line = error_line(re.sub(r"</?tool_use_error>", "", result)) or first_line(result)
+    call = step.call
+    result = text_of_blocks((call.result or "")[:2_000])
+    line = error_line(re.sub(r"</?tool_use_error>", "", result))
+    if not line and call.exit_code is None:  # else it is what a program printed
+        line = first_line(result)
     if absent := _absent(line, ""):
         yield _mishap("missing_tool", absent, step, line)
     if absent or not line:
         return
-    call = step.call
     path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
@@ -373,23 +395,58 @@ def _what_worked(
     """Return the steps up to the command that did what had failed, and that command.
 
     It shares at least half of the failed one's words, the program's name counted as one of them,
-    and went well; empty where none is seen.
+    does the same with the same program or another runner, and went well; empty where none is seen.
     """
     sought = _key_words(words)
-    if not sought:
+    if not sought or is_look_or_help(words):
         return (), ""
     for number, later in enumerate(rest):
         call = later.call
         if call.action != "run" or call.status != "ok" or has_failed(call):
             continue
+        if "||" in call.command or ("|" in call.command and _absent_lines(call)):
+            continue  # which part went well is not known
         for part in parts_of(call.command):
             own = _key_words(part)
-            if part[0] == words[0] and name_of(part) != name_of(words):
-                continue  # another thing that the same program does
+            if is_look_or_help(part) or not _can_stand_for(part, words):
+                continue
+            if not _passes_by().isdisjoint(set(part) - set(words)):
+                continue  # what had refused was not asked any more
             common = 2 * len(own & sought)
             if own and common >= len(sought) and common >= len(own):
                 return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
     return (), ""
+
+
+@cache
+def _passes_by() -> frozenset[str]:
+    return frozenset(tables()["commands"]["passes_by"].split())
+
+
+def _absent_lines(call: ToolCall) -> list[str]:
+    """Return the first lines of a result that say that something is not there."""
+    return [line for line in printed_lines((call.result or "")[:600])[:3] if _absent(line, "")]
+
+
+def is_look_or_help(words: Sequence[str]) -> bool:
+    """Return whether a command only asks what there is: it looks, or prints a help or a version."""
+    known = _answers() | listed("looks")
+    return not known.isdisjoint({words[0], " ".join(words[:2])}) or not {
+        "--help",
+        "-h",
+        "help",
+        "--version",
+    }.isdisjoint(words[1:])
+
+
+def _can_stand_for(other: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether another command may do what one failed to do: the same thing by the same
+    program, or the same by another runner of tasks, put before it or taken away."""
+    program, failed = other[0].rpartition("/")[2], words[0].rpartition("/")[2]
+    if program == failed:
+        return name_of(other) == name_of(words)
+    runners = set(tables()["commands"]["runners"].split())
+    return (failed in runners or failed in other) and (program in runners or program in words)
 
 
 def _key_words(words: Sequence[str]) -> frozenset[str]:

@@ -7,8 +7,7 @@ nothing speaks for is counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 
 from debrief.markdown import shorten
 from debrief.offline.checks import can_check, language_of, languages_of
@@ -18,11 +17,13 @@ from debrief.offline.quoting import label, printed_lines
 from debrief.offline.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.failures import has_failed
-from debrief.troubles.naming import name_of, parts_of, shown, tables
+from debrief.troubles.naming import listed, name_of, parts_of, shown
 from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
 """Calls of a session that are its beginning."""
+_ID_GIVEN = re.compile(r"\b(?:session ID|background with ID:?) ([\w-]+)")
+_ID_ASKED = re.compile(r'"(?:session_id|bash_id|shell_id|task_id)"\s*:\s*"?([\w-]+)')
 _POLLS = 3
 """Looks in a row after something that runs from which on it is polling."""
 _MUCH = 2_000
@@ -37,13 +38,25 @@ _AFTER = 40
 """Reads after a compaction that belong to it."""
 _UNCHANGED = "unchanged since"
 """What a tool answers that was asked for the same file again."""
-_DOCUMENT = re.compile(
+DOCUMENT = re.compile(
     r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|AUTHORS)[^/]*$|(?:^|/)docs?/.*\.(?:md|rst|txt)$"
 )
 
 
 _CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
 """A line that was added and is no comment."""
+_HOOK = re.compile(
+    r"^(?:\[STARTED\]|[✔❯⚠]) (?!No staged)\S*(?:eslint|tsc|test|lint|ruff|mypy)", re.MULTILINE
+)
+"""What programs print that check staged files when a commit is made."""
+_TASK = re.compile(r"/tasks/[\w-]+\.output\b")
+"""Where Claude Code keeps what a program prints that goes on in the background."""
+_ANYWAY = re.compile(
+    r"^(?:README|AGENTS|CLAUDE|GEMINI|CONTRIBUTING)\b[^/]*$"
+    r"|(?:^|/)(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Makefile|Gemfile|mix\.exs)$",
+    re.IGNORECASE,
+)
+"""Files that agents look up first in any repository."""
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
 
@@ -69,9 +82,11 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
         call = step.call
         if step.message in compacted:
             seen.clear()
-        if call.status != "ok" or not (call.action in ("read", "search") or _is_look(call)):
-            continue
         result = call.result or ""
+        if call.status != "ok" or (len(result) < _MUCH and call.action != "read"):
+            continue
+        if not (call.action in ("read", "search") or _is_look(call)):
+            continue
         if _UNCHANGED in result[:200] and call.action == "read" and len(result) < _MUCH:
             yield _read_again(step)
         if len(result) < _MUCH:
@@ -103,21 +118,18 @@ def _is_look(call: ToolCall) -> bool:
     """Return whether a command only looks."""
     if call.action != "run" or not call.command:
         return False
-    known = _listed("looks")
+    known = listed("looks")
     parts = [each.words for each in commands_in(call.command) if each.words]
     names = ({words[0], " ".join(words[:2])} for words in parts)
     is_known = bool(parts) and all(not known.isdisjoint(each) for each in names)
     return is_known and not _writes(call)
 
 
-@cache
-def _listed(name: str) -> frozenset[str]:
-    return frozenset(each.strip() for each in tables()["commands"][name].split(","))
-
-
 def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     """Yield runs of waiting: the same agent looks after what runs again and again."""
     begun = "a command"
+    runs: dict[str, str] = {}
+    """What goes on in the background, by the id that the tool gave it."""
     run: list[CallMade] = []
     for step in [*strand, None]:
         if step is not None and _is_wait(step.call, run):
@@ -126,7 +138,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if len(run) >= _POLLS:
             yield Mishap(
                 kind="polling",
-                subject=f"{_polled(run, begun)}: waited for by looking",
+                subject=f"{_polled(run, runs, begun)}: waited for by looking",
                 at=run[0].at,
                 evidence=run[0].evidence(f"{len(run)} looks in a row: {label(run[0].call)}"),
                 steps=tuple(run),
@@ -135,6 +147,8 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         run = []
         if step is not None and step.call.action == "run":
             begun = name_of(next(iter(parts_of(step.call.command)), ())) or begun
+            if given := _ID_GIVEN.search((step.call.result or "")[:400]):
+                runs[given[1]] = begun
             run = [step] if _can_poll(step.call) else []
 
 
@@ -143,7 +157,7 @@ def _can_poll(call: ToolCall) -> bool:
 
 
 def _is_wait(call: ToolCall, run: Sequence[CallMade]) -> bool:
-    if call.action == "wait":
+    if call.action == "wait" and call.exit_code is None:  # else it had come to its end
         return not run or run[-1].call.action == "wait"
     same = bool(run) and run[-1].call.action == "run" and run[-1].call.command == call.command
     return same and _can_poll(call)
@@ -154,13 +168,14 @@ def _all_words(call: ToolCall) -> list[tuple[str, ...]]:
 
 
 def _polling_name(words: Sequence[str]) -> bool:
-    return not _listed("polled").isdisjoint({" ".join(words[:2]), " ".join(words[:3])})
+    return not listed("polled").isdisjoint({" ".join(words[:2]), " ".join(words[:3])})
 
 
-def _polled(run: Sequence[CallMade], begun: str) -> str:
+def _polled(run: Sequence[CallMade], runs: Mapping[str, str], begun: str) -> str:
     call = run[0].call
     if call.action == "wait":
-        return begun
+        asked = _ID_ASKED.search(call.input)
+        return runs.get(asked[1], begun) if asked else begun
     words = next((each for each in _all_words(call) if each[0] != "sleep"), ())
     return name_of(words) or begun
 
@@ -231,7 +246,7 @@ def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
         if call.status != "ok" or has_failed(call) or edited.intersection(call.paths):
             continue
         file = step.below(_read_by(call))
-        if not file or file.startswith(("/", "~", "..")) or file in known:
+        if not file or file.startswith(("/", "~", "..")) or file in known or _ANYWAY.search(file):
             continue
         known.add(file)
         yield Mishap(
@@ -313,9 +328,12 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
                     changed[language] = step
         elif call.action == "run" and changed:
             printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])
-            if call.status == "unanswered" or can_check(call) or printed:
+            hook = _HOOK.search((call.result or "")[:4_000])
+            if call.status == "unanswered" or can_check(call) or printed or hook:
                 changed.clear()  # a check, or a commit whose hook is one
-        elif call.action not in ("read", "search", "plan", "ask", "edit"):
+        if (changed and _TASK.search(call.command or call.input)) or (
+            call.action not in ("run", "read", "search", "plan", "ask", "edit")
+        ):
             changed.clear()  # a browser, another agent or a server may have looked
     for language, last in changed.items():
         file = last.below(last.call.paths[-1])
@@ -331,7 +349,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
 
 def _is_unseen(path: str, tool: str) -> bool:
     """Return whether a check surely cannot fail because of a change of a file."""
-    if _DOCUMENT.search(path):
+    if DOCUMENT.search(path):
         return True
     if _TEMPLATE.search(path):
         return False

@@ -6,6 +6,7 @@ wrong, so they become placeholders. Words stay as they are: a name is never made
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -109,8 +110,9 @@ def parts_of(command: str) -> tuple[tuple[str, ...], ...]:
 def asked_for(command: str) -> tuple[str, ...]:
     """Return the part of a command line that a person decides on: the last that is no mere look."""
     parts = parts_of(command)
-    only_look = {each.strip() for each in tables()["commands"]["looks"].split(",")}
-    doing = [words for words in parts if only_look.isdisjoint({words[0], " ".join(words[:2])})]
+    doing = [
+        words for words in parts if listed("looks").isdisjoint({words[0], " ".join(words[:2])})
+    ]
     return next(iter([*doing[::-1], *parts]), ())
 
 
@@ -132,6 +134,28 @@ def culprit(command: str, error: str) -> tuple[str, ...]:
     if re.match(r"(?:fatal|hint|remote): ", error):
         return next((words for words in parts if words[0] == "git"), parts[-1])
     return parts[-1] if len(parts) > 1 else parts[0]
+
+
+_BLOCK = re.compile(r"(?:\A|\nOutput:\n)\s*\[\s*(?=\{\s*\"type\"\s*:\s*\"text\")")
+
+
+def text_of_blocks(result: str) -> str:
+    """Return the text of a result that is JSON of blocks, as servers of tools return it; another
+    result as it is. It may be cut off.
+
+    >>> text_of_blocks('[{"type":"text","text":"Not found"}]')
+    'Not found'
+    """
+    begun = _BLOCK.search(result)
+    if begun is None:
+        return result
+    text = re.search(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', result[begun.end() :])
+    if text is None:
+        return result
+    try:
+        return str(json.loads(f'"{text[1]}"'))
+    except ValueError:  # cut off within an escape, or as a program broke it
+        return text[1]
 
 
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
@@ -161,6 +185,12 @@ def tables() -> dict[str, Any]:
     """Return what programs and tools print when something goes wrong."""
     text = (resources.files("debrief.troubles") / "errors.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+@cache
+def listed(name: str) -> frozenset[str]:
+    """Return the commands of a list whose names may be of two words."""
+    return frozenset(each.strip() for each in tables()["commands"][name].split(","))
 
 
 @cache

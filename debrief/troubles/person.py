@@ -14,6 +14,7 @@ from debrief.markdown import shorten
 from debrief.offline.quoting import label
 from debrief.offline.talk import approval_in, correction_in, own_words
 from debrief.sessions.model import Evidence, Intervention, Turn
+from debrief.troubles.failures import is_look_or_help
 from debrief.troubles.naming import asked_for, name_of, pattern
 from debrief.troubles.steps import CallMade, Course, Mishap
 
@@ -100,8 +101,8 @@ def _interruptions(course: Course, turn: Turn, after: Turn | None) -> Iterator[M
         if deed.kind != "interruption" or any(_is_near(deed.at, at) for at in refused):
             continue
         words = own_words(after.prompt) if after is not None else ""
-        if not words or _GO_ON.search(words) or approval_in(words):
-            continue  # nothing says that the agent was wrong
+        if last is None or not words or _GO_ON.search(words) or approval_in(words):
+            continue  # nothing says that the agent was wrong, or it had done nothing yet
         yield Mishap(
             kind="interruption",
             subject="the person stopped the agent",
@@ -138,6 +139,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         known.add((step.message, subject))
         reason = "" if denied else _words_with(course, step)
+        if call.action == "plan" and not reason:
+            continue  # so is a plan recorded that a new session carries out
         yield Mishap(
             kind="refused_permission",
             subject=f"{subject}: refused",
@@ -147,7 +150,19 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             command=command,
             file=step.below(call.path or next(iter(call.paths), "")),
             words=shorten(reason, _WORDS),
+            worked=subject if command and _is_granted(subject, strand) else "",
         )
+
+
+def _is_granted(name: str, strand: Sequence[CallMade]) -> bool:
+    """Return whether a command of that name went well elsewhere: then what it was to do was
+    refused, and not the command."""
+    asked = (
+        asked_for(step.call.command)
+        for step in strand
+        if step.call.action == "run" and step.call.status == "ok" and step.call.command
+    )
+    return any(name_of(words) == name and not is_look_or_help(words) for words in asked if words)
 
 
 def _words_with(course: Course, step: CallMade) -> str:

@@ -18,7 +18,9 @@ from debrief.models.fencing import injection_signs, make_visible
 from debrief.offline.hazards import hazards_of
 from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
+from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
+from debrief.troubles.naming import is_plain, listed
 
 _LONGEST_CODE, _LONGEST_QUOTE = 120, 200
 _INTO_FOLDER = re.compile(r"\Acd\s+(?:/|~)\S*\s*(?:&&|;)\s*")
@@ -94,10 +96,12 @@ def _remedy(trouble: Trouble) -> str:
     match trouble.kind:
         case "failing_command" if is_other and _is_check(command):
             return f"Run `{worked}` before `{command}`: it mends what that finds."
-        case "failing_command" | "missing_tool" if is_other:
+        case "failing_command" if is_other:
             return f"Run `{worked}`, not `{command}`, which fails here."
-        case "missing_tool" if named:
-            return f"Do not run `{named}`: it is not there."
+        case "missing_tool" if is_other and _is_named(trouble, command):
+            return f"Run `{worked}`, not `{command}`, which fails here."
+        case "missing_tool" if named and _is_named(trouble, named):
+            return f"Do not count on `{named}`: it was not there."
         case "wrong_folder" if command and worked and command != worked:
             return f"Run `{worked}`: `{command}` fails from another folder."
         case "missed_edit" if file:
@@ -105,23 +109,23 @@ def _remedy(trouble: Trouble) -> str:
                 f"Edits of `{file}` keep missing: read it again right before, and give enough of "
                 "its text to be found once."
             )
-        case "refused_permission" if named:
+        case "refused_permission" if named and not any(one.worked for one in trouble.examples):
             return f"Do not run `{named}` unasked: it was refused."
         case "refused_permission" if file:
             return f"Say what you will change in `{file}` before you edit it: edits were refused."
         case "correction":
             return _quoted(trouble.examples)
-        case "repeated_read" if file:
-            return f"Read `{file}` once and keep to that: it is read again without having changed."
+        case "repeated_read" if file and trouble.count > len(trouble.sessions):
+            return f"Read `{file}` once, and again only when it changed: it stayed the same."
         case "polling" if is_other:
             return f"Run `{worked}` instead of asking `{command}` again and again."
         case "blind_check" if file and is_other:
             return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
-        case "blind_check" if file and named:
+        case "blind_check" if file and named and not DOCUMENT.search(file):
             return f"`{named}` does not test changes of `{file}`: name what does, or say so."
         case "long_output" if is_other:
             return f"Run `{worked}` instead of `{command}`, which prints too much."
-        case "long_output" if named:
+        case "long_output" if named and not _shows_what_is_asked(named):
             return f"Cut what `{named}` prints before you read it: it fills the context."
         case "long_output" if file:
             return f"Read `{file}` in parts: as a whole it fills the context."
@@ -140,10 +144,26 @@ def _tried_and_worked(trouble: Trouble) -> tuple[str, str]:
 def _common_command(trouble: Trouble) -> str:
     """Return the command of all examples; where they differ, the program and subcommand that the
     trouble is called by, if each example ran them."""
+    name = trouble.subject.partition(":")[0]
+    is_named = all(stands_in(name, each.command) for each in trouble.examples)
+    if trouble.kind == "missing_tool" and is_named:
+        return code(name)  # whatever it was to do
     if same := _same(each.command for each in trouble.examples):
         return code(same)
-    name = trouble.subject.partition(":")[0]
-    return code(name) if all(stands_in(name, each.command) for each in trouble.examples) else ""
+    return code(name) if is_named else ""
+
+
+def _is_named(trouble: Trouble, command: str) -> bool:
+    """Return whether a command names what is not there: a program that it runs may lack another."""
+    return stands_in(trouble.subject.partition(":")[0].rpartition(" ")[2], command)
+
+
+def _shows_what_is_asked(command: str) -> bool:
+    """Return whether a command prints what it was asked for, such as a part of a file: whoever cut
+    that would not see it."""
+    words = tuple(command.split())
+    names = {words[0], " ".join(words[:2])}
+    return is_plain(words) or not listed("looks").isdisjoint(names)
 
 
 def _is_check(command: str) -> bool:

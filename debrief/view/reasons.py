@@ -539,7 +539,8 @@ def clipped(text: str, head: int, tail: int, quotes: Sequence[str] = ()) -> list
     end = 0
     for start, stop in sorted(spans):
         if start > end:
-            parts.append(Gap(start - end))
+            between = text[end:start]
+            parts.append(Gap(len(between)) if between.strip() else between)
         if stop > end:
             parts.append(text[max(start, end) : stop])
             end = stop

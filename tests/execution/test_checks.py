@@ -99,6 +99,26 @@ def test_written_tests_and_the_repository_s_own_are_checks(tmp_path: Path) -> No
     assert not found[2].added
 
 
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ("bun test src/", "bun test src/cart.test.ts"),
+        ("node --test --test-reporter=spec", "node --test src/cart.test.ts"),
+    ],
+)
+def test_a_runner_without_a_package_is_known_by_the_script(
+    tmp_path: Path, script: str, command: str
+) -> None:
+    package = json.dumps({"scripts": {"test": script}})
+    write(tmp_path, {"package.json": package, "src/cart.test.ts": "test\n"})
+    session = Story().turn("Mend the cart").session()
+    found = checks_of(session, tmp_path, ["src/cart.test.ts"])
+    assert [(each.origin, each.command) for each in found] == [
+        ("written", command),
+        ("repository", "npm test"),
+    ]
+
+
 def test_a_makefile_s_test_is_the_repository_s_own_where_nothing_else_is(tmp_path: Path) -> None:
     write(tmp_path, {"Makefile": "test: build\n\t./run\n", "cart.c": ""})
     found = checks_of(Story().turn("Mend it").session(), tmp_path, ["cart.c"])

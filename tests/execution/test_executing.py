@@ -164,6 +164,39 @@ def test_a_session_that_changed_is_due_again_and_one_that_breaks_something_is_no
     assert success_labels(machine.lake) == {}
 
 
+def test_what_is_agreed_to_is_shown_whole(machine: Machine) -> None:
+    work = Work()
+    work.reads("cart.py", BROKEN)
+    work.edits("cart.py", BROKEN, WHOLE)
+    work.runs(f"python3 -m unittest 'cart_case\n{'x' * 120} \u202eend'")
+    for checker in ("ruff check .", "mypy ."):
+        work.runs(checker)
+    for number in range(3):
+        work.runs(f"cd /home/ann/shop/part && pytest test_{number}.py")
+    machine.has(replace(work.session(machine.folder / "many"), id="many", repository="a\nb/shop"))
+    shown = machine.executes().output
+    assert f"  python3 -m unittest 'cart_case\\n{'x' * 120} \\u202eend'  (1)\n" in shown
+    assert [f"  pytest test_{n}.py  (1 in part)" in shown for n in range(3)] == [True] * 3
+    assert "a\\nb/shop (" in shown
+    assert {"  ruff check .  (1)", "  mypy .  (1)"} <= set(shown.splitlines())
+
+
+def test_what_breaks_on_a_tree_that_may_differ_says_nothing(machine: Machine) -> None:
+    machine.repo.commit(-1, {"cart.py": WHOLE})
+    work = Work()
+    work.edits("cart.py", WHOLE, BROKEN)
+    work.runs("sed -i s/0/42/ cart.py")
+    work.runs(COMMAND, "OK")
+    one = replace(work.session(machine.folder / "sed"), id="sed", repository="shop")
+    machine.has(one)
+    assert machine.executes("--yes").exit_code == 0
+    row = machine.row(one)
+    assert row is not None
+    assert row.checks
+    assert (row.value, row.reason, row.detail) == ("", "not_rebuilt", "cart.py")
+    assert success_labels(machine.lake) == {}
+
+
 def test_without_a_repository_or_a_session_it_says_so_in_one_line(machine: Machine) -> None:
     one = replace(machine.works("elsewhere", BROKEN, WHOLE), repository="another")
     machine.has(one)

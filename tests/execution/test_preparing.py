@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
+from debrief.execution.checks import checks_of
 from debrief.execution.model import Check
 from debrief.execution.preparing import NotPrepared, Prepared, prepare
 from debrief.execution.running import run_check
 from debrief.execution.sandbox import Sandbox, SandboxLimits
+from debrief.sessions.model import Session
+from tests.execution.rows import NOW
 from tests.execution.sandboxes import sandbox_or_skip
 
 KEY = "planted-key-77aa"
@@ -104,6 +107,35 @@ def test_packages_are_installed_once_and_see_no_key(
     assert len(list(cache.iterdir())) == 1
 
 
+# Run by npm while it installs: the programs that come after it are the package's own.
+_LINKS_OUT = """#!/bin/sh
+programs=/deps/js/programs/node_modules/.bin
+mkdir -p $programs HOST
+printf '#!/bin/sh\\nrmdir /deps/js/tree; ln -s HOST /deps/js/tree' > $programs/tar
+chmod +x $programs/tar
+"""
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_what_was_installed_shows_a_run_no_folder_of_the_machine(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    host = tmp_path_factory.mktemp("home")
+    host.chmod(0o755)
+    (host / "node_modules").mkdir()
+    (host / "node_modules" / "key").write_text(KEY)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "package.json").write_text('{"scripts": {"postinstall": "sh links.sh"}}')
+    (tree / "links.sh").write_text(_LINKS_OUT.replace("HOST", str(host)))
+    prepared = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(prepared, Prepared), prepared
+    [kept] = (tmp_path / "cache").iterdir()
+    assert (kept / "tree").readlink() == host
+    check = Check(command="cat node_modules/key", origin="session")
+    assert KEY not in run_check(tree, check, prepared, sandbox, str).output
+
+
 def test_a_registry_with_a_password_is_refused(
     sandbox: Sandbox, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,3 +153,44 @@ def test_a_tree_that_takes_nothing_is_ready(sandbox: Sandbox, tmp_path: Path) ->
         key=""
     )
     assert [each.name for each in tmp_path.iterdir()] == ["tree"]
+
+
+@pytest.mark.parametrize(
+    "project", ["project = 'x'", "[project]\noptional-dependencies = 3", "a = " + "[" * 9_999]
+)
+def test_a_project_file_of_another_shape_stops_nothing(
+    sandbox: Sandbox, tmp_path: Path, project: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(project)
+    found = prepare(tmp_path, tmp_path / "cache", sandbox, network=False)
+    assert isinstance(found, NotPrepared)
+    session = Session(id="s", source="", tool="t", task="", started=NOW, ended=NOW)
+    assert not checks_of(session, tmp_path, ["till.py"])
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_a_go_module_that_only_another_system_takes_may_be_missing(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOPROXY", "off")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "go.mod").write_text("module shop\n\ngo 1.17\n\nrequire registry.example/keys v1.0.0\n")
+    (tree / "keys_windows.go").write_text('package shop\n\nimport _ "registry.example/keys"\n')
+    (tree / "sums.go").write_text("package shop\n\nfunc Add(a, b int) int { return a + b }\n")
+    (tree / "sums_test.go").write_text(
+        'package shop\n\nimport "testing"\n\n'
+        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("no")\n\t}\n}\n'
+    )
+    prepared = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(prepared, Prepared), prepared
+    check = Check(command="go test ./...", origin="repository")
+    ran = run_check(tree, check, prepared, sandbox, str, SandboxLimits(seconds=120))
+    assert ran.tests == {"shop::TestAdd": "passed"}, ran.output
+
+    # What this system's tests take has to be there.
+    (tree / "keys_windows.go").rename(tree / "keys.go")
+    (tree / "go.sum").write_text("")
+    missing = prepare(tree, tmp_path / "cache", sandbox, network=True)
+    assert isinstance(missing, NotPrepared)
+    assert "registry.example/keys" in missing.missing

@@ -106,6 +106,9 @@ _LOST = SandboxRun(exit_code=2, end="ended", seconds=1.0, tests={"t": "failed"})
         ),
         pytest.param((_OK, _OK), (_OK, _OK), "same_before", id="passes-on-both"),
         pytest.param((_BAD, _BAD), (_BAD, _BAD), "same_before", id="fails-on-both"),
+        pytest.param((_BAD, _BAD), (_run(0),) * 2, "same_before", id="the-tests-are-gone"),
+        pytest.param((_OK, _OK), (_run(1),) * 2, "no", id="the-tests-do-not-start"),
+        pytest.param((_run(1),) * 2, (_OK, _OK), "yes", id="the-tests-start-now"),
         pytest.param((_BAD, _OK), (_OK, _OK), "flaky", id="differs-on-the-base"),
         pytest.param((_OK, _OK), (_BAD, _OK), "flaky", id="differs-on-the-final-tree"),
         pytest.param(
@@ -142,3 +145,19 @@ def test_a_linter_shows_what_broke_and_never_that_work_is_done(command: str) -> 
     clean, unclean = (_run(0),) * 2, (_run(1),) * 2
     assert decided(check, clean, unclean).value == "no"
     assert decided(check, unclean, clean).reason == "same_before"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [("sums.py", "yes"), ("tests/test_sums.py", "tests_changed"), ("conftest.py", "tests_changed")],
+)
+def test_a_session_that_changes_a_test_until_it_passes_has_done_nothing(
+    changed: str, said: str
+) -> None:
+    mended = ExecutedCheck(check=CHECK, before=(_BAD, _BAD), after=(_OK, _OK))
+    over_both = Check(command="pytest", origin="written", added={changed: "def test_a(): ..."})
+    same = ExecutedCheck(check=over_both, before=(_OK, _OK), after=(_OK, _OK))
+    decision = decided_by([mended, same], [changed])
+    assert (decision.value or decision.reason) == said
+    works = ExecutedCheck(check=over_both, before=(_BAD, _BAD), after=(_OK, _OK))
+    assert decided_by([mended, works], [changed]).value == "yes"

@@ -15,6 +15,7 @@ import pytest
 from debrief.errors import ConfigurationError
 from debrief.execution import sandbox as sandboxes
 from debrief.execution.sandbox import TREE, Mount, Ran, Sandbox, SandboxLimits
+from debrief.execution.syscalls import refusals
 from tests.execution.sandboxes import sandbox_or_skip
 
 SMALL = SandboxLimits(seconds=20, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
@@ -185,6 +186,42 @@ def test_no_socket_of_the_machine_is_reached(sandbox: Sandbox, tree: Path, tmp_p
         (tree / "ask.py").unlink()
     (tmp_path / "socket").unlink()
     assert ran.output.split() == ["no"] * 5
+
+
+_ASKS_THE_KERNEL = """
+import ctypes, os, socket, threading
+kernel = ctypes.CDLL(None, use_errno=True)
+asked = {
+    "a user namespace": lambda: kernel.unshare(0x10000000),
+    "memory of no process": lambda: os.memfd_create("x"),
+    "memory of System V": lambda: kernel.shmget(0, 1 << 20, 0o1600),
+    "the keyring": lambda: kernel.syscall({"x86_64": 250, "aarch64": 219}[os.uname().machine], 0, -3, 0),
+    "the machine below": lambda: socket.socket(40, socket.SOCK_STREAM).close(),
+}
+for name, ask in asked.items():
+    try:
+        if ask() != -1: print(name)
+    except OSError: pass
+threading.Thread(target=print, args=("threads and loopback go on",)).start()
+socket.create_server(("127.0.0.1", 0)).close()
+"""
+
+
+@pytest.mark.skipif(not refusals(), reason="the calls of this machine's kernel are not known")
+def test_the_kernel_gives_a_run_nothing_beside_the_walls(sandbox: Sandbox, tree: Path) -> None:
+    ran = sandbox.run(
+        "python3 ask.py", copies={TREE: tree}, added={"/app/ask.py": _ASKS_THE_KERNEL}
+    )
+    assert ran.output.strip() == "threads and loopback go on"
+
+
+def test_files_without_number_end_a_run(
+    sandbox: Sandbox, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "_MOST_FILES", 5_000)
+    makes = "import itertools, os; [os.mknod(f'/tmp/{n}') for n in itertools.count()]"
+    ran = _run(sandbox, tree, f'python3 -c "{makes}"')
+    assert ran.limit == "disk"
 
 
 def test_files_go_in_and_come_back(

@@ -211,7 +211,13 @@ def test_jest_reports_files_that_could_not_be_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<html/>", b'{"a": 1}', b"[]", b"\xff\xfe", b"<testsuite>"]
+    "content",
+    [
+        *(b"", b"<html/>", b'{"a": 1}', b"[]", b"\xff\xfe", b"<testsuite>"),
+        pytest.param(b"<testsuite>" * 9_999 + b"</testsuite>" * 9_999, id="deep"),
+        b"<?xml version='1.0' encoding='none-such'?><a/>",
+        *(b'{"testResults": [1]}', b'{"testResults": [{"assertionResults": [{"status": []}]}]}'),
+    ],
 )
 def test_a_file_that_is_no_report_gives_nothing(content: bytes) -> None:
     assert results_of({f"{REPORTS}/a.xml": content, f"{REPORTS}/b.json": content}, "") == {}

@@ -121,9 +121,9 @@ def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
         for name in ("a", "b")
     ]
     fine = [story.make("Read", file_path=f"/home/ada/shop/{name}.py") for name in ("a", "b")]
-    (trouble,) = troubles(story.say("", *failed, *fine))
-    assert (trouble.count, trouble.usage) == (2, Usage(input=50, output=50))
-    assert trouble.cost_usd == pytest.approx(0.15)
+    (event,) = events(story.say("", *failed, *fine))  # both at once: it happened once
+    assert event.usage == Usage(input=50, output=50)
+    assert event.cost_usd == pytest.approx(0.15)
 
 
 def test_what_has_no_price_is_unknown_and_not_free() -> None:
@@ -187,3 +187,43 @@ def test_the_part_that_failed_is_the_one_that_the_error_names() -> None:
     assert plain_error("/a/b/c.py:12: KeyError at 0x7f3a2b1c9d00 after 12.5s") == (
         plain_error("/z/c.py:7: KeyError at 0x7f3a2b1c9d88 after 3s")
     )
+
+
+def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
+    def worked(command: str, *later: tuple[str, str]) -> str:
+        story = Story().turn("Go on").run(command, "zsh: command not found: " + command, "failed")
+        for text, result in later:
+            story.run(text, result)
+        return events(story)[0].worked
+
+    assert worked("pnpm test", ("bun test", "3 passed")) == "bun test"
+    assert worked("docker ps", ("which docker || echo none", "none")) == ""
+    assert worked("docker ps", ("which docker", "docker not found")) == ""
+    assert worked("docker ps", ("/opt/docker ps || echo none", "none")) == ""
+    assert worked("shop find --all", ("shop find --help", "Usage: shop find")) == ""
+    assert worked("shop status --all", ("git status", "clean")) == ""
+    assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
+
+
+def test_the_agents_own_stop_and_calls_made_at_once_are_no_repeated_failures() -> None:
+    server = Story().turn("Look").run("npm run dev", "ready")
+    server.call("write_stdin", "6:21 [vite] page reload", "failed", session_id=1, chars="\x03")
+    assert events(server) == []
+    story = Story().turn("Look")
+    at_once = [
+        story.make("Bash", "zsh: command not found: vercel", "failed", command=f"vercel {word}")
+        for word in ("domains", "alias", "teams")
+    ]
+    assert troubles(story.say("", *at_once)) == []
+
+
+def test_a_result_of_blocks_is_called_by_its_text() -> None:
+    def failed(text: str) -> Story:
+        blocks = f'[{{"type":"text","text":"{text}"}}]'
+        return Story().turn("Look").call("mcp__page__js", blocks, "failed", code="go()")
+
+    words = "the page of the shop was not there although the server had said that it would be"
+    assert told(failed(f"TypeError: {words}"), failed(f"Timed out: {words}")) == []
+    assert told(failed("no tab is open"), failed("no tab is open")) == [
+        ("failing_command", "mcp__page__js: no tab is open")
+    ]

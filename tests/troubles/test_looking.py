@@ -38,6 +38,16 @@ def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
 
     assert told(waiting(), waiting()) == [("polling", "mise run test:ci: waited for by looking")]
     assert kinds(Story().turn("Test").run("make test").call("wait", "done", seconds=1)) == []
+    other = Story().turn("Go on").run("make serve", "Process running with session ID 7")
+    other.run("make page", "done")
+    for _ in range(3):
+        other.call("wait", "still running", session_id=7)
+    assert [event.subject for event in events(other)] == ["make serve: waited for by looking"]
+    fetched = Story().turn("Go on").run("make all", "Process running with session ID 7")
+    for number in range(3):
+        done = fetched.make("wait", "done", session_id=number)
+        fetched.say("", replace(done, exit_code=0))  # what three commands had printed to their end
+    assert kinds(fetched) == []
 
 
 def test_a_long_output_costs_what_it_put_into_the_context() -> None:
@@ -71,6 +81,9 @@ def test_code_that_was_changed_and_never_run() -> None:
         kinds(fixed().run("git commit -m x", "12 passed in 0.1s\n[main 0a1b2c3] x").say("Done."))
         == []
     )
+    hook = "[STARTED] eslint --fix\n[COMPLETED] eslint --fix\n[main 0a1b2c3] x"
+    assert kinds(fixed().run("git commit -m x", hook).say("Done.")) == []
+    assert kinds(fixed().run("tail -5 /tmp/x/tasks/b1.output", "restarted").say("Done.")) == []
     assert kinds(Story().turn("Say").edit("/home/ada/shop/a.go", "// a", "// b").say("Done.")) == []
 
 
@@ -101,6 +114,7 @@ def test_sessions_that_begin_by_looking_up_the_same() -> None:
     rules = [begins("docs/rules.md") for _ in range(3)]
     stories = [*rules, by_hand, begins("a.py"), begins("b.py")]
     assert told(*stories) == [("same_start", "docs/rules.md: looked up at the beginning")]
+    assert told(*[begins("README.md", "cat package.json") for _ in range(4)]) == []
 
 
 def test_what_a_fork_has_from_its_original_counts_there_alone() -> None:

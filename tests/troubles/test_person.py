@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from debrief.troubles.remedies import line_for
 from tests.offline.scenario import Story
 from tests.troubles.scenario import events, told, troubles
 
@@ -42,6 +43,8 @@ def test_an_interruption_has_what_the_person_said_next() -> None:
     assert (trouble.kind, trouble.count) == ("interruption", 2)
     assert trouble.examples[0].words == "not that folder, the other one"
     assert told(stopped("continue"), stopped("sorry, wrong chat")) == []
+    retyped = Story().turn("8").deed("interruption").turn("6").say("Yes.")
+    assert told(retyped, retyped) == []  # the agent had done nothing yet
 
 
 def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
@@ -53,6 +56,30 @@ def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
     (trouble,) = troubles(refused(), refused())
     assert (trouble.kind, trouble.subject) == ("refused_permission", "npm install zod: refused")
     assert trouble.examples[0].words == "use pnpm"
+
+
+def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
+    def planned(words: str = "") -> Story:
+        story = Story().turn("Plan it").call("ExitPlanMode", REFUSED, "rejected", plan="Add a cap")
+        return story.deed("rejection", words)
+
+    assert told(planned(), planned()) == []
+    assert told(planned("keep the floor"), planned("no cap")) == [
+        ("refused_permission", "a plan: refused")
+    ]
+
+
+def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> None:
+    def refused(*later: str) -> Story:
+        story = Story().turn("Go on").run("git commit -m a", REFUSED, "rejected")
+        for command in later:
+            story.run(command, "done")
+        return story
+
+    (trouble,) = troubles(refused("git commit -m b"), refused())
+    assert line_for(trouble) is None
+    (trouble,) = troubles(refused(), refused())
+    assert line_for(trouble) == "Do not run `git commit -m a` unasked: it was refused."
 
 
 def test_calls_that_were_refused_at_once_are_one_refusal() -> None:

@@ -233,7 +233,8 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "null")
 
 
-_MESSAGES = re.compile(r'"(messages|requests|steps)"\s*:\s*\[')
+_LISTS = ("messages", "requests", "steps", "trajectory")
+_MESSAGES = re.compile(rf'"({"|".join(_LISTS)})"\s*:\s*\[')
 _LIST = re.compile(r"\s*\[")
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -259,7 +260,8 @@ def load_object(path: str) -> tuple[JsonRecord, TranscriptRef, list[Problem]]:
     """Read a file that is one JSON object, with what had to be mended in it.
 
     A list is taken for the ``messages`` of an object. Of a broken one, what comes before its list
-    of ``messages``, ``requests`` or ``steps``, and of these what comes before the break.
+    of ``messages``, ``requests``, ``steps`` or ``trajectory``, and of that what comes before the
+    break.
 
     Raises:
         ValueError: nothing of it can be read, or it is no object.
@@ -276,7 +278,7 @@ def load_object(path: str) -> tuple[JsonRecord, TranscriptRef, list[Problem]]:
     except ValueError as error:
         document, line = _salvaged(data.decode(errors="replace"), str(error))
         reason = "the document is broken or cut short here; "
-        name = next(each for each in ("messages", "requests", "steps") if each in document)
+        name = next(each for each in _LISTS if each in document)
         reason += f"{len(document[name])} {name} stand before it"
         problems.append(Problem(path=path, line=line, reason=reason))
     if type(document) is list:

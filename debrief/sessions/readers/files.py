@@ -167,7 +167,7 @@ HEAD = 16_384
 _LONGEST_HEAD = 1 << 20
 DATABASES = (".db", ".db-wal")
 """SQLite databases of sessions, and their logs."""
-_SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", ".json", *DATABASES)
+_SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", ".json", ".traj", *DATABASES)
 _OTHER_KINDS = re.compile(
     r"\.(?:db3|sqlite3?|vscdb|zst|gz|tgz|bz2|xz|zip|tar|7z|parquet|pb|ndjson|ya?ml|md|txt|log|csv"
     r"|cast)\Z"

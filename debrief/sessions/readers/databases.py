@@ -37,9 +37,9 @@ _CANNOT_OPEN = {"SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_READONLY_CANTINIT"
 _RESTLESS = "changes all the time; try again, or close the program that writes it"
 _LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED"}
 _OWN_FUNCTION = "unsafe use of json_extract()"
-"""What SQLite before 3.41 says where an index is over a JSON field, as Kilo Code's is: the function
-is one of its own and only reads, but was not marked so. Nothing else is let through by that: no
-extension is ever loaded, and no function of Python's is known to the connection."""
+"""What older versions of SQLite say where an index is over a JSON field, as Kilo Code's is. Such a
+database's own indexes are trusted then: they can call what SQLite has built in, and no more, as
+no extension is loaded and nothing can be written."""
 
 Stamps = tuple[tuple[int, int] | None, ...]
 

@@ -32,6 +32,7 @@ _EXIT_CODE = re.compile(r"Exit code (-?\d+)\s*(?:\n\n<cwd>[^\n]*</cwd>\s*)?\Z")
 _TAIL = 500
 _AGAIN = "The previous session was interrupted because it got too long"
 _CANCELED = "Error: user cancelled assistant tool calling"
+_ABORTED = "Command was aborted before completion"
 _EDITING = frozenset({"edit", "multiedit", "write"})
 
 
@@ -159,8 +160,11 @@ def _result(data: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
         call.result, call.status = text, "failed"
         timeline.answered(call)
         return
-    code = number_in(text[-_TAIL:], _EXIT_CODE) if call.name == "bash" else None
     about = decoded_arguments(string(data.get("metadata")))
+    code = None
+    if call.name == "bash" and about.get("end_time") and not about.get("background"):
+        end = text[-_TAIL:]  # where it says so unless the command came to a good end
+        code = number_in(end, _EXIT_CODE, None if _ABORTED in end else 0)
     timeline.result(call, text, failed=failed, at=at, exit_code=code, edit=_edit(call, about))
 
 

@@ -36,6 +36,10 @@ _TRIES = 3
 _CANNOT_OPEN = {"SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_READONLY_CANTINIT"}
 _RESTLESS = "changes all the time; try again, or close the program that writes it"
 _LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED"}
+_OWN_FUNCTION = "unsafe use of json_extract()"
+"""What older versions of SQLite say where an index is over a JSON field, as Kilo Code's is. Such a
+database's own indexes are trusted then: they can call what SQLite has built in, and no more, as
+no extension is loaded and nothing can be written."""
 
 Stamps = tuple[tuple[int, int] | None, ...]
 
@@ -102,7 +106,13 @@ def _connected(path: str, how: str) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            if _OWN_FUNCTION not in str(error):
+                raise
+            connection.execute("PRAGMA trusted_schema = ON")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         connection.close()
         raise

@@ -81,7 +81,7 @@ def test_a_session_is_read_from_a_projects_database(tmp_path: Path) -> None:
     database.say("s", "assistant", *said, *made, call("g", "agent", prompt="look"))
     about = {"additions": 2, "removals": 1, "old_content": "q\nx\n", "new_content": "q\ny\nz\n"}
     ran = "1 failed\nExit code 2\n\n<cwd>/home/u/shop</cwd>"
-    database.say("s", "tool", result("e", "edited", about), result("b", ran))
+    database.say("s", "tool", result("e", "edited", about), result("b", ran, {"end_time": 1}))
     database.say("s", "tool", result("g", "nothing there"))
     database.say("s", "assistant", call("w", "write", file_path="b.py", content="q"))
     database.say("s", "tool", result("w", "User denied permission", error=True))

@@ -381,3 +381,13 @@ def test_folders_that_a_variable_moves_are_searched_beside_the_usual_ones(
         each.mkdir(parents=True)
     environ = {variable: str(tmp_path / "moved")}
     assert set(default_folders(tmp_path / "home", environ)) == {usual, moved}
+
+
+def test_kilos_database_has_opencodes_tables(tmp_path: Path) -> None:
+    database = first(tmp_path / "kilo")
+    database.connection.execute(
+        "CREATE INDEX recall_message_role_idx ON message (json_extract(data, '$.role'))"
+    )
+    database.close().rename(tmp_path / "kilo" / "kilo.db")
+    tools = {READER.read(each).tool for each in READER.find(walk(tmp_path))}
+    assert tools == {"kilo-code"}

@@ -146,7 +146,7 @@ class OpenCodeReader(TranscriptReader):
         ask="question",
         web="webfetch websearch codesearch",
     )
-    home_folders = (".local/share/opencode",)
+    home_folders = (".local/share/opencode", ".local/share/kilo")
     moved_by = ("XDG_DATA_HOME", ".local/share")
     suffixes = (".json", ".jsonl")
     start = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
@@ -180,7 +180,7 @@ class OpenCodeReader(TranscriptReader):
             yield Transcript(source=self.source, path=files[0], companions=tuple(files[1:]))
         here = {file.path for file in walk.files}
         for path in walk.paths(".db", self.source):
-            if any("opencode" in name for name in Path(path).parts[-2:]):
+            if _program_of(path):
                 log = (path + LOG,) if path + LOG in here else ()
                 yield from self._in_database(path, log)
 
@@ -282,8 +282,20 @@ class OpenCodeReader(TranscriptReader):
 READER = OpenCodeReader()
 
 
+def _program_of(database: str) -> str:
+    """Return whose database a file is, by its name and its folder's; empty for no known one's.
+
+    Kilo Code 7 came of OpenCode and keeps its tables.
+    """
+    names = Path(database).parts[-2:]
+    if any("opencode" in name for name in names):
+        return "opencode"
+    return "kilo-code" if "kilo" in names or "kilo.db" in names else ""
+
+
 def _draft_of(stored: SessionRows) -> TranscriptDraft:
     draft = TranscriptDraft(stored.reference.path)
+    draft.tool = _program_of(stored.reference.path.partition("#")[0])
     draft.problems += stored.problems
     draft.references.append(stored.reference)
     take_info(stored.info, draft)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
+from typing import Protocol
 
 import orjson
 
@@ -181,18 +182,17 @@ def _names(output: bytes) -> list[str]:
     return output.decode("utf-8", "replace").split("\0")[:-1]
 
 
-class _Files:
+class _Files(Protocol):
     """What a tree holds."""
 
-    def has(self, path: str) -> bool:
-        raise NotImplementedError
+    def has(self, path: str) -> bool: ...
 
     def text(self, path: str) -> str:
         """Return a file's text; empty where it cannot be read."""
-        raise NotImplementedError
+        ...
 
 
-class _FolderFiles(_Files):
+class _FolderFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -207,7 +207,7 @@ class _FolderFiles(_Files):
         return ""
 
 
-class _GitFiles(_Files):
+class _GitFiles:
     def __init__(self, clone: Path, commit: str, names: frozenset[str]) -> None:
         self.clone, self.commit, self.names = clone, commit, names
 

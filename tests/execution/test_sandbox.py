@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import socket
 import time
 from collections.abc import Iterator
@@ -152,10 +153,11 @@ def test_no_key_is_seen_in_home_environment_links_or_other_processes(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SERVICE_KEY", KEY)
+    home = pwd.getpwuid(os.getuid()).pw_dir
     ran = _run(
         sandbox,
         tree,
-        f"env; cat {tmp_path}/key $HOME/key /app/link ~/.ssh/* /root/.* /home/*/.*; "
+        f"env; cat {tmp_path}/key $HOME/key /app/link ~/.ssh/* {home}/.* /home/*/.*; "
         "cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'; ls -l /app/link; python3 src/code.py",
     )
     assert KEY not in ran.output

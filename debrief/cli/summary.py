@@ -32,7 +32,6 @@ from debrief.summary import (
     ranked_sessions,
 )
 from debrief.troubles.model import TROUBLES, Trouble
-from debrief.troubles.remedies import evidence_shown
 from debrief.weekly import NOTHING_DONE, Done
 
 if TYPE_CHECKING:
@@ -141,7 +140,11 @@ def _trouble_line(trouble: Trouble, width: int) -> Text:
     """Say what went wrong more than once, the costliest first; ``debrief advice`` has the rest."""
     subject = make_visible(shorten(trouble.subject, _TITLE))
     line = Text.assemble(f"  {'costs most':13}  {trouble.repository}  ", (subject, "bold"), ": ")
-    return line.append(shorten(evidence_shown(trouble), max(20, width - line.cell_len)))
+    usage = trouble.usage
+    tokens = shown_tokens(usage.input + usage.output + usage.cache_write)
+    cost = f"{tokens} tokens" if trouble.cost_usd is None else shown_usd(trouble.cost_usd)
+    seen = f"{counted(trouble.count, 'time')} in {counted(len(trouble.sessions), 'session')}"
+    return line.append(shorten(f"{cost}, {seen}", max(20, width - line.cell_len)))
 
 
 def _holding(lake: Lake) -> str:

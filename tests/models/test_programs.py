@@ -280,8 +280,10 @@ def test_a_missing_key_names_the_program_that_needs_none(claude: StandIn, tmp_pa
 def test_two_questions_at_a_time_unless_a_setting_says_otherwise(
     claude: StandIn, tmp_path: Path, set_to: str, most: int
 ) -> None:
+    running = 'ls "$at" | grep -c "^on"'
     claude.does(
-        'touch "$at/on.$$"; sleep 0.4; ls "$at" | grep -c "^on" >> "$at/together"',
+        f'touch "$at/on.$$"; until [ $({running}) -ge {most} ] || [ -s "$at/together" ]',
+        f'do sleep 0.05; done; sleep 0.4; {running} >> "$at/together"',
         'rm "$at/on.$$"',
         printed(stand_ins.claude()),
     )

@@ -16,7 +16,6 @@ from debrief.cli.shared import cost_text, print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.reading import STATES_SHOWN, SessionReading
 from debrief.scoring.second_opinion import UNSURE_SHOWN
@@ -228,14 +227,6 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
 
 def _said(row: SessionScores) -> str:
     return DASH if row.verdict is None else row.verdict.shown
-
-
-def print_movements(out: Console, movements: Sequence[Movement], sessions: int) -> None:
-    """Print how far scores move when sessions are cut, against the same sessions uncut."""
-    cut = {movement.session_id for movement in movements}
-    out.print(f"{len(cut)} of {sessions} sessions do not fit into one part at every size.")
-    if cut:
-        out.print(flips_table(movements))
 
 
 def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:

@@ -155,19 +155,6 @@ def test_a_lakes_sessions_are_scored_together(
     assert "1 part, 0 of them over 70,000 tokens" in printed
 
 
-def test_the_movements_of_a_long_session_are_told(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    long = turn(1, text="some words of the work " * 30_000)
-    lake_with(home, session("session-one", (long, turn(2))), session("session-two"))
-    assert score(everything=True, invariance=True, offline=True) == 0
-    printed = capsys.readouterr().out
-    assert "1 of 2 sessions do not fit into one part" in printed
-    assert "overall_quality" in printed
-    assert score(session="session-two", invariance=True, offline=True) == 0
-    assert "0 of 1 sessions do not fit" in capsys.readouterr().out
-
-
 def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,14 +1,10 @@
-"""Rubrics to read: a page, and what changed in a set."""
+"""The rubrics as a Markdown page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
-
-from msgspec import Struct
 
 from debrief.markdown import interval, plain, table
-from debrief.rubrics.judging import rubric_digest
 from debrief.rubrics.linting import Mark, lint, scale_points
 from debrief.rubrics.model import (
     ExtractedRubric,
@@ -17,7 +13,7 @@ from debrief.rubrics.model import (
     RubricTrial,
 )
 from debrief.rubrics.trial import MEANINGS
-from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.scoring.model import ScoreName
 
 _SMALLEST_P = 0.001
 
@@ -115,54 +111,3 @@ def _section(
     marked = "\n".join(f"- {mark.rule}: {plain(mark.message)}" for mark in marks)
     parts = [f"## {rubric.id}: {plain(rubric.name)}", plain(rubric.description), scale]
     return list(filter(None, [*parts, *list(quotes)[:3], plain(rubric.notes), marked]))
-
-
-What = Literal["came", "went", "changed", "same"]
-
-
-class RubricChange(Struct, frozen=True, kw_only=True):
-    """What became of one rubric from one set to another, by its key."""
-
-    score_name: ScoreName
-    key: str
-    name: str
-    what: What
-    weight_before: float | None = None
-    weight_after: float | None = None
-    place_before: str = ""
-    place_after: str = ""
-    reworded: bool = False
-    """A judge reads another text: its scores before and after are not one series."""
-    held_out_before: float | None = None
-    held_out_after: float | None = None
-
-
-def compare_rubrics(before: Iterable[Rubric], after: Iterable[Rubric]) -> list[RubricChange]:
-    """Return a change for each rubric of either set, score name by score name.
-
-    In the order of the later set, then those that went.
-    """
-    old, new = ({(each.score_name, each.key): each for each in rs} for rs in (before, after))
-    keys = [*new, *(key for key in old if key not in new)]
-    keys.sort(key=lambda key: SCORE_NAMES.index(key[0]))
-    return [_change(key, old.get(key), new.get(key)) for key in keys]
-
-
-def _change(key: tuple[ScoreName, str], old: Rubric | None, new: Rubric | None) -> RubricChange:
-    reworded = bool(old and new and rubric_digest(old) != rubric_digest(new))
-    what: What = "came" if old is None else "went" if new is None else "same"
-    if old and new and (reworded or old.weight != new.weight):
-        what = "changed"
-    return RubricChange(
-        score_name=key[0],
-        key=key[1],
-        name=new.name if new else old.name if old else "",
-        what=what,
-        weight_before=old.weight if old else None,
-        weight_after=new.weight if new else None,
-        place_before=old.id if old else "",
-        place_after=new.id if new else "",
-        reworded=reworded,
-        held_out_before=old.held_out_effect if old else None,
-        held_out_after=new.held_out_effect if new else None,
-    )

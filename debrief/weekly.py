@@ -17,7 +17,7 @@ from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
 from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
-from debrief.rubrics.page import shown_effect
+from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES
 from debrief.scoring.verdict import SHOWN
 from debrief.snapshots.model import fingerprint_names
@@ -194,7 +194,7 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
     """
 
     def on_unseen(rubric: Rubric) -> str:
-        effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
+        effect = rubric_shown(rubric).effect_shown
         return f", {effect} on unseen sessions" if effect else ""
 
     sets = lake.partitions(SETS)

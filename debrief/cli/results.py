@@ -17,7 +17,7 @@ from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import Movement, flips_table
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.reading import STATES_SHOWN, SessionReading
 from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
@@ -50,7 +50,7 @@ class CitedTurn(msgspec.Struct, frozen=True):
     failed_calls: int
 
 
-def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
+def evidence_of(session: Session, verdict: DimensionScore) -> list[CitedTurn]:
     """Return the turns of a verdict's evidence that the session has, in order."""
     cited = {place.turn for place in verdict.evidence}
     return [

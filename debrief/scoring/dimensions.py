@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.content import folder
 from debrief.errors import InputError
 from debrief.evaluation import interval_of
 from debrief.scoring.model import ChunkScores, DimensionName, DimensionScore, SessionScores
@@ -41,83 +43,17 @@ class Dimension(Struct, frozen=True, kw_only=True):
     """From worst to best; of a categorical dimension these are all of its values."""
 
 
-DIMENSIONS: tuple[Dimension, ...] = (
-    Dimension(
-        name="task_completion",
-        kind="categorical",
-        weight=0.30,
-        question="How much of what the person asked for was there at the end?",
-        anchors=(
-            Anchor(0.0, "nothing usable: abandoned, reverted, or another thing built", "failed"),
-            Anchor(0.33, "a part is there; something asked for is missing or fails", "partial"),
-            Anchor(0.67, "all that was asked for is there and is seen to hold", "complete"),
-            Anchor(1.0, "complete, and a need behind the request was met unasked", "exceeded"),
-        ),
-    ),
-    Dimension(
-        name="execution_quality",
-        kind="numeric",
-        weight=0.25,
-        question="How sound is the work itself: right, fitting what is around it, and honest?",
-        anchors=(
-            Anchor(0.0, "leaves things broken, or claims results that were never produced"),
-            Anchor(0.25, "wrong in the main, or errors repeated without understanding"),
-            Anchor(0.5, "holds after detours; some of it ill-fitting, or more than was asked"),
-            Anchor(0.75, "right, with small flaws or one needless detour"),
-            Anchor(1.0, "right, as the code base does it, no more and no less than was asked"),
-        ),
-    ),
-    Dimension(
-        name="tool_mastery",
-        kind="numeric",
-        weight=0.20,
-        question="Were the right tools called with the right arguments, and results acted on?",
-        anchors=(
-            Anchor(0.0, "wrong tools or malformed calls; results ignored"),
-            Anchor(0.25, "many failing or repeated calls; edits made without reading first"),
-            Anchor(0.5, "mostly fitting calls, some failing for avoidable reasons"),
-            Anchor(0.75, "fitting calls; rare failures, corrected at once"),
-            Anchor(1.0, "every call served the task, and each result was made use of"),
-        ),
-    ),
-    Dimension(
-        name="resource_efficiency",
-        kind="numeric",
-        weight=0.15,
-        question="How little time, context and attention did the result take?",
-        anchors=(
-            Anchor(0.0, "nearly all of the effort led nowhere"),
-            Anchor(0.25, "long loops, the same files read again and again, work redone"),
-            Anchor(0.5, "about half of the effort was needed"),
-            Anchor(0.75, "direct, with little redone or read twice"),
-            Anchor(1.0, "no step could be left out"),
-        ),
-    ),
-    Dimension(
-        name="security_compliance",
-        kind="categorical",
-        weight=0.05,
-        question="Were secrets, permissions and destructive actions handled with care?",
-        anchors=(
-            Anchor(0.0, "a secret exposed, or data destroyed without being asked to", "poor"),
-            Anchor(0.33, "a risky step without need, without damage", "partial"),
-            Anchor(0.67, "nothing risky was done, or it was asked for", "adequate"),
-            Anchor(1.0, "risks were noticed and averted", "excellent"),
-        ),
-    ),
-    Dimension(
-        name="user_satisfaction",
-        kind="categorical",
-        weight=0.05,
-        question="How content did the person show themselves to be, in words?",
-        anchors=(
-            Anchor(0.0, "anger, repeated correction, or giving up", "poor"),
-            Anchor(0.33, "corrections outweigh approval", "partial"),
-            Anchor(0.67, "approval outweighs corrections", "good"),
-            Anchor(1.0, "explicit praise, with nothing to correct", "excellent"),
-        ),
-    ),
-)
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    dimensions: tuple[Dimension, ...]
+
+
+def _shipped() -> tuple[Dimension, ...]:
+    text = (folder("prompts") / "dimensions.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=_Table).dimensions
+
+
+DIMENSIONS: tuple[Dimension, ...] = _shipped()
+"""Of ``prompts/dimensions.toml``, in its order."""
 BY_NAME: Mapping[str, Dimension] = {dimension.name: dimension for dimension in DIMENSIONS}
 
 OVERALL = "overall_quality"

@@ -15,7 +15,7 @@ from rich.text import Text
 from debrief.cli.shared import cost_text, print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.shown import DASH
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
@@ -39,7 +39,7 @@ class CitedTurn(msgspec.Struct, frozen=True):
     failed_calls: int
 
 
-def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
+def evidence_of(session: Session, verdict: DimensionScore) -> list[CitedTurn]:
     """Return the turns of a verdict's evidence that the session has, in order."""
     cited = {place.turn for place in verdict.evidence}
     return [

@@ -20,7 +20,7 @@ from debrief.scoring.dimensions import (
     BY_NAME,
     DIMENSIONS,
     OVERALL,
-    verdict_on,
+    dimension_score,
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
@@ -163,7 +163,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         redact: takes secrets out of a comment, as the last gate before it leaves the machine.
 
     Raises:
-        VerdictError: a category or a number that is not one of its dimension's; a server would
+        DimensionError: a category or a number that is not one of its dimension's; a server would
             take it and drop it in silence.
     """
     scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
@@ -174,7 +174,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         if verdict.value is None:
             continue
         given = verdict.category if verdict.category is not None else verdict.value
-        checked = verdict_on(verdict.dimension, given)
+        checked = dimension_score(verdict.dimension, given)
         value = checked.category or checked.value or 0.0
         scores.append((verdict.dimension, value, verdict.rationale, verdict.evidence))
     if row.overall_quality is not None:

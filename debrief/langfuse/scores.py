@@ -41,7 +41,7 @@ from debrief.langfuse.sending import (
     send,
     standing_scores,
 )
-from debrief.scoring.dimensions import VerdictError
+from debrief.scoring.dimensions import DimensionError
 from debrief.scoring.model import SessionScores
 
 ScoreTarget = Literal["session", "trace"]
@@ -123,7 +123,7 @@ class _Writing:
         """Take in what a session should have on the server."""
         try:
             scores = list(outgoing_scores(row, self.redact))
-        except VerdictError as error:
+        except DimensionError as error:
             self.receipts[f"{row.session_id}:{error.culprit}"] = ScoreReceipt(
                 score_id=f"{row.session_id}:{error.culprit}",
                 session_id=row.session_id,

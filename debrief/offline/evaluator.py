@@ -20,8 +20,8 @@ from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.markdown import counted
 from debrief.offline.facts import Facts, facts_of
 from debrief.offline.verdict import RULES, verdict_of
-from debrief.scoring.dimensions import verdict_on
-from debrief.scoring.model import Chunk, ChunkVerdicts, DimensionName, Verdict
+from debrief.scoring.dimensions import dimension_score
+from debrief.scoring.model import Chunk, ChunkScores, DimensionName, DimensionScore
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence, Session, messages_of, sentence
 
@@ -33,7 +33,7 @@ _COMPLETION = {"done_verified": "complete", "partly": "partial", "not_done": "fa
 Said = tuple[str, Iterable[Evidence]]
 
 
-def verdicts_of(facts: Facts, verdict: SessionVerdict) -> tuple[Verdict, ...]:
+def verdicts_of(facts: Facts, verdict: SessionVerdict) -> tuple[DimensionScore, ...]:
     """Return the six dimensions in their order."""
     return (
         task_completion(verdict),
@@ -50,7 +50,7 @@ def level(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def task_completion(verdict: SessionVerdict) -> Verdict:
+def task_completion(verdict: SessionVerdict) -> DimensionScore:
     """The verdict, where it says how far the work came: ``complete`` only with a check that passed
     or an outcome. Nothing shows a need that was met unasked, so nothing is ``exceeded``."""
     category = _COMPLETION.get(verdict.verdict)
@@ -61,7 +61,7 @@ def task_completion(verdict: SessionVerdict) -> Verdict:
     )
 
 
-def execution_quality(facts: Facts) -> Verdict:
+def execution_quality(facts: Facts) -> DimensionScore:
     """The last check that counts, and how often it failed since the first edit: guesses that did
     not hold."""
     last = facts.last_check
@@ -79,7 +79,7 @@ def execution_quality(facts: Facts) -> Verdict:
     return _verdict("execution_quality", max(0.0, value), said)
 
 
-def tool_mastery(facts: Facts) -> Verdict:
+def tool_mastery(facts: Facts) -> DimensionScore:
     """Calls that failed, alone and in a row, that ran out of time, or that brought nothing new."""
     if facts.calls < _FEW_CALLS:
         return nothing("tool_mastery", f"Only {counted(facts.calls, 'call')} made.")
@@ -102,7 +102,7 @@ def tool_mastery(facts: Facts) -> Verdict:
     return _verdict("tool_mastery", level(value), said)
 
 
-def resource_efficiency(facts: Facts) -> Verdict:
+def resource_efficiency(facts: Facts) -> DimensionScore:
     """What was done twice. Length alone is cost, and no fault."""
     if facts.calls < _FEW_CALLS:
         return nothing("resource_efficiency", f"Only {counted(facts.calls, 'call')} made.")
@@ -114,7 +114,7 @@ def resource_efficiency(facts: Facts) -> Verdict:
     return _verdict("resource_efficiency", max(0.0, 1 - 2 * len(lost) / facts.calls), said)
 
 
-def security_compliance(facts: Facts) -> Verdict:
+def security_compliance(facts: Facts) -> DimensionScore:
     """Dangerous commands that ran, secrets that were shown or written down."""
     if not facts.hazards:
         return nothing("security_compliance", "No risky step seen.")
@@ -128,7 +128,7 @@ def security_compliance(facts: Facts) -> Verdict:
     return _verdict("security_compliance", "poor" if grave else "partial", said)
 
 
-def user_satisfaction(facts: Facts) -> Verdict:
+def user_satisfaction(facts: Facts) -> DimensionScore:
     """What the person accepted, corrected, refused and interrupted. Thanks are courtesy, and in a
     service dialogue a contradiction is no complaint about the work."""
     against = [*facts.corrections, *facts.interruptions, *facts.rejections]
@@ -147,9 +147,9 @@ def user_satisfaction(facts: Facts) -> Verdict:
     return _verdict("user_satisfaction", category, said)
 
 
-def nothing(name: DimensionName, why: str) -> Verdict:
+def nothing(name: DimensionName, why: str) -> DimensionScore:
     """Return a dimension without a value, and why."""
-    return Verdict(dimension=name, value=None, rationale=f"{why} Not scored.")
+    return DimensionScore(dimension=name, value=None, rationale=f"{why} Not scored.")
 
 
 def rationale_of(said: Sequence[Said]) -> str:
@@ -157,9 +157,9 @@ def rationale_of(said: Sequence[Said]) -> str:
     return " ".join(sentence(text, tuple(places)) for text, places in said)
 
 
-def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> Verdict:
+def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> DimensionScore:
     evidence = tuple(place for _, places in said for place in tuple(places)[:3])
-    return verdict_on(name, score, rationale_of(said), evidence)
+    return dimension_score(name, score, rationale_of(said), evidence)
 
 
 OFFLINE = "offline"
@@ -213,10 +213,10 @@ class OfflineEvaluator:
         evidence = tuple(place for _, places in said for place in tuple(places)[:3])
         return Judgement(score=score, feedback=feedback, cost_usd=0.0, evidence=evidence)
 
-    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Score a session, of which the chunk is the whole."""
         facts = facts_of(session)
-        return ChunkVerdicts(
+        return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,

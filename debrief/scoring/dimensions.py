@@ -8,17 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.content import folder
 from debrief.errors import InputError
 from debrief.evaluation import interval_of
-from debrief.scoring.model import ChunkVerdicts, DimensionName, SessionScores, Verdict
+from debrief.scoring.model import ChunkScores, DimensionName, DimensionScore, SessionScores
 from debrief.sessions.model import Evidence
 
 
-class VerdictError(InputError, ValueError):
-    """Verdicts that are no verdicts: a category outside the list, a dimension left out."""
+class DimensionError(InputError, ValueError):
+    """Scores that are none: a category outside the list, a dimension left out."""
 
 
 class Anchor(Struct, frozen=True):
@@ -41,95 +43,29 @@ class Dimension(Struct, frozen=True, kw_only=True):
     """From worst to best; of a categorical dimension these are all of its values."""
 
 
-DIMENSIONS: tuple[Dimension, ...] = (
-    Dimension(
-        name="task_completion",
-        kind="categorical",
-        weight=0.30,
-        question="How much of what the person asked for was there at the end?",
-        anchors=(
-            Anchor(0.0, "nothing usable: abandoned, reverted, or another thing built", "failed"),
-            Anchor(0.33, "a part is there; something asked for is missing or fails", "partial"),
-            Anchor(0.67, "all that was asked for is there and is seen to hold", "complete"),
-            Anchor(1.0, "complete, and a need behind the request was met unasked", "exceeded"),
-        ),
-    ),
-    Dimension(
-        name="execution_quality",
-        kind="numeric",
-        weight=0.25,
-        question="How sound is the work itself: right, fitting what is around it, and honest?",
-        anchors=(
-            Anchor(0.0, "leaves things broken, or claims results that were never produced"),
-            Anchor(0.25, "wrong in the main, or errors repeated without understanding"),
-            Anchor(0.5, "holds after detours; some of it ill-fitting, or more than was asked"),
-            Anchor(0.75, "right, with small flaws or one needless detour"),
-            Anchor(1.0, "right, as the code base does it, no more and no less than was asked"),
-        ),
-    ),
-    Dimension(
-        name="tool_mastery",
-        kind="numeric",
-        weight=0.20,
-        question="Were the right tools called with the right arguments, and results acted on?",
-        anchors=(
-            Anchor(0.0, "wrong tools or malformed calls; results ignored"),
-            Anchor(0.25, "many failing or repeated calls; edits made without reading first"),
-            Anchor(0.5, "mostly fitting calls, some failing for avoidable reasons"),
-            Anchor(0.75, "fitting calls; rare failures, corrected at once"),
-            Anchor(1.0, "every call served the task, and each result was made use of"),
-        ),
-    ),
-    Dimension(
-        name="resource_efficiency",
-        kind="numeric",
-        weight=0.15,
-        question="How little time, context and attention did the result take?",
-        anchors=(
-            Anchor(0.0, "nearly all of the effort led nowhere"),
-            Anchor(0.25, "long loops, the same files read again and again, work redone"),
-            Anchor(0.5, "about half of the effort was needed"),
-            Anchor(0.75, "direct, with little redone or read twice"),
-            Anchor(1.0, "no step could be left out"),
-        ),
-    ),
-    Dimension(
-        name="security_compliance",
-        kind="categorical",
-        weight=0.05,
-        question="Were secrets, permissions and destructive actions handled with care?",
-        anchors=(
-            Anchor(0.0, "a secret exposed, or data destroyed without being asked to", "poor"),
-            Anchor(0.33, "a risky step without need, without damage", "partial"),
-            Anchor(0.67, "nothing risky was done, or it was asked for", "adequate"),
-            Anchor(1.0, "risks were noticed and averted", "excellent"),
-        ),
-    ),
-    Dimension(
-        name="user_satisfaction",
-        kind="categorical",
-        weight=0.05,
-        question="How content did the person show themselves to be, in words?",
-        anchors=(
-            Anchor(0.0, "anger, repeated correction, or giving up", "poor"),
-            Anchor(0.33, "corrections outweigh approval", "partial"),
-            Anchor(0.67, "approval outweighs corrections", "good"),
-            Anchor(1.0, "explicit praise, with nothing to correct", "excellent"),
-        ),
-    ),
-)
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    dimensions: tuple[Dimension, ...]
+
+
+def _shipped() -> tuple[Dimension, ...]:
+    text = (folder("prompts") / "dimensions.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=_Table).dimensions
+
+
+DIMENSIONS: tuple[Dimension, ...] = _shipped()
+"""Of ``prompts/dimensions.toml``, in its order."""
 BY_NAME: Mapping[str, Dimension] = {dimension.name: dimension for dimension in DIMENSIONS}
 
 OVERALL = "overall_quality"
 _ROUNDING = 1e-9
 
-Score = Verdict | Mapping[str, object] | str | float | None
+Score = DimensionScore | Mapping[str, object] | str | float | None
 
 
-def verdict_on(
+def dimension_score(
     name: str, score: object, rationale: str = "", evidence: tuple[Evidence, ...] = ()
-) -> Verdict:
-    """Return a verdict after checking it against the table.
+) -> DimensionScore:
+    """Return the score of a dimension after checking it against the table.
 
     Args:
         name: the dimension.
@@ -138,19 +74,19 @@ def verdict_on(
         evidence: where the session shows it.
 
     Raises:
-        VerdictError: there is no such dimension, or the score is not one of it.
+        DimensionError: there is no such dimension, or the score is not one of it.
     """
     if name not in BY_NAME:
-        raise VerdictError(name, "is not a dimension", f"Use one of {', '.join(BY_NAME)}.")
+        raise DimensionError(name, "is not a dimension", f"Use one of {', '.join(BY_NAME)}.")
     dimension = BY_NAME[name]
     if dimension.kind == "categorical":
         if not isinstance(score, str):
-            raise VerdictError(name, f"needs a category, not {score!r}")
+            raise DimensionError(name, f"needs a category, not {score!r}")
         values = {anchor.label: anchor.value for anchor in dimension.anchors}
         if score not in values:
             move = f"Use {', '.join(values)}."
-            raise VerdictError(name, f"has no category {score!r}", move)
-        return Verdict(
+            raise DimensionError(name, f"has no category {score!r}", move)
+        return DimensionScore(
             dimension=dimension.name,
             value=values[score],
             category=score,
@@ -158,31 +94,31 @@ def verdict_on(
             evidence=evidence,
         )
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise VerdictError(name, f"needs a number from 0 to 1, not {score!r}")
+        raise DimensionError(name, f"needs a number from 0 to 1, not {score!r}")
     if not (math.isfinite(score) and 0 <= score <= 1):
-        raise VerdictError(name, f"{score!r} is not from 0 to 1")
-    return Verdict(
+        raise DimensionError(name, f"{score!r} is not from 0 to 1")
+    return DimensionScore(
         dimension=dimension.name, value=float(score), rationale=rationale, evidence=evidence
     )
 
 
 def calculate_overall_quality(
-    verdicts: Iterable[Verdict] | Mapping[str, Score],
+    verdicts: Iterable[DimensionScore] | Mapping[str, Score],
 ) -> float | None:
     """Return the weighted mean, from 0 to 1, of the dimensions that have a value; None without.
 
     Args:
-        verdicts: one a dimension; or scores by dimension, each a verdict, a plain category or
+        verdicts: one a dimension; or scores by dimension, each of these, a plain category or
             number, an object with a ``score``, or None where nothing speaks for or against.
             Names that are no dimension are left aside in the second form.
 
     Raises:
-        VerdictError: a dimension is missing or given twice, or a score is not one of its own.
+        DimensionError: a dimension is missing or given twice, or a score is not one of its own.
     """
     given = _by_name(verdicts)
     missing = [name for name in BY_NAME if name not in given]
     if missing:
-        raise VerdictError("overall_quality", f"cannot do without {', '.join(missing)}")
+        raise DimensionError("overall_quality", f"cannot do without {', '.join(missing)}")
     counted = [
         (dimension.weight, value)
         for dimension in DIMENSIONS
@@ -192,7 +128,7 @@ def calculate_overall_quality(
     return math.fsum(weight * value for weight, value in counted) / whole if counted else None
 
 
-def overall_of_reading(verdicts: Sequence[Verdict], most: float) -> float | None:
+def overall_of_reading(verdicts: Sequence[DimensionScore], most: float) -> float | None:
     """Return the weighted mean of dimensions that a model scored, bounded by its reading.
 
     Security only lowers it: a session in which nothing risky was done is no better for that.
@@ -205,7 +141,7 @@ def overall_of_reading(verdicts: Sequence[Verdict], most: float) -> float | None
         From 0 to 1; None where no dimension but security has a value.
 
     Raises:
-        VerdictError: as of ``calculate_overall_quality``.
+        DimensionError: as of ``calculate_overall_quality``.
     """
     whole = calculate_overall_quality(verdicts)
     plain = calculate_overall_quality(
@@ -228,7 +164,7 @@ def problem_of(row: SessionScores) -> str:
             overall = calculate_overall_quality(row.verdicts)
         else:
             overall = overall_of_reading(row.verdicts, row.reading.most)
-    except VerdictError as error:
+    except DimensionError as error:
         return str(error)
     said = row.overall_quality
     if said is not None and (overall is None or abs(overall - said) > _ROUNDING):
@@ -236,40 +172,40 @@ def problem_of(row: SessionScores) -> str:
     return ""
 
 
-def _by_name(verdicts: Iterable[Verdict] | Mapping[str, Score]) -> dict[str, Verdict]:
+def _by_name(verdicts: Iterable[DimensionScore] | Mapping[str, Score]) -> dict[str, DimensionScore]:
     if isinstance(verdicts, Mapping):
         return {n: _checked(n, score) for n, score in verdicts.items() if n in BY_NAME}
     given = list(verdicts)
     for name, count in Counter(verdict.dimension for verdict in given).items():
         if count > 1:
-            raise VerdictError(name, "is given twice")
+            raise DimensionError(name, "is given twice")
     return {verdict.dimension: _checked(verdict.dimension, verdict) for verdict in given}
 
 
-def _checked(name: str, score: Score) -> Verdict:
+def _checked(name: str, score: Score) -> DimensionScore:
     if isinstance(score, Mapping):
         if "score" not in score:
-            raise VerdictError(name, "has no score")
-        return verdict_on(name, score["score"])
-    if isinstance(score, Verdict):
+            raise DimensionError(name, "has no score")
+        return dimension_score(name, score["score"])
+    if isinstance(score, DimensionScore):
         if score.value is None:
             return score
         plain = score.value if score.category is None else score.category
-        checked = verdict_on(name, plain, score.rationale, score.evidence)
+        checked = dimension_score(name, plain, score.rationale, score.evidence)
         if checked.value != score.value:
-            raise VerdictError(name, f"{score.category} is not worth {score.value}")
+            raise DimensionError(name, f"{score.category} is not worth {score.value}")
         return checked
     if score is None:
-        return Verdict(dimension=BY_NAME[name].name, value=None)
-    return verdict_on(name, score)
+        return DimensionScore(dimension=BY_NAME[name].name, value=None)
+    return dimension_score(name, score)
 
 
 UNCERTAIN_BELOW = 0.6
 """Chunk agreement under which a session's scores are uncertain."""
 
 
-def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], float | None]:
-    """Return a session's six verdicts and how alike its chunks were.
+def aggregate(chunks: Sequence[ChunkScores]) -> tuple[tuple[DimensionScore, ...], float | None]:
+    """Return a session's six scores and how alike its chunks were.
 
     Numbers are averaged, weighted with each chunk's own tokens. Completion is of the end: the
     last chunk that has a value decides it. Security is the worst seen. Satisfaction is what the
@@ -281,7 +217,7 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
     they are split between worst and best. None when no dimension has two values.
 
     Args:
-        chunks: one at least, each with a verdict on every dimension.
+        chunks: one at least, each with a score of every dimension.
     """
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
     said = [{verdict.dimension: verdict for verdict in chunk.verdicts} for chunk in ordered]
@@ -299,14 +235,14 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
     return tuple(verdicts), min(alike, default=None)
 
 
-def combine(answers: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
-    """Return the verdicts of several independent answers together, with spread and interval.
+def combine(answers: Sequence[Sequence[DimensionScore]]) -> tuple[DimensionScore, ...]:
+    """Return the scores of several independent answers together, with spread and interval.
 
     Numbers are averaged and categories voted on, a tie going to the worse; where most answers
     have no value there is none. Rationale and evidence are those of an answer that comes nearest.
 
     Args:
-        answers: one at least, each with the six verdicts in the order of the table.
+        answers: one at least, each with the six scores in the order of the table.
     """
     together = []
     for dimension, column in zip(DIMENSIONS, zip(*answers, strict=True), strict=True):
@@ -323,11 +259,13 @@ def combine(answers: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     return tuple(together)
 
 
-def _together(dimension: Dimension, column: Sequence[Verdict], weights: Sequence[int]) -> Verdict:
+def _together(
+    dimension: Dimension, column: Sequence[DimensionScore], weights: Sequence[int]
+) -> DimensionScore:
     if len(column) == 1:
         return column[0]
     valued = [verdict for verdict in column if verdict.value is not None]
-    chosen = Verdict(dimension=dimension.name, value=None)
+    chosen = DimensionScore(dimension=dimension.name, value=None)
     if dimension.name == "task_completion" and valued:
         chosen = valued[-1]
     elif dimension.name == "security_compliance" and valued:
@@ -344,7 +282,9 @@ def _together(dimension: Dimension, column: Sequence[Verdict], weights: Sequence
     )
 
 
-def _middle(dimension: Dimension, column: Sequence[Verdict], weights: Sequence[int]) -> Verdict:
+def _middle(
+    dimension: Dimension, column: Sequence[DimensionScore], weights: Sequence[int]
+) -> DimensionScore:
     """Return the mean of numbers, or the category with the most weight, a tie going to the worse.
 
     Args:
@@ -354,7 +294,7 @@ def _middle(dimension: Dimension, column: Sequence[Verdict], weights: Sequence[i
     """
     values, counted = _values(column, weights)
     if dimension.kind == "numeric":
-        return Verdict(dimension=dimension.name, value=_mean(values, counted))
+        return DimensionScore(dimension=dimension.name, value=_mean(values, counted))
     votes: Counter[float] = Counter()
     for value, weight in zip(values, counted, strict=True):
         votes[value] += weight
@@ -362,7 +302,9 @@ def _middle(dimension: Dimension, column: Sequence[Verdict], weights: Sequence[i
     return next(verdict for verdict in column if verdict.value == value)
 
 
-def _values(column: Sequence[Verdict], weights: Sequence[int]) -> tuple[list[float], list[int]]:
+def _values(
+    column: Sequence[DimensionScore], weights: Sequence[int]
+) -> tuple[list[float], list[int]]:
     """Return the values that there are, with their weights: equal ones if none has any."""
     pairs = [(v.value, w) for v, w in zip(column, weights, strict=True) if v.value is not None]
     found = [weight for _, weight in pairs]

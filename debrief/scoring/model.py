@@ -60,8 +60,8 @@ class Chunk(Struct, frozen=True, kw_only=True):
     own_tokens: int
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What was said of one dimension."""
+class DimensionScore(Struct, frozen=True, kw_only=True):
+    """What was said of one dimension; the verdict on the session is ``SessionVerdict``."""
 
     dimension: DimensionName
     value: float | None
@@ -85,16 +85,16 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.category or f"{self.value:.2f}"
 
 
-class ChunkVerdicts(Struct, frozen=True, kw_only=True):
-    """The six verdicts on one chunk."""
+class ChunkScores(Struct, frozen=True, kw_only=True):
+    """The six scores of one chunk."""
 
     index: int
     tokens: int
     own_tokens: int
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[DimensionScore, ...]
     person_characters: int = 0
     """Of prompts and interventions among the chunk's own traces."""
-    answers: tuple[tuple[Verdict, ...], ...] = ()
+    answers: tuple[tuple[DimensionScore, ...], ...] = ()
     """Each of several independent answers, which ``verdicts`` are made of; empty for one."""
     bounds: tuple[float, ...] = ()
     """The most that the overall quality is by each of them."""
@@ -111,7 +111,7 @@ class ChunkScorer(Protocol):
     model: str
     """The model's name, or ``offline``."""
 
-    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Score one chunk; raise a DebriefError when no usable answer could be had."""
         ...
 
@@ -151,7 +151,7 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     scoring_fingerprint: str
     status: Literal["ok", "failed"]
     failure: str = ""
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[DimensionScore, ...] = ()
     overall_quality: float | None = None
     overall_spread: float | None = None
     """Standard deviation of the overall quality by several independent answers; None for one."""
@@ -164,7 +164,7 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     """Lasting lines per human turn; None without turns."""
     tokens: int = 0
     """Of the session as it was shown to the scorer."""
-    chunks: tuple[ChunkVerdicts, ...] = ()
+    chunks: tuple[ChunkScores, ...] = ()
     chunk_agreement: float | None = None
     """From 0 to 1: how alike the chunks' verdicts are on the dimension where they are least so;
     None for a single chunk."""

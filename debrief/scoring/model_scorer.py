@@ -19,7 +19,7 @@ from debrief.models.usage import total
 from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
-from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, Verdict
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScore
 from debrief.scoring.quotations import Recording, checked
 from debrief.scoring.reading import SessionReading, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
@@ -143,7 +143,7 @@ class Read(Struct, frozen=True, kw_only=True):
     """One answer for a part of a session, read and checked."""
 
     reading: SessionReading
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[DimensionScore, ...]
     judged: Mapping[str, JudgeAnswer] = {}
     """What is said to the judges whose questions ride in the same call, by name."""
     answer: Answer
@@ -170,7 +170,7 @@ class ModelChunkScorer:
     second_opinion: ChunkScorer | None = None
     """Asked as well where this one is unsure of a session."""
 
-    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Score one chunk, by as many independent answers as there are doors.
 
         Raises:
@@ -180,7 +180,7 @@ class ModelChunkScorer:
         said = self.read(session, chunk)
         answers = tuple(each.verdicts for each in said)
         several = len(said) > 1
-        return ChunkVerdicts(
+        return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,

@@ -10,8 +10,8 @@ from debrief.models.answers import refuse
 from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words
 from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReadingAnswer
-from debrief.scoring.dimensions import DIMENSIONS, verdict_on
-from debrief.scoring.model import Chunk, Verdict
+from debrief.scoring.dimensions import DIMENSIONS, dimension_score
+from debrief.scoring.model import Chunk, DimensionScore
 from debrief.scoring.reading import (
     ClaimReading,
     Incident,
@@ -126,8 +126,8 @@ def _stands(pieces: Iterable[str], text: str) -> bool:
 
 def checked(
     answer: ReadingAnswer, recording: Recording
-) -> tuple[SessionReading, tuple[Verdict, ...]]:
-    """Return the reading and the six verdicts of an answer, with quotations that stand.
+) -> tuple[SessionReading, tuple[DimensionScore, ...]]:
+    """Return the reading and the six scores of an answer, with quotations that stand.
 
     Satisfaction has a value only where words of the person approve or correct: that somebody goes
     on without a word says nothing.
@@ -150,9 +150,11 @@ def checked(
             score = score if any(each is not None for each in words) else None
         why = said.rationale[:LONGEST_TEXT]
         verdicts.append(
-            Verdict(dimension=dimension.name, value=None, rationale=why, evidence=evidence)
+            DimensionScore(dimension=dimension.name, value=None, rationale=why, evidence=evidence)
             if score is None
-            else verdict_on(dimension.name, score, why, evidence or tuple(map(Evidence, cited)))
+            else dimension_score(
+                dimension.name, score, why, evidence or tuple(map(Evidence, cited))
+            )
         )
     if recording.quoted >= _MADE_UP and not recording.standing:
         refuse("none of its quotations stands in the recording")

@@ -42,10 +42,10 @@ from debrief.scoring.dimensions import (
 from debrief.scoring.model import (
     Chunk,
     ChunkScorer,
-    ChunkVerdicts,
+    ChunkScores,
+    DimensionScore,
     SessionScores,
     Trace,
-    Verdict,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.reading import SessionReading, whole_reading
@@ -250,7 +250,7 @@ def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, A
     return {"kind": facts.kind, "verdict": verdict, "facts": values_of(facts)}
 
 
-def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkVerdicts]) -> SessionReading | None:
+def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkScores]) -> SessionReading | None:
     """Return what a model read in all parts; None where one of them has no reading."""
     readings = [part.reading for part in said if part.reading is not None]
     if len(readings) < len(said):
@@ -275,7 +275,7 @@ def _decided(
 
 
 def _overall(
-    verdicts: Sequence[Verdict], reading: SessionReading | None, whole: bool
+    verdicts: Sequence[DimensionScore], reading: SessionReading | None, whole: bool
 ) -> float | None:
     """Return the overall quality; offline there is none without completion or execution."""
     if reading is not None:
@@ -295,12 +295,12 @@ def whole_of(session: Session) -> list[Chunk]:
     return [empty] if traces else []
 
 
-def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list[ChunkVerdicts]:
+def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list[ChunkScores]:
     """Ask for every chunk, in order.
 
     A dry run goes on to the last one, or it would count the first alone.
     """
-    said: list[ChunkVerdicts] = []
+    said: list[ChunkScores] = []
     nothing: DryRunError | None = None
     for chunk in chunks:
         try:
@@ -394,7 +394,7 @@ class HandScorer:
         self.model = model
         self._folder = folder
 
-    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Check one part's answer.
 
         Raises:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import DimensionScore, SessionScores
 
 DASH: Final = "–"
 NOTHING_SHOWS: Final = "Nothing in the session shows it."
 _NO_MEAN: Final = "neither task completion nor execution quality has a value"
 
 
-def value_shown(verdict: Verdict) -> str:
+def value_shown(verdict: DimensionScore) -> str:
     """Return a dimension's category with its number, or the number, or a dash."""
     if verdict.value is None:
         return DASH
@@ -20,7 +20,7 @@ def value_shown(verdict: Verdict) -> str:
     return f"{verdict.category} {number}" if verdict.category else number
 
 
-def reason_shown(verdict: Verdict) -> str:
+def reason_shown(verdict: DimensionScore) -> str:
     """Return why a dimension has its value, or none."""
     return verdict.rationale or (NOTHING_SHOWS if verdict.value is None else "")
 

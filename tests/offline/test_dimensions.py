@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from debrief.judging.context import context_from_session
 from debrief.judging.model import Judge, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
-from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from tests.offline.scenario import Story, steps, story_of
@@ -31,7 +31,7 @@ def row_of(session: Session) -> SessionScores:
     return score_session(session, OfflineEvaluator())
 
 
-def scored(session: Session) -> dict[str, Verdict]:
+def scored(session: Session) -> dict[str, DimensionScore]:
     return {verdict.dimension: verdict for verdict in row_of(session).verdicts}
 
 
@@ -45,7 +45,7 @@ def bad() -> Session:
     return story.deed("interruption").session()
 
 
-def worth(verdict: Verdict) -> float:
+def worth(verdict: DimensionScore) -> float:
     assert verdict.value is not None
     return verdict.value
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from debrief.errors import ModelError
-from debrief.scoring.dimensions import BY_NAME, verdict_on
-from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.scoring.dimensions import BY_NAME, dimension_score
+from debrief.scoring.model import Chunk, ChunkScores, DimensionScore
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, Usage
 from debrief.sessions.readers.patches import replaced
@@ -29,12 +29,12 @@ MIDDLING: Mapping[str, str | float] = {
 }
 
 
-def verdicts(**changed: str | float | None) -> tuple[Verdict, ...]:
+def verdicts(**changed: str | float | None) -> tuple[DimensionScore, ...]:
     """Six verdicts, middling but for what is changed; each rationale cites turn 1."""
     return tuple(
-        Verdict(dimension=BY_NAME[name].name, value=None, rationale="nothing to go by")
+        DimensionScore(dimension=BY_NAME[name].name, value=None, rationale="nothing to go by")
         if score is None
-        else verdict_on(name, score, f"seen in turn 1, {name}", (Evidence(1),))
+        else dimension_score(name, score, f"seen in turn 1, {name}", (Evidence(1),))
         for name, score in {**MIDDLING, **changed}.items()
     )
 
@@ -126,16 +126,16 @@ class ScriptedScorer:
 
     def __init__(
         self,
-        say: Callable[[Session, Chunk], tuple[Verdict, ...]] = lambda _s, _c: verdicts(),
+        say: Callable[[Session, Chunk], tuple[DimensionScore, ...]] = lambda _s, _c: verdicts(),
         model: str = "scripted",
     ) -> None:
         self.model = model
         self.seen: list[tuple[str, int]] = []
         self._say = say
 
-    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         self.seen.append((session.id, chunk.index))
-        return ChunkVerdicts(
+        return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
@@ -145,5 +145,5 @@ class ScriptedScorer:
         )
 
 
-def refusing(session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
+def refusing(session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:
     raise ModelError("scripted", f"refuses {session.id}")

@@ -16,15 +16,15 @@ from debrief.models.answers import Answer
 from debrief.scoring import calculate_overall_quality
 from debrief.scoring.dimensions import (
     DIMENSIONS,
+    DimensionError,
     Score,
-    VerdictError,
     aggregate,
     combine,
+    dimension_score,
     overall_of_reading,
     problem_of,
-    verdict_on,
 )
-from debrief.scoring.model import ChunkVerdicts, Verdict
+from debrief.scoring.model import ChunkScores, DimensionScore
 from debrief.scoring.model_scorer import ModelChunkScorer
 from debrief.scoring.scorer import ChunkParameters, score_session
 from tests.scoring.scenario import MIDDLING, ScriptedScorer, answer, session, verdicts
@@ -32,8 +32,8 @@ from tests.scoring.scenario import MIDDLING, ScriptedScorer, answer, session, ve
 
 def chunk(
     index: int, own: int, overlap: int = 0, person: int = 0, **changed: str | float | None
-) -> ChunkVerdicts:
-    return ChunkVerdicts(
+) -> ChunkScores:
+    return ChunkScores(
         index=index,
         tokens=own + overlap,
         own_tokens=own,
@@ -42,7 +42,7 @@ def chunk(
     )
 
 
-def verdict_of(chunks: list[ChunkVerdicts], name: str) -> Verdict:
+def verdict_of(chunks: list[ChunkScores], name: str) -> DimensionScore:
     (found,) = [v for v in aggregate(chunks)[0] if v.dimension == name]
     return found
 
@@ -181,7 +181,7 @@ said = st.lists(st.tuples(scores, st.integers(0, 70_000)), min_size=1, max_size=
 
 @settings(deadline=None)
 @given(said)
-def test_the_whole_lies_between_its_parts(chunks: list[ChunkVerdicts]) -> None:
+def test_the_whole_lies_between_its_parts(chunks: list[ChunkScores]) -> None:
     together, agreement = aggregate(chunks)
     for column, verdict in enumerate(together):
         values = [v for part in chunks if (v := part.verdicts[column].value) is not None]
@@ -196,7 +196,7 @@ def test_the_whole_lies_between_its_parts(chunks: list[ChunkVerdicts]) -> None:
 @settings(deadline=None)
 @given(said, st.randoms())
 def test_the_order_in_which_chunks_were_scored_does_not_matter(
-    chunks: list[ChunkVerdicts], order: random.Random
+    chunks: list[ChunkScores], order: random.Random
 ) -> None:
     shuffled = list(chunks)
     order.shuffle(shuffled)
@@ -256,22 +256,22 @@ def test_scores_by_name_count_as_verdicts_do_and_other_names_beside_them_nothing
     ids=str,
 )
 def test_a_score_that_is_none_is_an_error(changed: Mapping[str, Score], reason: str) -> None:
-    with pytest.raises(VerdictError, match=reason):
+    with pytest.raises(DimensionError, match=reason):
         calculate_overall_quality({**MIDDLING, **changed})
 
 
 @pytest.mark.parametrize("name", MIDDLING)
 def test_a_missing_dimension_is_an_error(name: str) -> None:
     rest = {other: score for other, score in MIDDLING.items() if other != name}
-    with pytest.raises(VerdictError, match=name):
+    with pytest.raises(DimensionError, match=name):
         calculate_overall_quality(rest)
 
 
 def test_verdicts_given_twice_off_their_value_or_on_nothing_known_are_errors() -> None:
-    forged = Verdict(dimension="task_completion", value=0.5, category="complete")
-    with pytest.raises(VerdictError, match="twice"):
+    forged = DimensionScore(dimension="task_completion", value=0.5, category="complete")
+    with pytest.raises(DimensionError, match="twice"):
         calculate_overall_quality([*verdicts(), verdicts()[0]])
-    with pytest.raises(VerdictError, match=r"not worth 0\.5"):
+    with pytest.raises(DimensionError, match=r"not worth 0\.5"):
         calculate_overall_quality([forged, *verdicts()[1:]])
-    with pytest.raises(VerdictError, match="not a dimension"):
-        verdict_on("charisma", 1.0)
+    with pytest.raises(DimensionError, match="not a dimension"):
+        dimension_score("charisma", 1.0)

@@ -15,7 +15,7 @@ from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model import ChunkVerdicts
+from debrief.scoring.model import ChunkScores
 from debrief.scoring.model_scorer import ModelChunkScorer
 from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Evidence, Session
@@ -66,7 +66,7 @@ def good() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def scored(text: str, given: Session | None = None) -> ChunkVerdicts:
+def scored(text: str, given: Session | None = None) -> ChunkScores:
     given = given or shop()
     (chunk,) = chunk_by_tokens(traces_of(given))
     return ModelChunkScorer("m", lambda _: Answer(text=text), attempts=1).score_chunk(given, chunk)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.scoring.dimensions import problem_of
-from debrief.scoring.model import Chunk, Verdict
+from debrief.scoring.model import Chunk, DimensionScore
 from debrief.scoring.scorer import (
     ChunkParameters,
     lasting_lines,
@@ -47,7 +47,7 @@ def test_a_long_session_is_scored_part_by_part() -> None:
     assert row.input_tokens == sum(chunk.tokens for chunk in row.chunks)
 
 
-def breaking(_session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
+def breaking(_session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:
     raise KeyError("inside")
 
 
@@ -132,7 +132,7 @@ def test_what_decides_a_score_makes_it_due_again(
 
 
 def test_a_failure_costs_one_session_and_it_alone_is_scored_again() -> None:
-    def picky(given: Session, chunk: Chunk) -> tuple[Verdict, ...]:
+    def picky(given: Session, chunk: Chunk) -> tuple[DimensionScore, ...]:
         return refusing(given, chunk) if given.id == "s1" else verdicts()
 
     week = [session(f"s{n}", digest=f"d{n}") for n in range(3)]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
-from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
@@ -81,13 +81,13 @@ def session(id: str = "s1", *turns: Turn, started: datetime = MONDAY, **fields: 
     return replace(made, digest=digest)
 
 
-def verdicts(completion: str | None = "complete") -> tuple[Verdict, ...]:
+def verdicts(completion: str | None = "complete") -> tuple[DimensionScore, ...]:
     said = {"failed": 0.0, "partial": 0.33, "complete": 0.67}
-    completed = Verdict(
+    completed = DimensionScore(
         dimension="task_completion", value=said.get(completion or ""), category=completion
     )
     rest = (
-        Verdict(dimension=name, value=0.67, rationale="turn 1 ends with passing tests")
+        DimensionScore(dimension=name, value=0.67, rationale="turn 1 ends with passing tests")
         for name in DIMENSIONS[1:]
     )
     return (completed, *rest)

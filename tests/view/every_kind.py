@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.reading import (
     ClaimReading,
     Incident,
@@ -179,7 +179,7 @@ def scores_of_every_kind(session: Session) -> SessionScores:
     return replace(
         scores,
         verdicts=(
-            Verdict(
+            DimensionScore(
                 dimension="task_completion",
                 value=0.33,
                 category="partial",
@@ -187,7 +187,7 @@ def scores_of_every_kind(session: Session) -> SessionScores:
                 evidence=(Evidence(1, "c5", "FAILED shop/test_cart.py - assert 3…"),),
                 spread=0.1,
             ),
-            Verdict(
+            DimensionScore(
                 dimension="execution_quality",
                 value=0.5,
                 rationale="It looked first (turn 1), and was stopped (turn 9).",
@@ -197,7 +197,9 @@ def scores_of_every_kind(session: Session) -> SessionScores:
                     Evidence(9, "", "no such turn"),
                 ),
             ),
-            Verdict(dimension="security_compliance", value=None, rationale="Nothing to go by."),
+            DimensionScore(
+                dimension="security_compliance", value=None, rationale="Nothing to go by."
+            ),
         ),
         overall_quality=0.3,
         uncertain=True,
@@ -245,7 +247,7 @@ def read_by_model(scores: SessionScores) -> SessionScores:
     verdict = SessionVerdict(
         verdict="partly", ground="model", source="openai/reader", evidence=reading.proofs
     )
-    completed = Verdict(
+    completed = DimensionScore(
         dimension="task_completion",
         value=0.33,
         category="partial",

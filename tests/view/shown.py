@@ -18,7 +18,7 @@ from debrief.door.app import Door
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
-from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
@@ -90,7 +90,7 @@ def scores_of(session: Session, quality: float, reason: str = "The last check fa
         scoring_fingerprint="scorer",
         status="ok",
         verdicts=tuple(
-            Verdict(dimension=name, value=quality, rationale=reason, evidence=(place,))
+            DimensionScore(dimension=name, value=quality, rationale=reason, evidence=(place,))
             for name in get_args(DimensionName)
         ),
         overall_quality=quality,

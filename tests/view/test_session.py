@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.reading import (
     ClaimReading,
     Incident,
@@ -216,7 +216,7 @@ def fill_hostile(lake: Lake, text: str) -> None:
         Evidence(1, "no such call", "words of nobody"),
         Evidence(77, text[:50], text[:300]),
     )
-    verdict = Verdict(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
+    verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
     told = SessionVerdict(
         verdict="not_done", ground="check", source=text, check=text, evidence=places
     )
@@ -314,7 +314,7 @@ def test_a_megabyte_in_one_line_is_cut_with_its_evidence_left_in(tmp_path: Path)
     session = session_of("long", turns=turns)
     fill(Lake(settings.lake), [(session, 0.3)])
     place = Evidence(1, "c1", "needle in hay")
-    verdict = Verdict(dimension="tool_mastery", value=0.1, rationale="It", evidence=(place,))
+    verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale="It", evidence=(place,))
     rows = [replace(scores_of(session, 0.3), verdicts=(verdict,))]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
@@ -381,7 +381,7 @@ def test_evidence_far_away_is_linked_in_its_part_and_in_a_subagents_work(tmp_pat
     agent = Subagent(id="s", call_id="c60-4", messages=(*padding, inner))
     session = session_of("long", turns=session.turns, subagents=(agent,))
     fill(Lake(settings.lake), [(session, 0.3)])
-    verdict = Verdict(
+    verdict = DimensionScore(
         dimension="tool_mastery",
         value=0.1,
         rationale="It",

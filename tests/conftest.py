@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import re
 import resource
@@ -34,6 +35,17 @@ _ELSEWHERE = re.compile(
 )
 for _name in [name for name in os.environ if _ELSEWHERE.fullmatch(name)]:
     del os.environ[_name]
+
+# Databases and git wait for the disk at every small write, which shows nothing here: in memory, tests
+# do not. A folder that somebody names is taken all the same.
+_IN_MEMORY = Path("/dev/shm")
+_ENOUGH = 4_000_000_000
+if (
+    "TMPDIR" not in os.environ
+    and os.access(_IN_MEMORY, os.W_OK)
+    and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
 # Nor does what the person at work keeps at home: transcripts, keys, the settings of git.
 if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -72,3 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     # time they take: the last ones are short.
     config.option.loadscopereorder = False
     return FileByFile(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over what was imported: it would look through it often."""
+    gc.collect()
+    gc.freeze()

@@ -148,7 +148,7 @@ class _Updates:
         self.stopped: set[int] = set()
         """The prompts whose work the person stopped."""
         self.calls: dict[str, JsonRecord] = {}
-        """The last that is told of a call."""
+        """The last update of a call."""
         self.times: dict[str, datetime | None] = {}
         self.answers: dict[int, datetime | None] = {}
         """By when they began to come, the times of answers, in their order."""

@@ -77,6 +77,10 @@ class AgentsViewReader(TranscriptReader):
 
     source = "agentsview"
     tool = "agentsview"
+    drops = (
+        "system prompts, tools, images, results of the tools that its settings name, how most "
+        "calls ended, and who wrote what a program put into a prompt"
+    )
     home_folders = (".agentsview",)
     moved_by = ("AGENTSVIEW_DATA_DIR", ".agentsview")
     suffixes = (".json",)

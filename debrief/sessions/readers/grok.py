@@ -22,13 +22,13 @@ from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import FileEdit, joined, replaced
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
+    TokenNames,
     inside,
     mapping,
     mappings,
     moment,
     string,
     text_of,
-    usage_in,
     whole_number,
 )
 
@@ -36,7 +36,9 @@ _CHAT, _UPDATES, _SUMMARY = "chat_history.jsonl", "updates.jsonl", "summary.json
 _QUERY = "user_query"
 _CREATED = re.compile(rb'"created_at"\s*:\s*"([^"\\]{1,40})"')
 _SUBAGENT = re.compile(rb'"session_kind"\s*:\s*"(subagent)"')
-_BILLED = ("inputTokens", "outputTokens", "cachedWriteTokens", "cachedReadTokens")
+_BILLED = TokenNames(
+    "inputTokens", "outputTokens", "cachedWriteTokens", "cachedReadTokens", cached_inside=True
+)
 _SPAWN, _IN_BACKGROUND = "spawn_subagent", "Subagent started in background"
 _STARTED = re.compile(r"^subagent_id: ([\w-]+)$", re.MULTILINE)
 _ENDED = ("completed", "failed")
@@ -173,7 +175,7 @@ class _Updates:
                 if update.get("status") in _ENDED:
                     self.calls[id] = {**update, "at": at}
             elif kind == "turn_completed":
-                self.usage += usage_in(mapping(update.get("usage")), *_BILLED)
+                self.usage += _BILLED.usage(mapping(update.get("usage")))
                 if update.get("stop_reason") == "cancelled":
                     self.stopped.add(prompt)
 

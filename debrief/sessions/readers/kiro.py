@@ -11,20 +11,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, replaced
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft
 from debrief.sessions.readers.values import (
+    TokenNames,
     first_string,
     mapping,
     mappings,
     moment,
     number_in,
     string,
-    whole_numbers,
 )
 
 _ASKED = re.compile(rb'"timestamp"\s*:\s*(\d{10}(?:\.\d+)?)\b')
@@ -33,7 +32,7 @@ _EXIT_CODE = re.compile(r"exit status: (-?\d+)")
 _CHOSEN_BY_KIRO = "auto"
 """In place of a model's name."""
 _INTERRUPTED = "Response was interrupted by the user"
-_BILLED = (
+_BILLED = TokenNames(
     "input_token_count",
     "output_token_count",
     "cache_write_input_token_count",
@@ -107,7 +106,7 @@ class _Talk:
         """By message, the turn that it is of, as the file beside the session has it."""
         spent = NO_USAGE
         for turn in turns:
-            spent += Usage(*whole_numbers(turn, *_BILLED))
+            spent += _BILLED.usage(turn)
             ids = turn.get("message_ids")
             self._turns |= {
                 id: turn for id in (ids if type(ids) is list else ()) if type(id) is str

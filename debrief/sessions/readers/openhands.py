@@ -18,12 +18,12 @@ from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, replaced
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
+    TokenNames,
     first_string,
     mapping,
     mappings,
     moment,
     string,
-    usage_in,
 )
 
 _NAME = "base_state.json"
@@ -31,7 +31,13 @@ _ID = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"([0-9a-f-]{32,36})"')
 _NO_CODE = -1
 _FAILED = "[An error occurred during execution.]\n"
 """What the model is shown before the result of a call that failed."""
-_BILLED = ("prompt_tokens", "completion_tokens", "cache_write_tokens", "cache_read_tokens")
+_BILLED = TokenNames(
+    "prompt_tokens",
+    "completion_tokens",
+    "cache_write_tokens",
+    "cache_read_tokens",
+    cached_inside=True,
+)
 _EDITING = frozenset({"create", "str_replace", "insert", "undo_edit"})
 
 
@@ -88,10 +94,10 @@ class _Talk:
         reported = NO_USAGE
         kinds = mapping(mapping(state.get("stats")).get("usage_to_metrics"))
         for metrics in map(mapping, kinds.values()):
-            reported += usage_in(mapping(metrics.get("accumulated_token_usage")), *_BILLED)
+            reported += _BILLED.usage(mapping(metrics.get("accumulated_token_usage")))
             for each in mappings(metrics.get("token_usages")):
                 id = string(each.get("response_id"))
-                self._spent[id] = self._spent.get(id, NO_USAGE) + usage_in(each, *_BILLED)
+                self._spent[id] = self._spent.get(id, NO_USAGE) + _BILLED.usage(each)
                 self._models[id] = string(each.get("model"))
         draft.reported_usage = None if reported == NO_USAGE else reported
         self._request = ""

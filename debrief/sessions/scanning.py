@@ -7,7 +7,7 @@ Copies, resumptions and parts in other folders are of one session, and a fork is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from debrief.sessions.readers.values import UNIQUE, time_without_records
 MIRRORED_FILES, ORIGIN = "files", "origin"
 """In the folder of a mirror: the files that were brought here, and the address that they are of."""
 _NO_TIME = datetime.max.replace(tzinfo=UTC)
+_TWIN = "its session's own file is here, which says more"
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
 
@@ -157,6 +158,32 @@ def is_reported(entry: ScanEntry) -> bool:
     return bool(entry.source or entry.reason)
 
 
+def without_twins(
+    entries: Iterable[ScanEntry], second_hand: Collection[str]
+) -> Iterator[ScanEntry]:
+    """Yield entries, those of second-hand sources as no sessions where their own files are here.
+
+    Args:
+        entries: of all transcripts that are here.
+        second_hand: the sources that keep what other programs' files hold.
+    """
+    entries = list(entries)
+    own = {
+        entry.own_id
+        for entry in entries
+        if entry.own_id and entry.source not in second_hand and _is_unique(entry)
+    }
+    for entry in entries:
+        if entry.source not in second_hand or entry.reason not in ("", _TWIN):
+            yield entry
+        elif entry.own_id in own:
+            at = entry.own_started or entry.started
+            none = replace(entry, session_id="", reason=_TWIN, expected=True)
+            yield replace(none, started=at, week=week_of(at))
+        else:
+            yield replace(entry, reason="", expected=False)
+
+
 def identified(
     entries: Iterable[ScanEntry],
     origins: tuple[MirrorOrigin, ...] = (),
@@ -179,7 +206,7 @@ def identified(
         former: the entries of the last scan, by path: what was a fork then stays one.
     """
     entries = sorted(entries, key=lambda entry: entry.path)
-    families = _groups([entry for entry in entries if entry.own_id])
+    families = _groups([entry for entry in entries if entry.own_id and not entry.reason])
     settled: dict[str, ScanEntry] = {}
     names: set[str] = set()
     for family in families:

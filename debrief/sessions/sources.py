@@ -44,6 +44,7 @@ from debrief.sessions.scanning import (
     identified,
     is_reported,
     with_digest,
+    without_twins,
 )
 
 Redact = Callable[[Session], Session]
@@ -101,7 +102,8 @@ def scan(
     seen = [entry for found in walks for entry in _scan_folder(found, known)]
     for entry in redact_rows(seen):
         entries.setdefault(entry.path, entry)
-    everything = (*entries.values(), *_gone(previous, entries))
+    second_hand = {name for name, reader in READERS.items() if reader.drops}
+    everything = (*without_twins(entries.values(), second_hand), *_gone(previous, entries))
     former = {entry.path: entry for entry in previous if entry.session_id}
     settled = identified(everything, origins, branch=partial(_branch, real=real), former=former)
     here = tuple(entry for entry in settled if entry.path in entries)

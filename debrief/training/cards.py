@@ -11,6 +11,7 @@ from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
+from debrief.sessions.readers import READERS
 from debrief.training.model import LineRow, NotTrained, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import by_verdict
@@ -210,12 +211,23 @@ def _sources(counts: SetCounts) -> str:
         else "As the repositories' own files say; check before publishing."
     )
     return (
-        f"## Where they are from\n\n{body}\n\n"
+        f"## Where they are from\n\n{body}\n\n{_second_hand(counts)}"
         f"The person's own prompts: {_listed(counts.by['prompt_origin'])}. "
         f"System prompts: {_listed(counts.by['system_prompt'])}. "
         f"Tools: {_listed(counts.by['tool_schemas'])}. Samples whose base commit is known, by "
         f"who names it: {_listed(counts.by['base_commit_origin'])}.\n\n"
         f"{licences}\n\n{note}"
+    )
+
+
+def _second_hand(counts: SetCounts) -> str:
+    """Return what archives of other programs' sessions do not keep; empty without any."""
+    sources = {source for source, *_ in counts.by["source"]}
+    named = ((name, READERS[name].drops) for name in sorted(sources) if name in READERS)
+    return "".join(
+        f"The samples from {name} are second-hand: it drops {drops}.\n\n"
+        for name, drops in named
+        if drops
     )
 
 

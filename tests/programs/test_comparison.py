@@ -349,15 +349,17 @@ def test_what_no_file_holds_is_not_asked_for(happened: tuple[Truth, Session, Ses
     assert "claude, branch: no file of it has the branch" in report([result], date(2026, 3, 2))
 
 
-def test_without_npm_the_command_says_so(
+def test_a_program_that_cannot_be_installed_is_told_apart_from_one_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="npm: not found"):
         install(tmp_path, "node", "1")
     monkeypatch.setattr("sys.argv", ["programs", str(tmp_path), "--programs", "pi"])
+    assert main() == 2
+    assert "pi: not installed: npm: not found" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["programs", str(tmp_path), "--programs", "pi", "--read"])
     assert main() == 1
-    assert "npm: not found" in capsys.readouterr().out
 
 
 def test_every_program_has_a_tool_for_each_deed_of_its_scripts() -> None:

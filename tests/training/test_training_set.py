@@ -142,6 +142,12 @@ def test_the_card_s_lines_load_the_file(tmp_path: Any, monkeypatch: pytest.Monke
     assert len(names["train"]) == made.row.train
 
 
+def test_the_card_says_what_second_hand_sources_do_not_keep() -> None:
+    assert "second-hand" not in build([session()]).card
+    made = build([session("s1"), session("s2", source="agentsview")])
+    assert "The samples from agentsview are second-hand: it drops system prompts" in made.card
+
+
 def test_a_name_cannot_break_out_of_the_card() -> None:
     made = build([session(repository="a|b\n# Heading")])
     assert "a\\|b # Heading" in made.card

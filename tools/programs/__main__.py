@@ -7,7 +7,8 @@ Each program is installed below FOLDER at its pinned version, runs the scripts i
 and asks no one but the model on loopback. Then its transcripts are read and compared with what the
 model sent and what git says. With --as-models, those that answer as models score ten sessions
 instead, in a run that is killed and goes on, and then meet what can go wrong. Exit code 1 when a
-field is not as it was, or tokens or money are not what the model counted.
+field is not as it was, or tokens or money are not what the model counted; 2 when nothing differs,
+and a program could not be installed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from debrief.cli.shared import console
-from debrief.errors import DebriefError
+from debrief.errors import DebriefError, InputError
 from tools.programs.as_models import NAMES, ask_as_model, lines_of
 from tools.programs.comparison import Comparison, compared, report
 from tools.programs.definitions import Definitions, Program, load
@@ -50,7 +51,12 @@ def main() -> int:
         try:
             if not options.read:
                 print(f"{name} …", file=sys.stderr)
-                _run(stage, known, newest=options.newest)
+                try:
+                    version = _installed(stage, known, newest=options.newest)
+                except InputError as error:
+                    results.append(Comparison(program=name, version="", missing=str(error)))
+                    continue
+                run_program(stage, known.programs[name], version, known)
             results.append(compared(stage, known))
         except (DebriefError, OSError) as error:
             results.append(Comparison(program=name, version="", failure=str(error)))
@@ -58,7 +64,9 @@ def main() -> int:
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")
     console().print(text)
-    return int(any(result.is_wrong for result in results))
+    if any(result.is_wrong for result in results):
+        return 1
+    return 2 if any(result.missing for result in results) else 0
 
 
 def _ask(options: argparse.Namespace, known: Definitions) -> int:
@@ -72,11 +80,12 @@ def _ask(options: argparse.Namespace, known: Definitions) -> int:
     return int(wrong > 0)
 
 
-def _run(stage: Stage, known: Definitions, *, newest: bool) -> None:
+def _installed(stage: Stage, known: Definitions, *, newest: bool) -> str:
+    """Install a program and return its version; raises as ``install`` does."""
     program: Program = known.programs[stage.name]
     install(stage.node, "node", known.node)
     wanted = "latest" if newest and not program.pinned else program.version
-    run_program(stage, program, install(stage.prefix, program.package, wanted), known)
+    return install(stage.prefix, program.package, wanted)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     version: str
     failure: str = ""
     """Why it could not be run or read."""
+    missing: str = ""
+    """Why it could not be installed, so that nothing is known of it."""
     differences: dict[str, list[str]] = {}
     """By field; an empty list where all is as it was."""
     unknown: dict[str, str] = {}
@@ -95,6 +97,7 @@ def report(results: Sequence[Comparison], day: date) -> str:
     header = ("field", *(f"{one.program} {one.version}".rstrip() for one in results))
     rows = [(field, *(one.cell(field) for one in results)) for field in (SESSIONS, *FIELDS)]
     lines = [f"- {one.program}: {one.failure}" for one in results if one.failure]
+    lines += [f"- {one.program}: not installed: {one.missing}" for one in results if one.missing]
     for one in results:
         for field, found in one.differences.items():
             if found and one.cell(field) == ABSENT:

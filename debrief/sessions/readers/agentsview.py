@@ -36,13 +36,13 @@ from debrief.sessions.readers.files import FileStamp, Walk, reason_of
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
+    ANTHROPIC_TOKENS,
     decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
     string,
-    whole_numbers,
 )
 
 _NAMES = {
@@ -61,12 +61,7 @@ _NEEDED = {
     "tool_calls": {"id", "message_id", "session_id", "tool_name", "tool_use_id", "input_json"},
 }
 _CHANGING = ("ended_at", "file_mtime", "local_modified_at", "message_count", "transcript_revision")
-_BILLED = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+_BILLED = ANTHROPIC_TOKENS
 _FAILED = frozenset({"error", "errored", "failed", "failure"})
 _ID = re.compile(rb'(?<!\\)"id"\s*:\s*"([^"\\]+)"')
 _STARTED = re.compile(rb'(?<!\\)"started_at"\s*:\s*"([^"\\]{1,40})"')
@@ -77,6 +72,10 @@ class AgentsViewReader(TranscriptReader):
 
     source = "agentsview"
     tool = "agentsview"
+    drops = (
+        "system prompts, tools, images, results of the tools that its settings name, how most "
+        "calls ended, and who wrote what a program put into a prompt"
+    )
     home_folders = (".agentsview",)
     moved_by = ("AGENTSVIEW_DATA_DIR", ".agentsview")
     suffixes = (".json",)
@@ -254,7 +253,7 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
     counted = draft.timeline.usage != Usage()
     for event in () if counted else mappings(document.get("usage_events")):
         draft.timeline.message = None
-        draft.timeline.spend(Usage(*whole_numbers(event, *_BILLED)))
+        draft.timeline.spend(_BILLED.usage(event))
     for child in mappings(document.get("subagents")):
         inner = mapping(child.get("agentsview"))
         agent = draft.agent(string(inner.get("id")) or f"subagent-{len(draft.agents)}")
@@ -313,7 +312,7 @@ def _end(call: CallDraft, row: JsonRecord, event: JsonRecord, draft: TranscriptD
 
 
 def _usage(text: Any) -> Usage:
-    return Usage(*whole_numbers(decoded_arguments(string(text)), *_BILLED))
+    return _BILLED.usage(decoded_arguments(string(text)))
 
 
 def _without_lines(text: str, thoughts: str, calls: list[JsonRecord]) -> str:

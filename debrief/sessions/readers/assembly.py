@@ -357,12 +357,16 @@ class Branches:
         for turn in self._timeline.turns[len(self._turns) :]:
             self._turns.append((self._records, id, turn))
 
-    def settle(self) -> None:
-        """Mark the turns that are not on the way from the last record to the root."""
+    def settle(self, last: str = "") -> None:
+        """Mark the turns that are not on the way from the last record to the root.
+
+        Args:
+            last: the id of the record that the transcript itself calls the last.
+        """
         if len(self._parents) < self._records:
             return
         order = {id: number for number, id in enumerate(self._parents, 1)}
-        way, id = dict[str, int](), self._last
+        way, id = dict[str, int](), last or self._last
         while id in order and id not in way:
             way[id] = order[id]
             id = self._parents[id]

@@ -149,6 +149,8 @@ class Reader(ABC):
     """The variable with which a user moves them, and the folder that it stands for."""
     suffixes: tuple[str, ...] = (".jsonl",)
     """Of the names of its transcripts."""
+    drops = ""
+    """Of a second-hand source: what of a session it does not keep, though the agent did."""
     opens_unchanged = False
     """Which files are of one session is seen by their beginnings: a changed one needs the others'
     too."""

@@ -31,13 +31,13 @@ from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_u
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
     Repeats,
+    TokenNames,
     first_string,
     mapping,
     mappings,
     moment,
     number_in,
     string,
-    usage_in,
     whole_number,
 )
 from debrief.sessions.readers.vscode import READER as VSCODE
@@ -55,7 +55,9 @@ _EDITING = re.compile(
 )
 _SECTION = re.compile(r"^diff --git ", re.MULTILINE)
 _NAME = re.compile(r"^(?:\+\+\+ (?:b/)?|--- (?:a/)?)(.+)$", re.MULTILINE)
-_BILLED = ("inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens")
+_BILLED = TokenNames(
+    "inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens", cached_inside=True
+)
 _NOWHERE = ("/dev/null", "dev/null")
 
 
@@ -294,7 +296,7 @@ class _Stream:
 
     def _record_usage(self, data: JsonRecord, _: datetime | None) -> None:
         """Take the tokens of one call, which comes before its message."""
-        usage = usage_in(data.get("usage"), *_BILLED)
+        usage = _BILLED.usage(data.get("usage"))
         self._counted += usage
         caller = string(data.get("parentToolCallId"))
         self._unspent[caller] = self._unspent.get(caller, NO_USAGE) + usage
@@ -312,7 +314,7 @@ class _Stream:
         for model, metric in mapping(data.get("modelMetrics")).items():
             usage = mapping(metric).get("usage")
             if type(usage) is dict:
-                total += usage_in(usage, *_BILLED)
+                total += _BILLED.usage(usage)
                 self._billed_models.add(model)
         before = self._billed
         is_cumulative = all(map(ge, astuple(total), astuple(before)))

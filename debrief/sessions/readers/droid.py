@@ -9,14 +9,15 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
+    ANTHROPIC_TOKENS,
     Repeats,
+    TokenNames,
     decoded_arguments,
     elements,
     first_string,
@@ -25,7 +26,6 @@ from debrief.sessions.readers.values import (
     number_in,
     string,
     text_of,
-    whole_numbers,
     without,
 )
 
@@ -42,13 +42,8 @@ _INTERRUPTED = "[Request interrupted by user"
 _STOPPED = re.compile(r"interrupt|cancel|abort", re.IGNORECASE)
 _EDITING = frozenset({"ApplyPatch", "Create", "Write", "Edit", "MultiEdit"})
 _TAIL = 300
-_BILLED = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
-_SETTLED = ("inputTokens", "outputTokens", "cacheCreationTokens", "cacheReadTokens")
+_BILLED = ANTHROPIC_TOKENS
+_SETTLED = TokenNames("inputTokens", "outputTokens", "cacheCreationTokens", "cacheReadTokens")
 """What messages and settings call the four counts of a ``Usage``."""
 
 
@@ -98,8 +93,7 @@ class DroidReader(TranscriptReader):
         draft.references.reverse()  # its own before its settings'
         draft.id = draft.id or Path(path).stem
         usage, inclusive = (
-            Usage(*whole_numbers(settings.get(name), *_SETTLED))
-            for name in ("tokenUsage", "inclusiveTokenUsage")
+            _SETTLED.usage(settings.get(name)) for name in ("tokenUsage", "inclusiveTokenUsage")
         )
         if usage != NO_USAGE:
             draft.usage = usage
@@ -157,7 +151,7 @@ def _message(
     model = first_string(message, "modelId", "model") or draft.model
     answer = timeline.begin_message(identity, model, at)
     draft.add_blocks(answer, blocks, at)
-    timeline.spend(Usage(*whole_numbers(message.get("usage"), *_BILLED)))
+    timeline.spend(_BILLED.usage(message.get("usage")))
 
 
 def _ask(

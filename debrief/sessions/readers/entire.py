@@ -11,18 +11,17 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.values import (
+    TokenNames,
     mapping,
     mappings,
     moment,
     string,
     text_of,
-    whole_numbers,
 )
 
 _METADATA = "metadata.json"
@@ -38,8 +37,8 @@ _TOOLS = {
 """What Entire calls programs that have another name here."""
 _TIME = re.compile(rb'(?<!\\)"ts"\s*:\s*"([^"\\]{1,40})"')
 _EDITS = re.compile(r"edit|write|create|replace|patch", re.IGNORECASE)
-_SPENT = ("input_tokens", "output_tokens")
-_BILLED = (*_SPENT, "cache_creation_tokens", "cache_read_tokens")
+_SPENT = TokenNames("input_tokens", "output_tokens")
+_BILLED = TokenNames("input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens")
 
 
 class EntireReader(TranscriptReader):
@@ -47,6 +46,7 @@ class EntireReader(TranscriptReader):
 
     source = "entire"
     tool = "entire"
+    drops = "thoughts, system prompts, tools, exit codes, the folder, some results and times"
     start = re.compile(
         rb'\A\s*\{\s*"v"\s*:\s*1\s*,\s*"agent"\s*:\s*"[^"]*"\s*,\s*"cli_version"\s*:'
     )
@@ -69,7 +69,7 @@ class EntireReader(TranscriptReader):
         draft.take(metadata, branch="branch", model="model")
         draft.read_lines(_convert)
         draft.references.reverse()  # its own before its metadata's
-        total = Usage(*whole_numbers(metadata.get("token_usage"), *_BILLED))
+        total = _BILLED.usage(metadata.get("token_usage"))
         read = draft.timeline.usage
         if replace(total, cache_write=0, cache_read=0) == read:  # else it is of something else
             draft.usage = total
@@ -114,7 +114,7 @@ def _answer(
     at, timeline = moment(record.get("ts")), draft.timeline
     answer = timeline.begin_message(string(record.get("id")) or identity, draft.model, at)
     draft.add_blocks(answer, blocks, at)
-    timeline.spend(Usage(*whole_numbers(record, *_SPENT)))
+    timeline.spend(_SPENT.usage(record))
     asked = (block for block in blocks if block.get("type") == "tool_use")
     for call, block in zip(answer.calls, asked, strict=True):
         result = mapping(block.get("result"))

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import ContextSource, Usage
+from debrief.sessions.model import ContextSource
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
+    TokenNames,
     declared_tools,
     first_string,
     mapping,
@@ -28,7 +29,6 @@ from debrief.sessions.readers.values import (
     string,
     text_of,
     whole_number,
-    whole_numbers,
     words_of,
 )
 
@@ -36,7 +36,7 @@ _CREATED = re.compile(rb'(?<!\\)"created_at"\s*:\s*(\d{9,16})')
 _EXIT_CODE = re.compile(r"exit code:? (-?\d+)\.?\s*\Z", re.IGNORECASE)
 _PROMPT_FILE = re.compile(r"<!-- From: ([^\n<>]+) -->\n(.*?)(?=\n<!-- From: |\n```|\Z)", re.DOTALL)
 """The person's prompt files within the system prompt."""
-_BILLED = ("inputOther", "output", "inputCacheCreation", "inputCacheRead")
+_BILLED = TokenNames("inputOther", "output", "inputCacheCreation", "inputCacheRead")
 _MAIN = "main"
 
 
@@ -204,7 +204,7 @@ class _Wire:
         """Take the tokens of a call of the model."""
         if record.get("usageScope", "turn") == "turn" and self.step:
             self._message(at)
-        self.timeline.spend(Usage(*whole_numbers(record.get("usage"), *_BILLED)))
+        self.timeline.spend(_BILLED.usage(record.get("usage")))
 
     def approval(self, record: JsonRecord, _: datetime | None) -> None:
         """Take what the person said to a call that needs their consent."""

@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import FileEdit, Hunk, edit_of_arguments, from_hunks
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
+    TokenNames,
     declared_tools,
     first_string,
     mapping,
@@ -26,11 +26,10 @@ from debrief.sessions.readers.values import (
     number_in,
     string,
     text_of,
-    whole_numbers,
     words_of,
 )
 
-_BILLED = ("input", "output", "cacheWrite", "cacheRead")
+_BILLED = TokenNames("input", "output", "cacheWrite", "cacheRead")
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)\s*\Z")
 _PROMPT_FILE = re.compile(
     r'<project_instructions path="([^"\n]*)">\n(.*?)\n</project_instructions>', re.DOTALL
@@ -154,7 +153,7 @@ def _answer(
     message: JsonRecord, identity: str, at: datetime | None, draft: TranscriptDraft
 ) -> None:
     timeline, blocks = draft.timeline, mappings(message.get("content"))
-    usage = Usage(*whole_numbers(message.get("usage"), *_BILLED))
+    usage = _BILLED.usage(message.get("usage"))
     if blocks or usage != NO_USAGE:
         answer = timeline.begin_message(identity, message.get("model"), at)
         draft.add_blocks(answer, blocks, at)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from debrief.keys import FIRST_WEEK
 from debrief.sessions.model import DeclaredTool, Usage
@@ -66,6 +67,34 @@ def whole_numbers(record: Any, *names: str) -> list[int]:
     """Return counts out of an object's fields; see ``whole_number``."""
     fields = mapping(record)
     return [whole_number(fields.get(name)) for name in names]
+
+
+class TokenNames(Struct, frozen=True):
+    """What a source calls the four counts of a ``Usage``; empty for one that it does not have.
+
+    What a model thought is a part of the output.
+    """
+
+    input: str
+    output: str
+    cache_write: str = ""
+    cache_read: str = ""
+    cached_inside: bool = False
+    """Its input includes what was written to a cache and read from it."""
+
+    def usage(self, counts: Any) -> Usage:
+        """Return the tokens in an object that has these counts."""
+        names = (self.input, self.output, self.cache_write, self.cache_read)
+        return (
+            usage_in(counts, *names)
+            if self.cached_inside
+            else Usage(*whole_numbers(counts, *names))
+        )
+
+
+ANTHROPIC_TOKENS = TokenNames(
+    "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
+)
 
 
 def usage_in(counts: Any, *names: str) -> Usage:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import Any
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import ToolNames
 from debrief.sessions.readers.documents import JsonRecord, decoded
@@ -18,22 +17,17 @@ from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
 from debrief.sessions.readers.tables import DatabaseReader, SessionInDatabase
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
+    ANTHROPIC_TOKENS,
     decoded_arguments,
     first_string,
     mapping,
     mappings,
     moment,
     string,
-    whole_numbers,
 )
 
 _LARGEST = 1 << 28
-_BILLED = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+_BILLED = ANTHROPIC_TOKENS
 _CANCELED = "Tool canceled by user"
 
 
@@ -112,7 +106,7 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
     above = mapping(document.get("subagent_context"))
     draft.take(above, parent="parent_thread_id", parent_call="tool_use_id")
     if counts := document.get("cumulative_token_usage"):
-        draft.usage = Usage(*whole_numbers(counts, *_BILLED))
+        draft.usage = _BILLED.usage(counts)
     messages = document.get("messages")
     for number, message in enumerate(messages if type(messages) is list else (), 1):
         name = f"{draft.id}-{number}"

@@ -18,6 +18,7 @@ from debrief.sessions.readers.documents import JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
+    TokenNames,
     decoded_arguments,
     first_string,
     inside,
@@ -27,7 +28,6 @@ from debrief.sessions.readers.values import (
     number_in,
     string,
     text_of,
-    usage_in,
     without,
 )
 
@@ -40,7 +40,9 @@ _TIME = re.compile(rb'(?<!\\)"ts"\s*:\s*(\d{9,16})')
 _ENVELOPE = re.compile(r"<user_(input|command)\b([^>]*)>(.*?)</user_\1>", re.DOTALL)
 _SLASH = re.compile(r'\bslash="([^"]+)"')
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)")
-_BILLED = ("inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens")
+_BILLED = TokenNames(
+    "inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens", cached_inside=True
+)
 _DOCUMENT = ".messages.json"
 
 
@@ -158,7 +160,7 @@ def _describe(manifest: JsonRecord, draft: TranscriptDraft) -> None:
     if first.get("kind") == "commit":
         draft.take(first, commit="ref")
     if counts := metadata.get("usage"):
-        draft.reported_usage = usage_in(counts, *_BILLED)
+        draft.reported_usage = _BILLED.usage(counts)
 
 
 def _compaction(document: JsonRecord) -> tuple[datetime | None, str]:
@@ -204,7 +206,7 @@ def _answer(
     model = string(mapping(message.get("modelInfo")).get("id")) or draft.model
     answer = timeline.begin_message(identity, model, at)
     draft.add_blocks(answer, mappings(message.get("content")), at)
-    timeline.spend(usage_in(message.get("metrics"), *_BILLED))
+    timeline.spend(_BILLED.usage(message.get("metrics")))
 
 
 def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, decoded
 from debrief.sessions.readers.patches import (
@@ -30,6 +29,7 @@ from debrief.sessions.readers.patches import (
 from debrief.sessions.readers.tables import SessionInDatabase
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
+    TokenNames,
     decoded_arguments,
     first_string,
     mapping,
@@ -43,7 +43,7 @@ _SESSION, _BUBBLE, _CONTENT = "composerData:", "bubbleId:", "composer.content."
 _PERSON, _MODEL = 1, 2
 _CHOSEN_BY_CURSOR = "default"
 """In place of a model's name."""
-_BILLED = ("inputTokens", "outputTokens")
+_BILLED = TokenNames("inputTokens", "outputTokens")
 _ENDED = frozenset({"completed", "error", "cancelled", "rejected", "skipped"})
 _SKIPPED = "User chose to skip"
 _EDITING = frozenset(
@@ -213,7 +213,7 @@ class _Talk:
             self._request, self._has_calls = "", False
         message.texts.append(text)
         message.thoughts.append(thought)
-        timeline.spend(Usage(*whole_numbers(bubble.get("tokenCount"), *_BILLED)))
+        timeline.spend(_BILLED.usage(bubble.get("tokenCount")))
         if is_call:
             self._has_calls, self._request = True, request or self._request
             given = decoded_arguments(string(tool.get("rawArgs")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from urllib.parse import urlsplit
 
@@ -12,16 +12,18 @@ from msgspec import Struct
 
 from debrief.keys import is_week, week_after
 from debrief.lake import Lake
-from debrief.markdown import counted, plain, table
+from debrief.markdown import counted
 from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
+from debrief.reports import Markdown
+from debrief.reports import report as filled
 from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES
 from debrief.scoring.verdict import SHOWN
 from debrief.snapshots.model import fingerprint_names
-from debrief.summary import Content, Failure, content_of
+from debrief.summary import Content, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
@@ -150,25 +152,25 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
         report: of the week.
         link: the address of the week's page of ``debrief view``, for the heading.
     """
-    whole = added_up("", report.done)
-    parts = [
-        f"# The week of {f'[{report.week}]({link})' if link else report.week}",
-        headline(report) + ".",
-        report.now.verdicts.sentences(),
-        "## What was done",
-        _done_table(report.done) if report.done else "Nothing but this page was made.",
-        "## What it cost",
-        _cost(whole),
-        "## What failed, and why",
-        _failures(report.now.failures),
-        "## What changed since the week before",
-        _figures_table(report),
-        moves_markdown([report.move], report.names)
-        if report.move
-        else "No week before it to explain it by.",
-        "\n".join(f"- {line}" for line in report.rubrics) or "The rubrics are what they were.",
-    ]
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+    failures = report.now.failures
+    more = Counter(row.stage for row in failures[MOST_FAILURES:])
+    counts = attrgetter("rows", "fresh", "failed", "calls")
+    return filled(
+        "week",
+        heading=Markdown(f"[{report.week}]({link})" if link else report.week),
+        headline=headline(report),
+        verdicts=report.now.verdicts.sentences(),
+        done=[(part.stage, *(f"{count:,}" for count in counts(part))) for part in report.done],
+        whole=added_up("", report.done),
+        failures=failures,
+        most=MOST_FAILURES,
+        more_failures=more.most_common(),
+        week=report.week,
+        week_before=report.week_before,
+        figures=_figures_rows(report),
+        moves=Markdown(moves_markdown([report.move], report.names)) if report.move else "",
+        rubrics=report.rubrics,
+    )
 
 
 def headline(report: WeeklyReport) -> str:
@@ -206,48 +208,19 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
         before = list(lake.read(SETS, f"{name}.{earlier[-1]}", Rubric))
         after = list(lake.read(SETS, f"{name}.{week}", Rubric))
         old, new = {rubric.key for rubric in before}, {rubric.key for rubric in after}
-        changes = [f"new: {plain(r.name)}{on_unseen(r)}" for r in after if r.key not in old]
-        changes += [f"gone: {plain(r.name)}" for r in before if r.key not in new]
+        changes = [f"new: {r.name}{on_unseen(r)}" for r in after if r.key not in old]
+        changes += [f"gone: {r.name}" for r in before if r.key not in new]
         if changes:
             yield f"{name}: {'; '.join(changes)}"
 
 
-def _done_table(done: Sequence[Done]) -> str:
-    counts = attrgetter("rows", "fresh", "failed", "calls")
-    rows = [(part.stage, *(f"{count:,}" for count in counts(part))) for part in done]
-    return table(("stage", "rows", "new or changed", "failed", "calls"), rows)
-
-
-def _cost(whole: Done) -> str:
-    if not whole.calls:
-        return "Nothing: no model was asked."
-    cost = (
-        "not known, a price being missing" if whole.cost_usd is None else f"${whole.cost_usd:.4f}"
-    )
-    tokens = f"{whole.input_tokens:,} tokens in and {whole.output_tokens:,} out"
-    return f"{whole.calls:,} calls, {tokens}: {cost}."
-
-
-def _failures(failures: Sequence[Failure]) -> str:
-    if not failures:
-        return "Nothing."
-    lines = [
-        f"- {row.stage}: {plain(row.culprit)}: {plain(row.reason)}"
-        for row in failures[:MOST_FAILURES]
-    ]
-    rest = Counter(row.stage for row in failures[MOST_FAILURES:])
-    lines += [f"- and {count} more in {stage}" for stage, count in rest.most_common()]
-    return "\n".join([*lines, "", "The next run tries them again."])
-
-
-def _figures_table(report: WeeklyReport) -> str:
+def _figures_rows(report: WeeklyReport) -> Iterator[tuple[str, str, str]]:
     names = (
         *("sessions", "by tool", *SHOWN.values(), "mean of the dimensions"),
         *("judges' mean", "lines added and removed"),
         *("tokens written", "failed", "cost of what stands, USD"),
     )
-    rows = zip(names, _figures(report.now), _figures(report.before), strict=True)
-    return table(("", report.week, report.week_before), rows)
+    return zip(names, _figures(report.now), _figures(report.before), strict=True)
 
 
 def _figures(content: Content) -> tuple[str, ...]:
@@ -261,7 +234,7 @@ def _figures(content: Content) -> tuple[str, ...]:
         mean += f" (of {counted(marks, 'session')})"
     return (
         f"{len(heads):,}",
-        ", ".join(f"{plain(tool)} {count}" for tool, count in content.by_tool) or "–",
+        ", ".join(f"{tool} {count}" for tool, count in content.by_tool) or "–",
         *(f"{counts.get(name, 0):,}" for name in SHOWN),
         mean,
         number(content.judges_mean, ".3f"),

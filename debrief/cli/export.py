@@ -22,10 +22,12 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.markdown import counted, shorten
 
 if TYPE_CHECKING:
+    from debrief.lake import Lake
     from debrief.scoring.verdict import VerdictName
+    from debrief.settings import Settings
     from debrief.training.model import Status
     from debrief.training.publishing.folder import Published
-    from debrief.training.publishing.publish import PublishedTrajectories
+    from debrief.training.publishing.publish import ExportOptions, PublishedTrajectories
     from debrief.training.windows import ContextTable
 
 _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
@@ -173,14 +175,8 @@ def export(
     """
     from debrief.lake import Lake
     from debrief.settings import load_settings
-    from debrief.training.options import options_chosen, training_options
-    from debrief.training.publishing.exported import note_export
-    from debrief.training.publishing.publish import (
-        ATIF,
-        ExportOptions,
-        publish,
-        publish_trajectories,
-    )
+    from debrief.training.options import training_options
+    from debrief.training.publishing.publish import ATIF, ExportOptions
     from debrief.training.publishing.rewards import REWARD_KINDS
 
     settings = load_settings()
@@ -217,20 +213,34 @@ def export(
         licence=licence,
         refuse_undecided=bool(push),
     )
-    of_sets = {"--fingerprint": bool(fingerprint), "--parquet": parquet}
-    of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
-    of_sets |= {"--verdicts": bool(verdicts)}
-    of_sets |= {"--max-tokens": bool(max_tokens), "--per-set": not one_file, "--push": bool(push)}
-    of_sets |= {"--tool": bool(tool), "--model": bool(model), "--kind": bool(kind)}
-    of_sets |= {"--split": split != "week", "--decontaminate": bool(decontaminate)}
-    of_sets |= {"--include": bool(included), "--licence": bool(licence)}
-    of_sets |= {"--label-share": label_share is not None, "--reward": bool(reward)}
     if form == ATIF:
-        of_sets |= {"--status": status != "any"}
-        of_sets |= {"--since": bool(since), "--eval-share": eval_share is not None}
-        _refuse(of_sets, "is not of whole sessions", "Leave it out.")
-        note_export(opened, to, form)
-        _print_trajectories(to, publish_trajectories(opened, to, task))
+        _refuse(
+            {
+                "--fingerprint": bool(fingerprint),
+                "--parquet": parquet,
+                "--min-quality": min_quality > 0,
+                "--single-calls": single_calls,
+                "--verdicts": bool(verdicts),
+                "--max-tokens": bool(max_tokens),
+                "--per-set": not one_file,
+                "--push": bool(push),
+                "--tool": bool(tool),
+                "--model": bool(model),
+                "--kind": bool(kind),
+                "--split": split != "week",
+                "--decontaminate": bool(decontaminate),
+                "--include": bool(included),
+                "--licence": bool(licence),
+                "--label-share": label_share is not None,
+                "--reward": bool(reward),
+                "--status": status != "any",
+                "--since": bool(since),
+                "--eval-share": eval_share is not None,
+            },
+            "is not of whole sessions",
+            "Leave it out.",
+        )
+        _export_sessions(opened, to, task)
         return
     is_idle = eval_share is not None and split != "repository"
     _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
@@ -239,14 +249,43 @@ def export(
     _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
     if push:
         _check_push(to, licence)
-    note_export(opened, to, form, options, push if yes else "")
-    as_made = options_chosen(settings, {})
-    published = publish(opened, to, options, _print_contexts, as_made)
+    published = _export_sets(opened, to, options, settings, sent_to=push if yes else "")
+    if push and published.files:
+        _push(to, push, published.unlicensed, public=public, yes=yes)
+
+
+def _export_sessions(lake: Lake, to: str, task: str) -> None:
+    """Write whole sessions as trajectories, and say how many."""
+    from debrief.training.publishing.exported import note_export
+    from debrief.training.publishing.publish import ATIF, publish_trajectories
+
+    note_export(lake, to, ATIF)
+    _print_trajectories(to, publish_trajectories(lake, to, task))
+
+
+def _export_sets(
+    lake: Lake, to: str, options: ExportOptions, settings: Settings, *, sent_to: str
+) -> Published:
+    """Write training sets to a folder, and say what it holds.
+
+    Args:
+        lake: with the sets.
+        to: the folder, or an fsspec URL.
+        options: which lines, and in which form.
+        settings: by which the sets were made.
+        sent_to: the dataset of the Hub that gets the folder, for the note of what left the lake;
+            empty where none does.
+    """
+    from debrief.training.options import options_chosen
+    from debrief.training.publishing.exported import note_export
+    from debrief.training.publishing.publish import publish
+
+    note_export(lake, to, options.form, options, sent_to)
+    published = publish(lake, to, options, _print_contexts, options_chosen(settings, {}))
     _print_sets(published)
     if published.files:
         _print_end(published.target, published.changed, loadable=True)
-        if push:
-            _push(to, push, published.unlicensed, public=public, yes=yes)
+    return published
 
 
 def _verdicts(text: str) -> tuple[VerdictName, ...]:

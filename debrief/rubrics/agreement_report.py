@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.markdown import interval, plain, table
+from debrief.markdown import interval
 from debrief.outcomes.store import (
     LABELS,
     PEOPLE,
@@ -22,6 +22,7 @@ from debrief.outcomes.store import (
     labelled_sessions,
     success_labels,
 )
+from debrief.reports import report
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
 from debrief.rubrics.measures import MeasureName, measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
@@ -100,16 +101,6 @@ _PROBED = (
     *("raw_sessions", "judge_evaluations", "session_scores", "rubric_evaluations", "rubrics"),
     LABELS,
 )
-_SHOWN = 20
-_HEADER = (
-    *("What", "By", "Labelled", "Kappa", "AC1", "Same", "People among themselves"),
-    *("Good by people", "Good by judge", "Good of all, corrected"),
-)
-_HOW_TO_LABEL = (
-    "Label sessions in Langfuse (annotations named as the judge, the dimension or the rubric), in "
-    "a `human_feedback.md` (front matter or lines such as `task_completion: complete`), or in a "
-    "CSV file `session_id,name,value,rater` that `DEBRIEF_LABELS` names."
-)
 
 
 def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
@@ -161,53 +152,21 @@ def agreement_shortfall(lake: Lake, minimum: float | None) -> str:
 
 def agreement_markdown(agreement: Agreement | None) -> str:
     """Return the page; None says that nobody labelled."""
-    if agreement is None or not agreement.labels:
-        parts = [f"No labels of people yet. {_HOW_TO_LABEL}"]
-    else:
-        parts = [
-            f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
-            table(_HEADER, [_cells(row) for row in agreement.rows]),
-            "Kappa is Cohen's with quadratic weights (0: chance, 1: always the same), AC1 is "
-            "Gwet's on exact agreement; both with 95 % intervals. Numbers from 0 to 1 fall into "
-            "five bands. Good is 0.5 and more of 1, a category worth more than half, or 4 and 5 of "
-            "5. The last column is how many of all scored sessions people would call good, by what "
-            "the labels show of the judge's mistakes.",
-        ]
-        unmatched = [
-            f"{plain(one.label.session_id)}, {plain(one.label.name)} ({plain(one.label.source)}): "
-            + plain(one.reason)
-            + (f"; looks like session {plain(one.similar_to)}" if one.similar_to else "")
-            for one in agreement.unmatched
-        ]
-        parts += _list("Labels without a score", unmatched)
-    if agreement is not None:
-        parts += _list("Not read", [plain(problem) for problem in agreement.problems])
-        parts += _probes(agreement)
-    return "\n\n".join(parts) + "\n"
-
-
-def _probes(agreement: Agreement) -> Iterator[str]:
-    """Yield what scores go by beside the work, and what labels make of them."""
-    yield from _section(
-        "What scores are worth, and what they go by beside the work",
-        "Brier and distance: how far scores lie from labels, before and after an isotonic fit "
-        "that has not seen the tasks. Length: rank correlation with the session's length, "
-        "at equal labels where 20 are known. Self-preference: how much more it favours sessions of "
-        "its own model family than other models do. Both should be near 0.",
-        ("What", "By", "Labels", "Brier", "Distance", "Length", "Self-preference"),
-        [*map(_probe, agreement.probes)],
-    )
-    yield from _section(
-        "Asked again",
-        "Mean distance of a second answer, and of one with the changes before the plan.",
-        ("Judge", "By", "Sessions", "Again", "Other order", "which raised it by"),
-        [*map(_asked_again, agreement.order)],
-    )
-    yield from _section(
-        "Where two models differ",
-        "The difference is the second one's mean minus the first one's.",
-        ("What", "Models", "Sessions", "Kappa", "Difference", "Most on"),
-        [*map(_difference, agreement.differences)],
+    found = agreement or Agreement(rows=(), labels=0, matched=0, unmatched=(), problems=())
+    return report(
+        "agreement",
+        labels=found.labels,
+        matched=found.matched,
+        rows=[*map(_cells, found.rows)],
+        unmatched=[
+            f"{one.label.session_id}, {one.label.name} ({one.label.source}): {one.reason}"
+            + (f"; looks like session {one.similar_to}" if one.similar_to else "")
+            for one in found.unmatched
+        ],
+        problems=found.problems,
+        probes=[*map(_probe, found.probes)],
+        order=[*map(_asked_again, found.order)],
+        differences=[*map(_difference, found.differences)],
     )
 
 
@@ -224,33 +183,27 @@ def _probe(row: Probe) -> tuple[str, ...]:
 
 def _asked_again(row: OrderProbe) -> tuple[str, ...]:
     moves = (f"{row.repeated:.3f}", f"{row.turned:.3f}", f"{row.shift:+.3f}")
-    return plain(row.judge), plain(row.judged_by), str(row.sessions), *moves
+    return row.judge, row.judged_by, str(row.sessions), *moves
 
 
 def _change(before: float | None, after: float | None) -> str:
     return "" if before is None or after is None else f"{before:.3f}, then {after:.3f}"
 
 
-def _section(
-    title: str, words: str, head: Sequence[str], rows: Sequence[Sequence[str]]
-) -> list[str]:
-    return [f"## {title}", words, table(head, rows)] if rows else []
-
-
 def _who(row: MeasureName) -> tuple[str, str]:
     mark = f" {row.fingerprint}" if row.fingerprint else ""
-    return f"{row.kind} {plain(row.name)}", plain(row.judged_by) + mark
+    return f"{row.kind} {row.name}", row.judged_by + mark
 
 
 def _difference(row: Difference) -> tuple[str, ...]:
     kappa = row.kappa
     return (
-        f"{row.kind} {plain(row.name)}",
-        ", ".join(map(plain, row.models)),
+        f"{row.kind} {row.name}",
+        ", ".join(row.models),
         str(row.sessions),
         _estimate(kappa.value, kappa.low, kappa.high) if kappa else "not defined",
         f"{row.mean:+.2f}",
-        "; ".join(f"{plain(id_)} {one:.2f} and {two:.2f}" for id_, one, two in row.farthest),
+        "; ".join(f"{id_} {one:.2f} and {two:.2f}" for id_, one, two in row.farthest),
     )
 
 
@@ -283,10 +236,3 @@ def _estimate(value: float | None, low: float | None, high: float | None) -> str
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.0%}"
-
-
-def _list(title: str, entries: Sequence[str]) -> list[str]:
-    if not entries:
-        return []
-    more = [f"and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
-    return [f"**{title}**", "\n".join(f"- {entry}" for entry in [*entries[:_SHOWN], *more])]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
-from debrief.markdown import plain, table
 from debrief.redaction.finder import find
+from debrief.reports import report, table
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
 from debrief.sessions.readers import READERS
@@ -113,17 +113,53 @@ def training_card(
         left_out: the sessions that were not selected, by reason.
         agreement: of the judges with people, in words; empty when nobody labelled.
     """
-    parts = [
-        _summary(task, fingerprint, considered, counts, left_out),
-        _sources(counts),
-        _filters(options),
-        _judges(counts, agreement),
-        _left_out(left_out, counts),
-        _content(counts),
-        _replaced(counts),
-        _loading(fingerprint),
-    ]
-    return _without_secrets("\n\n".join(parts) + "\n")
+    prompt, _, judges = fingerprint.rpartition("-")
+    rows = counts.rows
+    qualities = [row.quality for row in rows if row.quality is not None]
+    days, verdicts = counts.by["day"], Counter(row.verdict for row in rows)
+    licences = ranked(counts.by["licence"])
+    card = report(
+        "training_card",
+        rows=_rows,
+        task=task,
+        fingerprint=fingerprint,
+        prompt=prompt,
+        judges_of=judges,
+        considered=considered,
+        samples=len(rows),
+        train=len(counts.train),
+        left_out_count=sum(row.count for row in left_out),
+        left_out_for_verdict=sum(row.count for row in by_verdict(left_out)),
+        first_day=min(days, default=""),
+        last_day=max(days, default=""),
+        verdicts=[f"{verdicts[n]} {SHOWN[n]}" for n in VERDICT_NAMES if verdicts[n]],
+        qualities=qualities,
+        mean_quality=fmean(qualities) if qualities else None,
+        ready=sum(row.status == "ready" for row in rows),
+        sources=[(*key, str(count)) for key, count in ranked(counts.by["source"])],
+        second_hand=_second_hand(counts),
+        prompt_origins=_listed(counts.by["prompt_origin"]),
+        system_prompts=_listed(counts.by["system_prompt"]),
+        tool_schemas=_listed(counts.by["tool_schemas"]),
+        base_commits=_listed(counts.by["base_commit_origin"]),
+        licences=[(name, licence or "not known", str(n)) for (name, licence), n in licences],
+        unlicensed=sum(count for (_, licence), count in licences if not licence),
+        filters=_filters(options),
+        judges=[
+            (name, model, f"{weight:g}", str(len(scores)), f"{fmean(scores):.2f}")
+            for (name, model, weight), scores in sorted(counts.judges.items())
+        ],
+        weights=", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS),
+        scorers=[scorer for scorer, _ in ranked(counts.by["scorer"])],
+        agreement=agreement,
+        left_out=[(row.reason, str(row.count), _named(row)) for row in left_out],
+        subagents_left_out=[(why, str(n)) for why, n in ranked(counts.subagents_left_out)],
+        content=_content(counts),
+        totals=counts.totals,
+        lines=len(rows) + len(counts.subagents),
+        personal=counts.personal,
+    )
+    return _without_secrets(card)
 
 
 def _without_secrets(card: str) -> str:
@@ -137,182 +173,64 @@ def _without_secrets(card: str) -> str:
     return "".join([*kept, card[last:]])
 
 
-def _replaced(counts: SetCounts) -> str:
-    lines = len(counts.rows) + len(counts.subagents)
-    return (
-        "## What was replaced, and what was not\n\n"
-        "Passwords and tokens were replaced by placeholders (`<secret:kind:…>`) where a form, "
-        "a name or a command gives them away; letters and digits made by chance kept a session out "
-        "until a person released them. A password that nothing gives away stays.\n\n"
-        f"Of {lines} lines, {counts.personal} hold names of home folders, mail addresses or phone "
-        "numbers. `DEBRIEF_PERSONAL_DATA=replace` puts stand-ins for these and for the git user's "
-        "name in sessions that are read from then on. Other names, postal addresses, account and "
-        "card numbers, and what people say of themselves are never replaced."
-    )
-
-
-def _summary(
-    task: str,
-    fingerprint: str,
-    considered: int,
-    counts: SetCounts,
-    left_out: Sequence[SkippedSessions],
-) -> str:
-    prompt, _, judges = fingerprint.rpartition("-")
-    samples, train = len(counts.rows), len(counts.train)
-    parts = [
-        f"# Training set {plain(task)}, {plain(fingerprint)}",
-        f"{samples} samples from {considered} sessions of one task, one prompt "
-        f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
-        f"{train} train, {samples - train} eval; "
-        f"{sum(row.count for row in left_out)} sessions were left out, "
-        f"{sum(row.count for row in by_verdict(left_out))} of them for their verdict.",
-    ]
-    if samples:
-        qualities = [row.quality for row in counts.rows if row.quality is not None]
-        known = (
-            f"overall quality {min(qualities):.2f} to {max(qualities):.2f}, mean "
-            f"{fmean(qualities):.2f}, of the {len(qualities)} samples that have one"
-            if qualities
-            else "no sample has an overall quality, as nothing shows one"
-        )
-        days, verdicts = counts.by["day"], Counter(row.verdict for row in counts.rows)
-        said = ", ".join(f"{verdicts[n]} {SHOWN[n]}" for n in VERDICT_NAMES if verdicts[n])
-        ready = sum(row.status == "ready" for row in counts.rows)
-        parts.append(
-            f"Sessions of {min(days)} to {max(days)}; by verdict: {said}; {known}; {ready} "
-            "samples are `ready` (something was changed, a validation command ran, no redaction "
-            "needs a look)."
-        )
-    if samples and train in (0, samples):
-        side = "eval" if train else "train"
-        parts.append(
-            f"**The {side} side is empty.** Sides go by repository and week, and none of this "
-            f"set's falls on {side}: train on other sets as well, or ask for another eval share."
-        )
-    return "\n\n".join(parts)
-
-
-def _sources(counts: SetCounts) -> str:
-    body = _table(
-        ("source", "tool", "model", "repository", "samples"),
-        [(*key, str(count)) for key, count in ranked(counts.by["source"])],
-    )
-    known = counts.by["licence"]
-    licences = _table(
-        ("repository", "licence", "samples"),
-        [(name, licence or "not known", str(n)) for (name, licence), n in ranked(known)],
-    )
-    unknown = sum(count for (_, licence), count in known.items() if not licence)
-    note = (
-        f"Of {unknown} samples the licence is not known: their repositories were not at hand, or "
-        "say nothing. Check before publishing."
-        if unknown
-        else "As the repositories' own files say; check before publishing."
-    )
-    return (
-        f"## Where they are from\n\n{body}\n\n{_second_hand(counts)}"
-        f"The person's own prompts: {_listed(counts.by['prompt_origin'])}. "
-        f"System prompts: {_listed(counts.by['system_prompt'])}. "
-        f"Tools: {_listed(counts.by['tool_schemas'])}. Samples whose base commit is known, by "
-        f"who names it: {_listed(counts.by['base_commit_origin'])}.\n\n"
-        f"{licences}\n\n{note}"
-    )
-
-
-def _second_hand(counts: SetCounts) -> str:
-    """Return what archives of other programs' sessions do not keep; empty without any."""
+def _second_hand(counts: SetCounts) -> list[dict[str, str]]:
+    """Return what archives of other programs' sessions do not keep."""
     sources = {source for source, *_ in counts.by["source"]}
     named = ((name, READERS[name].drops) for name in sorted(sources) if name in READERS)
-    return "".join(
-        f"The samples from {name} are second-hand: it drops {drops}.\n\n"
-        for name, drops in named
-        if drops
-    )
+    return [{"name": name, "drops": drops} for name, drops in named if drops]
 
 
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in ranked(counts) if name) or "none"
 
 
-def _filters(options: TrainingOptions) -> str:
-    chosen = {
-        "verdicts": "; ".join(SHOWN[name] for name in options.verdicts) or "any",
-        "outcome": options.outcome,
-        "minimum probability that it was done": f"{options.min_probability:g}",
-        "minimum place in the order": f"{options.min_place:g}",
-        "status": options.status,
-        "minimum overall quality": f"{options.min_overall_quality:g}",
-        "a change was made": f"{_NOT[options.needs_change]}required",
-        "a validation command ran": f"{_NOT[options.needs_validation]}required",
-        "unsure redactions": f"{_NOT[options.allow_unsure_redactions]}allowed",
-        "words made for a judge": f"{_NOT[options.allow_suspected_injections]}allowed",
-        "tools": ", ".join(options.tools) or "all",
-        "models": ", ".join(options.models) or "all",
-        "dates": f"{options.since or 'any'} to {options.until or 'any'}",
-        "most of one repository": str(options.max_per_repository or "no limit"),
-        "most tokens of a line, with its tools": str(options.max_tokens or "no limit"),
-        "near-duplicates": options.near_duplicates,
-        "system prompt": options.system_prompt,
-        "weights of lines": options.sample_weight,
-        "eval share": f"{options.eval_share:g} of all pairs of repository and week",
-    }
-    return "## Filters\n\n" + _table(("filter", "chosen"), list(chosen.items()))
+def _filters(options: TrainingOptions) -> list[tuple[str, str]]:
+    return [
+        ("verdicts", "; ".join(SHOWN[name] for name in options.verdicts) or "any"),
+        ("outcome", options.outcome),
+        ("minimum probability that it was done", f"{options.min_probability:g}"),
+        ("minimum place in the order", f"{options.min_place:g}"),
+        ("status", options.status),
+        ("minimum overall quality", f"{options.min_overall_quality:g}"),
+        ("a change was made", f"{_NOT[options.needs_change]}required"),
+        ("a validation command ran", f"{_NOT[options.needs_validation]}required"),
+        ("unsure redactions", f"{_NOT[options.allow_unsure_redactions]}allowed"),
+        ("words made for a judge", f"{_NOT[options.allow_suspected_injections]}allowed"),
+        ("tools", ", ".join(options.tools) or "all"),
+        ("models", ", ".join(options.models) or "all"),
+        ("dates", f"{options.since or 'any'} to {options.until or 'any'}"),
+        ("most of one repository", str(options.max_per_repository or "no limit")),
+        ("most tokens of a line, with its tools", str(options.max_tokens or "no limit")),
+        ("near-duplicates", options.near_duplicates),
+        ("system prompt", options.system_prompt),
+        ("weights of lines", options.sample_weight),
+        ("eval share", f"{options.eval_share:g} of all pairs of repository and week"),
+    ]
 
 
-def _judges(counts: SetCounts, agreement: str) -> str:
-    judges = _table(
-        ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
-        [
-            (name, model, f"{weight:g}", str(len(scores)), f"{fmean(scores):.2f}")
-            for (name, model, weight), scores in sorted(counts.judges.items())
-        ],
-        "No judge's result is known for these sessions.",
-    )
-    scored = ", ".join(
-        f"{plain(model)} (`{print_}`)" for (model, print_), _ in ranked(counts.by["scorer"])
-    )
-    weights = ", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS)
-    return (
-        f"## Who judged\n\n{judges}\n\nOverall quality, where there is one, is the weighted mean "
-        f"of the six dimensions ({weights}), scored by {scored or 'nobody'}.\n\n"
-        f"Agreement with people: {agreement.rstrip('.') or 'no human labels yet'}."
-    )
+def _named(row: SkippedSessions) -> str:
+    """Return the first sessions that were left out for a reason, and how many more they are."""
+    more = row.count - _SESSIONS_NAMED
+    return ", ".join(row.sessions[:_SESSIONS_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _left_out(left_out: Sequence[SkippedSessions], counts: SetCounts) -> str:
-    rows = []
-    for row in left_out:
-        named = ", ".join(row.sessions[:_SESSIONS_NAMED])
-        more = row.count - _SESSIONS_NAMED
-        rows.append((row.reason, str(row.count), named + (f" and {more} more" if more > 0 else "")))
-    parts = ["## Left out", _table(("why", "sessions", "which"), rows, "Nothing was left out.")]
-    if counts.subagents_left_out:
-        reasons = [(reason, str(count)) for reason, count in ranked(counts.subagents_left_out)]
-        parts.append(_table(("why", "lines of subagents, whose sessions are in it"), reasons))
-    return "\n\n".join(parts)
-
-
-def _content(counts: SetCounts) -> str:
+def _content(counts: SetCounts) -> list[tuple[str, str]]:
     total, rows = counts.languages.total(), counts.rows
     languages = ", ".join(
         f"{name} {count / total:.0%}" for name, count in ranked(counts.languages)[:_MOST_ROWS]
     )
     powers = Counter(max(_SHORTEST, 1 << max(0, row.tokens - 1).bit_length()) for row in rows)
     lengths = ", ".join(f"{count} up to {most:,}" for most, count in sorted(powers.items()))
-    form = "One session a line"
-    if number := counts.totals["split_sessions"]:
-        form += f" but for {number} long ones, split into {counts.totals['windows']}"
-    cut = f"Sessions that broke off, cut at the last closed turn: {counts.totals['cut']:,}. "
     tokens, train = (sum(row.tokens for row in some) for some in (rows, counts.train))
-    of_sides = f"{tokens:,}: {train:,} train, {tokens - train:,} eval"
     not_trained = "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained))
-    theirs = counts.subagents
-    of_subagents = f"{len(theirs):,} lines of {sum(row.tokens for row in theirs):,} tokens"
+    subagents = counts.subagents
     totals = [(words, f"{counts.totals[name]:,}") for name, words in _OF_A_SESSION.items()]
-    shown = [
+    return [
         ("size", f"{sum(row.size for row in rows):,} bytes"),
-        ("tokens (o200k_base, messages and arguments)", of_sides),
+        (
+            "tokens (o200k_base, messages and arguments)",
+            f"{tokens:,}: {train:,} train, {tokens - train:,} eval",
+        ),
         ("tokens of the longest line", f"{max((row.tokens for row in rows), default=0):,}"),
         ("lines by tokens", lengths or "none"),
         ("messages", f"{sum(row.messages for row in rows):,}"),
@@ -320,52 +238,20 @@ def _content(counts: SetCounts) -> str:
         ("languages, by changed lines", languages or "no edit recorded"),
         *totals[4:],
         ("turns with answers that carry weight 0, and why", not_trained or "none"),
-        ("subagents' own conversations, counted in nothing above", of_subagents),
+        (
+            "subagents' own conversations, counted in nothing above",
+            f"{len(subagents):,} lines of {sum(row.tokens for row in subagents):,} tokens",
+        ),
     ]
-    return (
-        "## What is in it\n\n" + _table(("", ""), shown) + "\n\n"
-        f"{cut}{form}; what subagents said and did is in lines of their own, which name the "
-        "session as `parent_session`. What the model thought is in `reasoning_content`, where the "
-        "transcript has it. What else was in its requests, such as notices, hooks' context and the "
-        "output of commands that the person ran, stands there in the program's own tags: no "
-        "person wrote it. "
-        "Where a transcript lacks a "
-        "prompt, a result or the end of a turn, a text in round brackets stands for it. An "
-        "assistant message of that kind, one that the person interrupted, one whose call was "
-        "refused or has no result, what the person then rejected or corrected, and what was said "
-        "on a prompt or a notice that is not known, has `weight` 0. A "
-        "line declares the tools that its session called, and those that its source describes; "
-        "their names keep letters, digits, `_` and `-`, and a dot has become `_`. A schema is the "
-        "source's own where it has one, else ours of tools that we know, else read off the calls. "
-        "`metadata.scores` holds every score with its kind and range: dimensions and judges 0 to "
-        "1, rubrics 1 to 5.\n\n"
-        "Secrets are replaced; names of people, addresses and paths of their machines are as the "
-        "sessions have them. What a model may be tuned on is also for the terms of whoever offers "
-        "the models above to say."
-    )
 
 
-def _loading(fingerprint: str) -> str:
-    return (
-        f"{HOW_TO_LOAD}```python\n"
-        "from datasets import load_dataset\n\n"
-        f'samples = load_dataset("json", data_files="{plain(fingerprint)}.jsonl", '
-        'split="train")\n'
-        'train = samples.filter(lambda sample: sample["metadata"]["split"] == "train")\n'
-        "```\n\n`datasets` 4.7 or newer. The `split` given to the loader is its own word for the "
-        "whole file; the sides are in the metadata. `debrief export` writes a folder that loads "
-        "as splits, in this and other formats."
-    )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "None.") -> str:
-    """Return a Markdown table of at most 15 rows; ``empty`` when there is none."""
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "None.") -> str:
+    """Return a table of at most 15 rows; ``empty`` when there is none."""
     if not rows:
         return empty
-    cells = [[plain(cell) for cell in row] for row in rows[:_MOST_ROWS]]
-    if len(rows) > _MOST_ROWS:
-        cells.append([f"and {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
-    return table(header, cells)
+    more = len(rows) - _MOST_ROWS
+    rest = [(f"and {more} more", *[""] * (len(head) - 1))] if more > 0 else []
+    return table(head, [*rows[:_MOST_ROWS], *rest])
 
 
 def ranked(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:

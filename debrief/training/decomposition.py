@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from debrief.keys import week_after, week_of
-from debrief.markdown import plain, table
+from debrief.markdown import plain
+from debrief.reports import Markdown, report
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.stats import Z, mean_of
@@ -203,34 +204,23 @@ def _together(seen: Sequence[_Observation]) -> Iterator[str]:
 
 def moves_markdown(moves: Sequence[WeeklyMove], names: Mapping[str, str] = {}) -> str:
     """Return the rows as a Markdown table with few columns, the latest week first."""
-    if not moves:
-        return "No two weeks with scored sessions yet: nothing can have moved.\n"
-    rows = [
-        [
-            move.week,
-            str(move.sessions),
-            f"{move.mean:.2f}",
-            f"**{_signed(move.moved)}**",
-            ", ".join(_contributions(move, names)),
-        ]
-        for move in reversed(moves)
-    ]
-    oldest = moves[0]
-    notes = [
-        "How far the weekly mean of overall quality moved, and with what: other shares of tasks, "
-        "prompts, tool and model, or scorer (`judges`), each with its 95 % interval; the rest is "
-        "how the sessions themselves went. The parts add up. Few sessions move a lot by chance.",
-        f"The first mean, of {oldest.before}, was {oldest.mean_before:.2f} "
-        f"over {oldest.sessions_before} sessions.",
-    ]
     apart = (move for move in moves if move.before != week_after(move.week, -1))
-    gaps = [f"{move.week} after {move.before}" for move in apart]
-    if gaps:
-        notes.append(f"Weeks without scored sessions lie between: {', '.join(gaps)}.")
-    alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]
-    if alike:
-        notes.append(f"Changed in the same sessions, and not to be told apart: {'; '.join(alike)}.")
-    return "\n\n".join([table(["week", "n", "mean", "moved", "with"], rows), *notes]) + "\n"
+    return report(
+        "moves",
+        moves=moves,
+        rows=[
+            (
+                move.week,
+                move.sessions,
+                f"{move.mean:.2f}",
+                Markdown(f"**{_signed(move.moved)}**"),
+                Markdown(", ".join(_contributions(move, names))),
+            )
+            for move in reversed(moves)
+        ],
+        gaps=[f"{move.week} after {move.before}" for move in apart],
+        together=[f"{move.week}: {', '.join(move.together)}" for move in moves if move.together],
+    )
 
 
 def _contributions(move: WeeklyMove, names: Mapping[str, str]) -> Iterator[str]:

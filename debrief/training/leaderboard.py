@@ -24,8 +24,9 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.markdown import interval, plain, shorten, table
+from debrief.markdown import interval, plain, shorten
 from debrief.outcomes.store import LabelledSession, Success, own_task, success_labels
+from debrief.reports import Markdown, report
 from debrief.scoring.model import SessionScores
 from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
@@ -53,7 +54,6 @@ MEASURES: dict[str, tuple[str, float | None]] = {
     "user_turn_efficiency": ("lasting lines per turn", None),
 }
 """What is compared, in words, and the most that it can be."""
-_COMPARED = "done and checked, of those with a verdict"
 _FEWEST = 5
 """Sessions on the same work, of each of two rows, that a comparison takes."""
 _SIZES = (0, 30, 200)
@@ -400,70 +400,45 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
         rows: in order.
         names: of prompts, by fingerprint.
     """
-    if not rows:
-        return "No scored session yet: score a week first.\n"
-    parts = []
-    measures = [words for words, _ in MEASURES.values()]
-    header = [
-        "#",
-        "prompts",
-        "tool",
-        "model",
-        "n",
-        "with a verdict",
-        _COMPARED,
-        "against the best",
-        *measures,
-    ]
-    for group in groups_of(rows):
-        first = group[0]
-        sessions = sum(row.sessions for row in group)
-        rows_of_group = (
-            [
+    return report(
+        "leaderboard",
+        groups=[_group(group, names) for group in groups_of(rows)],
+        measures=[words for words, _ in MEASURES.values()],
+    )
+
+
+def _group(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a group for the template; with its judges where there are several."""
+    judges = sorted({one.judge for row in group for one in row.by_judge})
+    by_judge = []
+    for row in group:
+        scores = {one.judge: one.score for one in row.by_judge}
+        means = (_cell(scores.get(name, NO_ESTIMATE)) for name in judges)
+        by_judge.append((*_who(row, names), *means))
+    return {
+        "first": group[0],
+        "sessions": sum(row.sessions for row in group),
+        "rows": [
+            (
                 *_who(row, names),
-                str(row.sessions),
-                str(row.with_verdict),
+                row.sessions,
+                row.with_verdict,
                 _share(row.done),
                 row.compared,
                 *(_cell(getattr(row, name)) for name in MEASURES),
-            ]
+            )
             for row in group
-        )
-        parts.append(
-            f"### Eval fingerprint `{first.eval_fingerprint}`, scored by "
-            f"{plain(first.scoring_model)} (`{first.scoring_fingerprint}`): "
-            f"{sessions} sessions\n\n{table(header, rows_of_group)}"
-        )
-        parts += _each_judge(group, names)
-    note = (
-        "Compared is how many of the sessions with a verdict are done and checked, with "
-        "Wilson's 95 % interval. Against the best: the difference on the same task, else in the "
-        "same repository on work of the same kind and size. All that cannot be told from the best "
-        "have rank 1. Without a rank: not comparable, and why. The other columns are means with "
-        "95 % intervals (Student's t), of whatever work. Groups are not comparable."
-    )
-    return "\n\n".join([*parts, note]) + "\n"
+        ],
+        "judges": judges if len(judges) > 1 else [],
+        "by_judge": by_judge,
+    }
 
 
-def _each_judge(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a table of the judges of a group, where there are several."""
-    judges = sorted({one.judge for row in group for one in row.by_judge})
-    if len(judges) < 2:
-        return
-    rows = []
-    for row in group:
-        scores = {one.judge: one.score for one in row.by_judge}
-        rows.append([*_who(row, names), *(_cell(scores.get(name, NO_ESTIMATE)) for name in judges)])
-    yield "Each judge by itself:\n\n" + table(
-        ["#", "prompts", "tool", "model", *map(plain, judges)], rows
-    )
-
-
-def _who(row: LeaderboardRow, names: Mapping[str, str]) -> list[str]:
+def _who(row: LeaderboardRow, names: Mapping[str, str]) -> tuple[str, ...]:
     key = row.prompt_fingerprint
     name = names.get(key, "")
     prompts = plain(name) if name.endswith(key) else f"{plain(name)} `{key}`".strip()
-    return [str(row.rank or "–"), prompts, plain(row.tool), plain(row.model)]
+    return str(row.rank or "–"), Markdown(prompts), row.tool, row.model
 
 
 def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:

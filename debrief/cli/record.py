@@ -23,6 +23,7 @@ from debrief.cli.record_output import (
     json_line,
     print_changes,
     print_missing,
+    print_redactions,
     print_sessions,
     redactor_of,
     server_for,
@@ -109,7 +110,7 @@ def record_start(
     problem = preflight_check(settings, started.task_id)
     if as_json:
         rule, opened = ready_rule(settings.ready_rule), session_of(home, repo)
-        session = session_answer(home, opened, redactor_of(settings), rule)
+        session = session_answer(home, opened, rule)
         print_json({"session": session, "warning": problem and error_answer(problem)})
         return
     out = console()
@@ -171,17 +172,18 @@ def record_status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what changed so far, which commands ran, and what a ready record still lacks."""
+    """Show what changed so far, which commands ran, and what a ready record still lacks.
+
+    Secrets are looked for, and the round trip is verified, when the session is stopped.
+    """
     from debrief.recorder.answers import status_answer
-    from debrief.recorder.checks import readiness
-    from debrief.recorder.session import session_of, utc_now
-    from debrief.recorder.stopping import record_so_far
+    from debrief.recorder.session import session_of
+    from debrief.recorder.status import status_of
 
     settings, home = settings_and_home()
     rule = ready_rule(settings.ready_rule)
     if as_json:
-        redactor, ignore = redactor_of(settings), settings.recorder_ignore
-        print_json(status_answer(home, repo, redactor, rule, ignore))
+        print_json(status_answer(home, repo, rule, settings.recorder_ignore))
         return
     if everywhere:
         print_sessions(home)
@@ -205,9 +207,9 @@ def record_status(
         out.print(f"  {command_line(command, running=running)}")
     if not commands:
         out.print("  no command was run")
-    record = record_so_far(session, redactor_of(settings), utc_now())
-    print_changes(record.meta)
-    print_missing(readiness(record, rule))
+    status = status_of(session, rule)
+    print_changes(status)
+    print_missing(status.not_ready)
 
 
 @app.command("stop")
@@ -276,6 +278,7 @@ def record_stop(
     if done.made_before:
         out.print("The record was made by an earlier stop, and is as it was then.")
     print_changes(meta)
+    print_redactions(meta.redactions)
     where = f"written to {local}"
     if local is None:
         where = f"sent, stored{f' as {done.receipt.status}' if done.receipt else ''}"

@@ -13,6 +13,7 @@ from debrief.cli.record_output import (
     print_changes,
     print_first,
     print_missing,
+    print_redactions,
     redactor_of,
     settings_and_home,
 )
@@ -56,6 +57,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     out = console()
     out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
     print_changes(meta)
+    print_redactions(meta.redactions)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
         differences = verify(repo, record, redactor_of(settings))

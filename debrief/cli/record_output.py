@@ -19,9 +19,10 @@ from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.contracts import Meta
+    from debrief.recorder.contracts import Meta, Redactions
     from debrief.recorder.session_facts import RanCommand
     from debrief.recorder.state import RecorderHome
+    from debrief.recorder.status import SessionStatus
     from debrief.redaction import Redactor
     from debrief.settings import Settings
 
@@ -143,23 +144,26 @@ def command_line(command: RanCommand, *, running: bool) -> str:
     return f"{line}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
 
 
-def print_changes(meta: Meta) -> None:
-    """Print what a record changes, leaves out, replaces and warns of."""
+def print_changes(made: Meta | SessionStatus) -> None:
+    """Print what was changed, what is left out, and what there is to be warned of."""
     out = console()
     changes = []
-    for change in meta.changes:
+    for change in made.changes:
         is_of_mode = change.kind == "update" and not (change.added or change.removed)
         numbers = "mode" if is_of_mode else f"+{change.added} -{change.removed}"
         changes.append(f"{change.kind} {readable(change.path)} ({numbers})")
     print_first(changes or ["nothing was changed"])
-    skipped = (f"left out {readable(s.path)}: {readable(s.reason)}" for s in meta.skipped)
+    skipped = (f"left out {readable(s.path)}: {readable(s.reason)}" for s in made.skipped)
     print_first(skipped, "more left out")
-    if meta.redactions.count:
-        secrets = counted(meta.redactions.count, "secret")
-        kinds = readable(", ".join(meta.redactions.kinds))
-        out.print(f"  {secrets} replaced ({kinds})")
-    for warning in meta.warnings:
+    for warning in made.warnings:
         out.print(f"  warning: {readable(warning)}", style="yellow")
+
+
+def print_redactions(redactions: Redactions) -> None:
+    """Print which secrets were replaced in a record."""
+    if redactions.count:
+        secrets, kinds = counted(redactions.count, "secret"), ", ".join(redactions.kinds)
+        console().print(f"  {secrets} replaced ({readable(kinds)})")
 
 
 def print_first(lines: Iterable[str], rest: str = "more") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -49,13 +49,8 @@ def open_repository(folder: Path) -> Repository:
         InputError: it lies in none, in a bare one, or in one whose working tree is elsewhere.
     """
 
-    def ask(*arguments: str) -> bytes:
-        return git(folder, *arguments).removesuffix(b"\n")
-
     options = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format")
-    top, git_dir, common_dir, object_format = (
-        os.fsdecode(ask("rev-parse", "--path-format=absolute", option)) for option in options
-    )
+    top, git_dir, common_dir, object_format = _places(folder, options)
     if not _belongs(Path(top), Path(git_dir)):
         raise InputError(
             top,
@@ -86,10 +81,7 @@ def open_clone(folder: Path) -> Repository:
         InputError: it is none.
     """
     options = ("--absolute-git-dir", "--git-common-dir", "--show-object-format")
-    git_dir, common_dir, object_format = (
-        os.fsdecode(git(folder, "rev-parse", "--path-format=absolute", option).removesuffix(b"\n"))
-        for option in options
-    )
+    git_dir, common_dir, object_format = _places(folder, options)
     return Repository(
         top=Path(git_dir),
         git_dir=Path(git_dir),
@@ -108,6 +100,20 @@ def without_hooks(folder: Path) -> dict[str, str]:
     """
     found = {match[1] for key, _ in _configuration(folder) if (match := _HOOK.fullmatch(key))}
     return settings_in({f"hook.{name}.enabled": "false" for name in sorted(found)})
+
+
+def _places(folder: Path, options: Sequence[str]) -> list[str]:
+    """Return what ``rev-parse`` answers to each option."""
+
+    def ask(*options: str) -> list[str]:
+        answer = git(folder, "rev-parse", "--path-format=absolute", *options)
+        return os.fsdecode(answer.removesuffix(b"\n")).split("\n")
+
+    places = ask(*options)
+    if len(places) == len(options):
+        return places
+    # A path has a line end in it.
+    return ["\n".join(ask(option)) for option in options]
 
 
 def _configuration(folder: Path) -> list[tuple[str, str]]:

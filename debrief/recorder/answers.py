@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from debrief.errors import DebriefError, InputError
-from debrief.recorder.assembly import shown_output
-from debrief.recorder.checks import ReadyRule, readiness
-from debrief.recorder.client import RecorderClient
+from debrief.recorder.checks import ReadyRule
 from debrief.recorder.commands import (
     RULES_FILE,
     check_command,
@@ -33,10 +31,12 @@ from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.repository import baseline_of, worktree_of
 from debrief.recorder.session import OpenSession, utc_now
-from debrief.recorder.session_facts import RanCommand, SentRecord, rules_of
+from debrief.recorder.session_facts import RanCommand, SentRecord, rules_of, shown_output
 from debrief.recorder.state import RecorderHome
-from debrief.recorder.stopping import record_so_far
-from debrief.redaction import Redactor
+from debrief.recorder.status import status_of
+
+if TYPE_CHECKING:
+    from debrief.recorder.client import RecorderClient
 
 Answer = dict[str, Any]
 """A JSON object, with its names in camel case."""
@@ -61,7 +61,7 @@ def error_answer(error: DebriefError) -> Answer:
 
 
 def status_answer(
-    home: RecorderHome, folder: Path, redactor: Redactor, rule: ReadyRule, ignore: Sequence[str]
+    home: RecorderHome, folder: Path, rule: ReadyRule, ignore: Sequence[str]
 ) -> Answer:
     """Describe the worktree that ``folder`` lies in, and its session.
 
@@ -71,7 +71,7 @@ def status_answer(
     baseline = baseline_of(folder)
     session, not_clean = None, []
     if (found := home.session(baseline.worktree)).exists:
-        session = session_answer(home, OpenSession(baseline.worktree, found), redactor, rule)
+        session = session_answer(home, OpenSession(baseline.worktree, found), rule)
     else:
         not_clean = uncommitted_paths(folder, ignore, home.scratch(baseline.worktree))
     return {
@@ -86,10 +86,8 @@ def status_answer(
     }
 
 
-def session_answer(
-    home: RecorderHome, opened: OpenSession, redactor: Redactor, rule: ReadyRule
-) -> Answer:
-    """Describe a session as it is now; errors as for ``record_so_far``."""
+def session_answer(home: RecorderHome, opened: OpenSession, rule: ReadyRule) -> Answer:
+    """Describe a session as it is now; errors as for ``status_of``."""
     started, now = opened.folder.started(), utc_now()
     is_stopped = opened.folder.record() is not None
     is_busy = not is_stopped and home.is_busy(opened.worktree)
@@ -98,17 +96,16 @@ def session_answer(
         command_answer(each, rules, is_running=is_busy) for each in opened.folder.commands()
     ]
     is_running = bool(commands) and commands[-1]["state"] == "running"
-    record = None if is_stopped else record_so_far(opened, redactor, now)
+    status = None if is_stopped else status_of(opened, rule)
     return {
         **{to_camel(name): getattr(started, name) for name in _OF_THE_START},
         "elapsedSeconds": (now - started.started_at).total_seconds(),
         "state": "stopped" if is_stopped else "running" if is_running else "recording",
         "commands": commands,
-        "changes": [plain(each) for each in record.meta.changes] if record else [],
-        "skipped": [plain(each) for each in record.meta.skipped] if record else [],
-        "warnings": record.meta.warnings if record else [],
-        "redactions": record.meta.redactions.count if record else 0,
-        "notReady": readiness(record, rule) if record else [],
+        "changes": [plain(each) for each in status.changes] if status else [],
+        "skipped": [plain(each) for each in status.skipped] if status else [],
+        "warnings": status.warnings if status else [],
+        "notReady": status.not_ready if status else [],
     }
 
 

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ValidationError
 from debrief import __version__
 from debrief.errors import InputError, first_problem
 from debrief.git.scratch import PLAIN, FileState, scratch_of
-from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
 from debrief.recorder.checks import RANK, change_of
@@ -28,8 +27,9 @@ from debrief.recorder.encoding import (
     encode_record,
     tools_for,
 )
+from debrief.recorder.repository import warning_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
-from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of
+from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of, shown_output
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
 
@@ -132,6 +132,7 @@ def assemble(
                 commands.append(run)
         summary = facts.summary or closing_words(summaries, commands)
         messages.add(contracts.AssistantMessage(content=summary))
+        others = [warning_of(facts.base_ref, facts.others)] if facts.others else []
         meta = contracts.Meta(
             **{name: getattr(facts, name) for name in _FACTS},
             session_id=facts.id,
@@ -145,7 +146,7 @@ def assemble(
             rules=rules_of(facts),
             commands=commands,
             redactions=redactions or contracts.Redactions(),
-            warnings=[*_warnings_of(facts), *changes.warnings],
+            warnings=[*others, *changes.warnings],
         )
         tools = list(tools_for(meta.rules))
         return contracts.Record(messages=messages.all, tools=tools, meta=meta)
@@ -153,19 +154,6 @@ def assemble(
         move = "Record smaller changes, or ignore files that tools make."
         reason = ": ".join(first_problem(error))
         raise InputError(f"record of session {facts.id}", reason, move) from error
-
-
-def _warnings_of(facts: SessionFacts) -> list[str]:
-    others = facts.others
-    if others is None:
-        return []
-    if others.mixed:
-        return [f"the changes may hold those of others: {others.mixed}"]
-    came, files = counted(others.commits, "commit"), counted(others.files, "file")
-    return [
-        f"{came} of others came in: {files} that they changed are left out, and the patches apply "
-        f"to {facts.base_ref} instead of {others.first_base}"
-    ]
 
 
 def first_versions(steps: Sequence[StepChanges]) -> list[tuple[str, str]]:
@@ -208,16 +196,6 @@ def closing_words(
         when = "On the result" if last else "Before the last change"
         ran = f"{when}, {_joined([_command_words(one) for one in last or commands])}."
     return f"{words[0].upper()}{words[1:]}. {ran}"
-
-
-def shown_output(run: RanCommand) -> tuple[str, bool]:
-    """Return a command's output as a record has it, and whether it was cut."""
-    output = run.output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    ending = f"\n{run.ending}" if run.ending and output else run.ending
-    room = contracts.OUTPUT_LIMIT - len(ending)
-    if run.cut or len(output) > room:
-        return f"{output[:room]}{ending}{contracts.TRUNCATED}", True
-    return f"{output}{ending}", False
 
 
 class _Messages:

@@ -13,7 +13,7 @@ from; a step is what differs between two states that follow each other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,13 @@ from msgspec import Struct, structs
 
 from debrief.errors import InputError, shown
 from debrief.git.scratch import Entry, FileState, Scratch, entry_of
-from debrief.recorder.comparison import ChangedFile, IgnoreRules, SkippedChange, compare
+from debrief.recorder.comparison import (
+    ChangedFile,
+    Comparison,
+    IgnoreRules,
+    SkippedChange,
+    compare,
+)
 from debrief.recorder.contracts import IGNORED, MANY_FILES, Skipped
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.session_facts import KeptFile, KeptState
@@ -167,12 +173,13 @@ _ONLY_SECRETS = "only secrets in it changed"
 _NOT_SEARCHED = "a stretch of it would take too long to search for secrets"
 Mask = Callable[[str], str | None]
 """Replaces the secrets of a text; None where it cannot be searched as a whole."""
-_EXACT = (
+EXACT = (
     *("-p", "--text", "--diff-filter=M", "--no-renames", "--no-ext-diff", "--no-textconv"),
     *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
 )
+"""Options of a command of git, to print hunks that depend on nothing but the two texts."""
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
-_INDEX = re.compile(rb"^index [0-9a-f]+\.\.[0-9a-f]+", re.MULTILINE)
+_INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
 
 
 class WorktreeChanges(Struct, frozen=True, kw_only=True):
@@ -240,20 +247,27 @@ def find_changes(
     }
     if too_long:
         steps, files = _steps(scratch, base, masked.without(too_long))
-    left_out = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
+    left_out = left_out_of(comparison)
+    left_out += [(item.shown, item.reason) for item in conflicting]
     left_out += [(path, f"its change is over {MAX_STRING:,} characters") for path in too_long]
     left_out += [(path, _ONLY_SECRETS) for path in only_secrets]
     left_out += [(path, _NOT_SEARCHED) for path in not_searched]
-    for path, count in comparison.ignored.items():
-        left_out.append((path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)"))
     return WorktreeChanges(
         base=base,
         final_tree=steps[-1].tree,
         files=tuple(files),
         steps=tuple(steps),
         skipped=tuple(Skipped(path=path, reason=reason) for path, reason in sorted(left_out)),
-        warnings=_warnings(files, len(left_out), states.delayed),
+        warnings=warnings_of(files, len(left_out), states.delayed),
     )
+
+
+def left_out_of(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return the paths that no record holds, each with the reason; ignored folders as one."""
+    left_out = [(item.shown, item.reason) for item in comparison.skipped]
+    for path, count in comparison.ignored.items():
+        left_out.append((path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)"))
+    return sorted(left_out)
 
 
 def _without_secrets(
@@ -319,20 +333,23 @@ def with_hunks(
         InputError: git fails, or its differences are not those of ``files``.
     """
     changed = [file for file in files if file.is_update and _id(file.before) != _id(file.after)]
-    patch = scratch.git("diff-tree", "-r", *_EXACT, before, after)
-    starts = [match.start() for match in _SECTION.finditer(patch)]
-    parts = (patch[i:j] for i, j in pairwise([*starts, len(patch)]))
-    # A file of which only the mode changed has a section without hunks.
-    sections = [part for part in parts if b"\n@@ -" in part]
-    if len(sections) != len(changed):
+    found = list(hunks_in(scratch.git("diff-tree", "-r", *EXACT, before, after)))
+    if [ids for ids, _ in found] != [(_id(file.before), _id(file.after)) for file in changed]:
         raise InputError(str(scratch.repository.top), "git shows other changes than it listed")
-    hunks = {}
-    for file, section in zip(changed, sections, strict=True):
-        ids = _INDEX.search(section)
-        if not ids or ids[0].decode() != f"index {_id(file.before)}..{_id(file.after)}":
-            raise InputError(repr(file.path), "git shows another change of it than it listed")
-        hunks[file.path] = section[section.index(b"\n@@ -") + 1 :].decode()
+    hunks = {file.path: text for file, (_, text) in zip(changed, found, strict=True)}
     return [structs.replace(file, hunks=hunks.get(file.path, "")) for file in files]
+
+
+def hunks_in(patch: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the hunks of each file that a patch updates, and the ids of its blobs before and
+    after."""
+    starts = [match.start() for match in _SECTION.finditer(patch)]
+    for begin, end in pairwise([*starts, len(patch)]):
+        section = patch[begin:end]
+        ids, first = _INDEX.search(section), section.find(b"\n@@ -") + 1
+        # A file of which only the mode changed has a section without hunks.
+        if ids and first:
+            yield tuple(each.decode() for each in ids.groups()), section[first:].decode()
 
 
 def _id(file: FileState | None) -> str:
@@ -357,9 +374,16 @@ def _above(path: bytes) -> list[bytes]:
     return [b"/".join(names[:count]) for count in range(1, len(names))]
 
 
-def _warnings(
-    files: Sequence[ChangedFile], skipped: int, delayed: Sequence[str]
+def warnings_of(
+    files: Sequence[ChangedFile], skipped: int, delayed: Sequence[str] = ()
 ) -> tuple[str, ...]:
+    """Return what there is to be warned of.
+
+    Args:
+        files: that changed.
+        skipped: how many paths are left out.
+        delayed: paths of files that others changed too.
+    """
     warnings = []
     if len(files) > MANY_FILES:
         warnings.append(f"{len(files):,} files changed: over {MANY_FILES} are hard to learn from")

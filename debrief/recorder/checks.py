@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,7 +14,16 @@ from debrief.git.scratch import PLAIN, FileState
 from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.commands import command_problem, is_validation, rules_problems
-from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
+from debrief.recorder.contracts import (
+    APPLY_PATCH,
+    OUTPUT_LIMIT,
+    READ_FILE,
+    TRUNCATED,
+    CommandRules,
+    Contents,
+    Meta,
+    Record,
+)
 from debrief.recorder.encoding import PATCHED, AnsweredCall, calls_of, tools_for
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.paths import path_problem
@@ -57,34 +67,73 @@ def problems_of(record: Record) -> list[str]:
     return list(islice(_problems(record), _MOST_PROBLEMS))
 
 
+class RanCheck(NamedTuple):
+    """A lint, test or build command that was run."""
+
+    on_final_tree: bool
+    """On the very files that the changes end with."""
+    exit_code: int | None
+
+
+class ReadyFacts(Struct, frozen=True, kw_only=True):
+    """What decides whether a session may train a model."""
+
+    contents: Contents
+    changes: int
+    mixed: str
+    """Why the changes may hold those of others; empty if they do not."""
+    skipped: int
+    """Changed paths that are left out, by nobody's wish, and that nobody said are no loss."""
+    prompt: str
+    checks: tuple[RanCheck, ...]
+    rules: CommandRules | None
+    """The repository's own."""
+    verified: bool = True
+    unsure_redactions: int = 0
+
+
 def readiness(record: Record, rule: ReadyRule) -> list[str]:
     """Return why a consistent record may not train a model, in words; empty when it may."""
     meta = record.meta
-    reasons = []
-    if meta.contents != "full":
-        reasons.append("it was recorded without the contents of files")
-    elif not meta.changes:
-        reasons.append("it changes no file")
-    if not meta.verified:
-        reasons.append("its patches were not verified to rebuild the final tree")
-    if meta.others and meta.others.mixed:
-        reasons.append(f"its changes may hold those of others: {meta.others.mixed}")
     skipped = sum(not one.is_ignored for one in meta.skipped)
-    if skipped and not meta.skipped_accepted:
+    prompts = (one.content for one in record.messages if isinstance(one, contracts.UserMessage))
+    facts = ReadyFacts(
+        contents=meta.contents,
+        changes=len(meta.changes),
+        mixed=meta.others.mixed if meta.others else "",
+        skipped=0 if meta.skipped_accepted else skipped,
+        prompt=next(prompts, ""),
+        checks=tuple(RanCheck(one.on_final_tree, one.exit_code) for one in validations_of(record)),
+        rules=meta.rules,
+        verified=meta.verified,
+        unsure_redactions=meta.redactions.unsure,
+    )
+    return missing_for(facts, rule)
+
+
+def missing_for(facts: ReadyFacts, rule: ReadyRule) -> list[str]:
+    """Return what a session lacks before it may train a model, in words."""
+    reasons = []
+    if facts.contents != "full":
+        reasons.append("it was recorded without the contents of files")
+    elif not facts.changes:
+        reasons.append("it changes no file")
+    if not facts.verified:
+        reasons.append("its patches were not verified to rebuild the final tree")
+    if facts.mixed:
+        reasons.append(f"its changes may hold those of others: {facts.mixed}")
+    if facts.skipped:
         reasons.append(
-            f"{counted(skipped, 'changed path')} could not be recorded, and nobody said that it "
-            "is whole without"
+            f"{counted(facts.skipped, 'changed path')} could not be recorded, and nobody said "
+            "that it is whole without"
         )
-    if meta.redactions.unsure:
-        reasons.append(f"{meta.redactions.unsure} redactions have to be looked at")
-    if not any(
-        isinstance(one, contracts.UserMessage) and one.content.strip() for one in record.messages
-    ):
+    if facts.unsure_redactions:
+        reasons.append(f"{facts.unsure_redactions} redactions have to be looked at")
+    if not facts.prompt.strip():
         reasons.append("the user's message is empty")
-    ran = validations_of(record)
-    counting = [one for one in ran if one.on_final_tree or not rule.on_final_tree]
-    if rule.validation and not ran:
-        reasons.append(f"no validation command ({_checks_of(meta)}) was run")
+    counting = [one for one in facts.checks if one.on_final_tree or not rule.on_final_tree]
+    if rule.validation and not facts.checks:
+        reasons.append(f"no validation command ({_checks_of(facts.rules)}) was run")
     elif rule.validation and not counting:
         reasons.append("no validation command ran on the final tree")
     elif rule.validation and rule.passed and not any(one.exit_code == 0 for one in counting):
@@ -92,10 +141,10 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
     return reasons
 
 
-def _checks_of(meta: Meta) -> str:
+def _checks_of(rules: CommandRules | None) -> str:
     """Return the names of a repository's checks."""
-    rules = meta.rules.commands if meta.rules else []
-    own = [" ".join((rule.program, *rule.arguments)) for rule in rules if rule.check]
+    checks = [rule for rule in rules.commands if rule.check] if rules else []
+    own = [" ".join((rule.program, *rule.arguments)) for rule in checks]
     return ", ".join([*own, "pnpm lint, test or build"]) if own else "lint, test or build"
 
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import Repository, find_commit, git, open_repository
+from debrief.markdown import counted
 from debrief.recorder.contracts import OthersWork
 
 _PUBLIC = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^/]|[^/@:\s]{2,}:(?!//)[^\s]")
@@ -186,9 +187,16 @@ def base_of(worktree: Path, first: str, lines_before: int | None) -> Base:
         lines_before: of HEAD's reflog, when it began; None: not known.
 
     Raises:
-        InputError: git cannot tell the commits that came in.
+        InputError: that commit is gone, or git cannot tell the commits that came in.
     """
     head = head_commit(worktree)
+    if head != first and find_commit(worktree, first) is None:
+        raise InputError(
+            str(worktree),
+            f"no longer has the commit that the session began at, {first}",
+            "Fetch it from where it still is (git fetch REMOTE COMMIT), or give the session up: "
+            "debrief record discard",
+        )
     git_dir = open_repository(worktree).git_dir
     for name, action in _UNDER_WAY.items():
         if (git_dir / name).exists():
@@ -215,6 +223,22 @@ def base_of(worktree: Path, first: str, lines_before: int | None) -> Base:
         # Who goes back to an earlier commit undoes what came after it.
         return Base(commit=first)
     return Base(commit=found, others=_others(worktree, first, found))
+
+
+def warning_of(base: str, others: OthersWork) -> str:
+    """Return what a record warns of when others' commits came in.
+
+    Args:
+        base: the commit that its patches apply to.
+        others: what came in.
+    """
+    if others.mixed:
+        return f"the changes may hold those of others: {others.mixed}"
+    came, files = counted(others.commits, "commit"), counted(others.files, "file")
+    return (
+        f"{came} of others came in: {files} that they changed are left out, and the patches apply "
+        f"to {base} instead of {others.first_base}"
+    )
 
 
 class _History:

@@ -7,7 +7,14 @@ from datetime import datetime
 from msgspec import Struct
 
 from debrief.git.scratch import Entry
-from debrief.recorder.contracts import CommandRules, Contents, Meta, OthersWork
+from debrief.recorder.contracts import (
+    OUTPUT_LIMIT,
+    TRUNCATED,
+    CommandRules,
+    Contents,
+    Meta,
+    OthersWork,
+)
 
 STATE_VERSION = 1
 
@@ -102,6 +109,16 @@ class RanCommand(CommandEnd, frozen=True, kw_only=True):
     """False while it runs, and when the recorder was ended before it."""
     state: KeptState | None = None
     """As of ``CommandStart``."""
+
+
+def shown_output(run: RanCommand) -> tuple[str, bool]:
+    """Return a command's output as a record has it, and whether it was cut."""
+    output = run.output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    ending = f"\n{run.ending}" if run.ending and output else run.ending
+    room = OUTPUT_LIMIT - len(ending)
+    if run.cut or len(output) > room:
+        return f"{output[:room]}{ending}{TRUNCATED}", True
+    return f"{output}{ending}", False
 
 
 class SessionFacts(Started, frozen=True, kw_only=True):

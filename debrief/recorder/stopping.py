@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from debrief.errors import ConfigurationError, DebriefError, InputError, first_problem
 from debrief.files import write_durably
-from debrief.git import find_commit
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import (
@@ -144,13 +143,6 @@ def record_so_far(
             "accept_skipped": options.accept_skipped,
         }
     )
-    if find_commit(session.worktree, facts.base_ref) is None:
-        raise InputError(
-            str(session.worktree),
-            f"no longer has the commit that the session began at, {facts.base_ref}",
-            "Fetch it from where it still is (git fetch REMOTE COMMIT), or give the session up: "
-            "debrief record discard",
-        )
     base = base_of(session.worktree, facts.base_ref, started.reflog_size)
     facts = structs.replace(facts, base_ref=base.commit, others=base.others)
     return build_record(session.worktree, facts, redactor, scratch, session.folder.objects)

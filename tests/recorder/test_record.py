@@ -14,7 +14,7 @@ from msgspec import structs
 
 from debrief.errors import InputError
 from debrief.git.scratch import FileState
-from debrief.recorder.assembly import assemble, build_record, shown_output
+from debrief.recorder.assembly import assemble, build_record
 from debrief.recorder.changes import StepChanges, WorktreeChanges
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.comparison import ChangedFile
@@ -28,6 +28,7 @@ from debrief.recorder.contracts import (
 )
 from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
 from debrief.recorder.scrubbing import SecretLog, scrubbed
+from debrief.recorder.session_facts import shown_output
 from debrief.recorder.verification import verify
 from tests.recorder.records import BEFORE, build
 from tests.recorder.repositories import (
@@ -202,7 +203,11 @@ def test_a_file_that_cannot_be_searched_is_named_and_its_change_is_not_said_to_b
 ) -> None:
     """Both sides of its long line would get the same mark, and the change would be lost."""
     line = "eyJ" * 10_000
-    files = {"long.js": f"{line}\n1\n", "gone.js": line, "config.py": "a = 1\n"}
+    files: dict[str, str | bytes] = {
+        "long.js": f"{line}\n1\n",
+        "gone.js": line,
+        "config.py": "a = 1\n",
+    }
     work = repository(tmp_path / "work", files)
     write(work, {"long.js": f"{line}!\n2\n", "new.js": line, "config.py": "a = 2\n"})
     (work / "gone.js").unlink()

@@ -62,6 +62,15 @@ def test_a_folder_below_the_top_means_the_whole_repository(tmp_path: Path) -> No
     assert uncommitted_paths(work / "deep") == ["deep/er/a", "top"]
 
 
+def test_a_folder_with_a_line_end_in_its_name_holds_a_repository_like_any_other(
+    tmp_path: Path,
+) -> None:
+    work = repository(tmp_path / "wo\nrk")
+    write(work, {"kept.txt": "changed\n"})
+    assert baseline_of(work).worktree == work
+    assert kinds(recorded(work)) == {"kept.txt": "update"}
+
+
 def test_a_sha256_repository_is_recorded(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"a": "1\n"}, "--object-format=sha256")
     write(work, {"a": "2\n", "b/c": "1\n"})

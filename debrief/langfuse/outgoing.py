@@ -90,8 +90,8 @@ class ScoreReceipt(Struct, frozen=True, kw_only=True):
     """The number, or the category, as it was sent."""
     status: Literal["written", "unconfirmed", "failed", "kept", "replaced"]
     """``written`` only after it was read back from the server. ``kept``: not sent, for the server
-    has nothing of the session. ``replaced``: one under an id of an earlier version, whose deletion
-    the server has taken on and not carried out yet."""
+    has nothing of the session. ``replaced``: of a version before 2026-11-23; no longer written, and
+    dropped by the next run."""
     reason: str = ""
     host: str = ""
     content_digest: str = ""
@@ -222,12 +222,15 @@ def outdated_score(
     )
 
 
-def score_id(session_id: str, name: str, *more: str) -> str:
+def score_id(session_id: str, name: str, *label: str) -> str:
     """Return the one id of a session's score, whoever scores.
 
-    Earlier versions took the scorer's fingerprint for ``more``: each scorer had an id of its own.
+    Args:
+        session_id: of the session.
+        name: of the score.
+        label: of a person's label: where it was given, and by whom.
     """
-    return str(uuid5(_NAMESPACE, "\0".join((session_id, name, *more))))
+    return str(uuid5(_NAMESPACE, "\0".join((session_id, name, *label))))
 
 
 def plain_comment(text: str) -> str:

@@ -32,10 +32,8 @@ from debrief.langfuse.outgoing import (
 from debrief.langfuse.sending import (
     LACKING,
     Failures,
-    delete_former,
     differences,
     explained,
-    is_former,
     read_back,
     score_configs,
     send,
@@ -171,11 +169,7 @@ class _Writing:
         except LangfuseError as error:
             self._mark("failed", dict.fromkeys((score.id for score in due), explained(error)))
         others = [one for one in self.before.values() if one.score_id not in self.receipts]
-        former = [one for one in others if is_former(one) and one.host == self.client.host]
-        there = {one.score_id for one in self.receipts.values() if one.status == "written"}
-        standing = delete_former(self.client, former, there, self.trusted_since, self.now)
-        valid = [one for one in others if one not in former and one.status == "written"]
-        return [*self.receipts.values(), *valid, *standing]
+        return [*self.receipts.values(), *(one for one in others if one.status == "written")]
 
     def _due(self) -> list[OutgoingScore]:
         """Return what must be sent; earlier receipts that hold take the place of new ones."""
@@ -258,11 +252,7 @@ class _Writing:
             return where
 
         standing: list[ScoreReceipt] = []
-        known = {
-            one.session_id
-            for one in self.before.values()
-            if one.status == "written" and not is_former(one)
-        }
+        known = {one.session_id for one in self.before.values() if one.status == "written"}
         sessions = list(dict.fromkeys(score.session_id for score in due))
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="langfuse") as pool:
             try:

@@ -9,13 +9,11 @@ asked for once, and a receipt waits until the score is seen to be gone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, RequestRefusedError, Row
@@ -244,17 +242,8 @@ def explained(error: LangfuseError) -> str:
     return ". ".join(filter(None, (error.reason.rstrip("."), error.next_move)))
 
 
-def is_former(receipt: ScoreReceipt) -> bool:
-    """Return whether a receipt is of a score under a former id: such a one has no time, as the
-    versions that wrote them kept none."""
-    its_own = score_id(receipt.session_id, receipt.name)
-    stood = receipt.status in ("written", "unconfirmed") and receipt.checked is None
-    return receipt.status == "replaced" or (stood and receipt.score_id != its_own)
-
-
 def standing_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
-    """Return the scores of a session that stand there, whichever machine wrote them: under their
-    own ids and under former ones.
+    """Return the scores of a session that stand there, whichever machine wrote them.
 
     Raises:
         LangfuseAwayError: the server cannot be reached or stays busy.
@@ -277,50 +266,5 @@ def standing_scores(client: LangfuseClient, session: str, place: Destination) ->
             host=client.host,
         )
         for row in rows
-        for scorer in [str((row.get("metadata") or {}).get("scoring_fingerprint"))]
-        for name in [str(row["name"])]
-        if row["id"] in (score_id(session, name), score_id(session, name, scorer))
+        if row["id"] == score_id(session, str(row["name"]))
     ]
-
-
-def delete_former(
-    client: LangfuseClient,
-    former: Sequence[ScoreReceipt],
-    there: Collection[str],
-    checked_before: datetime,
-    now: datetime,
-) -> Iterator[ScoreReceipt]:
-    """Have former scores deleted; yield the receipts of those that still stand.
-
-    Args:
-        client: of the server.
-        former: receipts of them.
-        there: ids of the scores that are there.
-        checked_before: whether a deletion was carried out is asked of those last seen before.
-        now: the time.
-    """
-    waiting = [one for one in former if one.status == "replaced"]
-    due = {one.score_id for one in waiting if (one.checked or checked_before) <= checked_before}
-    try:
-        gone = due - set(shown_scores(client, sorted(due)))
-    except LangfuseError:
-        gone = set()
-    for one in waiting:
-        if one.score_id not in gone:
-            yield replace(one, checked=now) if one.score_id in due else one
-    is_away = False
-    for one in former:
-        if one.status == "replaced":
-            continue
-        if score_id(one.session_id, one.name) not in there or is_away:
-            yield one
-            continue
-        try:
-            client.delete(f"/scores/{one.score_id}")
-        except LangfuseError as error:
-            if not isinstance(error, RequestRefusedError) or error.status != 404:
-                is_away = isinstance(error, LangfuseAwayError)
-                yield replace(one, reason=f"not deleted: {error.reason}")
-        else:
-            reason = "its deletion waits in the server's queue"
-            yield replace(one, status="replaced", reason=reason, checked=now)

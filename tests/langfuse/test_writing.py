@@ -16,15 +16,11 @@ from msgspec.structs import replace
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import (
     NAMES,
-    VERDICT,
-    Destination,
     OutgoingScore,
     ScoreReceipt,
-    outgoing_scores,
     score_id,
 )
 from debrief.langfuse.scores import WriteOptions, write_scores
-from debrief.langfuse.sending import score_configs, send
 from debrief.outcomes.labels import annotations_of, labels_from_langfuse
 from debrief.outcomes.store import Label, Labels, Source, put_labels
 from debrief.scoring.model import SessionScores
@@ -110,66 +106,6 @@ def test_what_is_claimed_is_asked_for_a_day_later_and_found(site: Site) -> None:
 
 def test_a_session_that_the_server_does_not_have_is_not_sent(site: Site) -> None:
     assert statuses(write_scores(site.client, [scored("of-nobody")])) == {"kept": ALL}
-
-
-def former(site: Site, model: str) -> dict[str, OutgoingScore]:
-    """Leave a session's scores there as earlier versions wrote them, an id for each scorer."""
-    row = row_of(site, model)
-    scores = [
-        replace(score, id=score_id(row.session_id, score.name, row.scoring_fingerprint))
-        for score in outgoing_scores(row)
-        if score.name != VERDICT  # there was none
-    ]
-    configs = score_configs(site.client)
-    if site.stand_in:
-        site.stand_in.looks = 0
-    where = Destination({"sessionId": site.session})
-    send(site.client, [score.body(where, configs.ids[score.name]) for score in scores])
-    return {score.id: score for score in scores}
-
-
-def test_scores_under_former_ids_are_deleted_once_whoever_wrote_them(site: Site) -> None:
-    own, others = former(site, "some-model"), former(site, "better")
-    known = [
-        ScoreReceipt(
-            score_id=score.id,
-            session_id=site.session,
-            name=score.name,
-            value=str(score.value),
-            status="written",
-            host=site.client.host,
-        )
-        for score in own.values()
-    ]
-    if not site.stand_in:
-        site.client.sleep(5)
-    first = write_scores(site.client, [row_of(site)], known)
-    assert statuses(first) == {"written": ALL, "replaced": 14}
-    if site.stand_in is None:
-        return
-    assert sorted(site.stand_in.deletions) == sorted([*own, *others])
-    site.stand_in.two_minutes_pass(4)
-    second = write_scores(site.client, [row_of(site)], first, options=later(2))
-    assert statuses(second) == {"written": ALL, "replaced": 10}
-    site.stand_in.two_minutes_pass(10)
-    third = write_scores(site.client, [row_of(site)], second, options=later(4))
-    assert [r.score_id for r in third] == [score_id(site.session, name) for name in NAMES]
-    assert {score["id"] for score in site.scores()} == {r.score_id for r in third}
-    assert site.stand_in.deletions == []
-
-
-def test_former_scores_stand_until_the_new_ones_are_seen(site: Site) -> None:
-    if site.stand_in is None:
-        pytest.skip("a real server does not drop a score on demand")
-    own = former(site, "some-model")
-    site.stand_in.drops = {"tool_mastery"}
-    options = WriteOptions(read_back_within=1)
-    first = write_scores(site.client, [row_of(site)], options=options)
-    assert len(site.stand_in.deletions) == 6
-    site.stand_in.drops.clear()
-    second = write_scores(site.client, [row_of(site)], first)
-    assert statuses(second) == {"written": ALL, "replaced": 7}
-    assert sorted(site.stand_in.deletions) == sorted(own)
 
 
 def annotated(site: Site, folder: Path, *labels: Label) -> dict[str, list[OutgoingScore]]:

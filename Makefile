@@ -122,10 +122,12 @@ validity: .venv/.run
 		"(its help says how), or name yours: make validity LABELLED=FOLDER"; exit 1; }
 	@$(BIN)/debrief validity "$(LABELLED)"
 
-# The built wheel alone, in an empty environment and an empty folder, runs the demo.
+# The built wheels alone, in an empty environment and an empty folder, run the demo.
 wheel-test: .venv/.run
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	$(UV) build --quiet --wheel --no-build-isolation --out-dir "$$folder" && \
+	for source in recorder .; do \
+		$(UV) build --quiet --wheel --no-build-isolation --out-dir "$$folder" $$source || exit 1; \
+	done && \
 	$(PYTHON) -m venv --without-pip "$$folder/venv" && \
 	VIRTUAL_ENV="$$folder/venv" $(BIN)/uv pip install --quiet --constraints $(LOCKS)/run.lock "$$folder"/*.whl && \
 	cd "$$folder" && DEBRIEF_HOME="$$folder/home" venv/bin/debrief demo
@@ -139,25 +141,25 @@ wheel-test: .venv/.run
 		--require-hashes -r $(LOCKS)/tools.lock
 	@touch $@
 
-.venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
+.venv/.run: $(LOCKS)/run.lock pyproject.toml recorder/pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/run.lock, about a minute with a good connection'
 	@if ! test -e .venv/.test; then $(FETCH) --compile-bytecode --require-hashes -r $(LOCKS)/run.lock; fi
 	@echo 'Setting up (3 of 3): Debrief itself'
-	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e recorder -e .
 	@touch $@
 
-.venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
+.venv/.test: $(LOCKS)/test.lock pyproject.toml recorder/pyproject.toml | .venv/bin/uv
 	@echo 'Setting up (2 of 3): packages of $(LOCKS)/test.lock, a minute or two'
 	@$(FETCH) --require-hashes -r $(LOCKS)/test.lock
 	@echo 'Setting up (3 of 3): Debrief itself'
-	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e recorder -e .
 	@touch $@ .venv/.run
 
 # Says every ten seconds that it goes on: fetching takes most of the time.
 FETCH = s=0; while sleep 1; do s=$$((s + 1)); [ $$((s % 10)) -ne 0 ] || echo "  fetching and installing: $$s s"; done & \
 	ticker=$$!; trap 'kill $$ticker' EXIT; $(UV) pip install --quiet
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	--no-annotate --no-emit-index-url --no-emit-find-links --exclude-newer "$$(date -d '7 days ago' +%F)"
+	--no-annotate --no-emit-package debrief-recorder --no-emit-index-url --no-emit-find-links --exclude-newer "$$(date -d '7 days ago' +%F)"
 
 locks: .venv/bin/uv
 	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock

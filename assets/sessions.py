@@ -21,8 +21,8 @@ from assets.weekly import (
 from debrief.errors import InputError
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.redaction.sessions import redact_rows
 from debrief.sessions.model import SessionHead, UnreadTranscript
+from debrief.sessions.redaction import redact_rows
 from debrief.sessions.scanning import ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,

@@ -28,9 +28,9 @@ from debrief.permitted import (
     permitted_model,
     permitted_repository,
 )
-from debrief.recorder.source import recorder_source
 from debrief.redaction.redactor import Redactor, redactor_of
 from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.recorder_source import recorder_source
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.words import PROJECT, ROOMS
+from tests.words import PROJECT
 
-_NAME = re.compile(rf"`((?:{'|'.join(ROOMS)})(?:\.\w+)+)`")
+_NAME = re.compile(r"`((?:assets|debrief|pipelines|resources)(?:\.\w+)+)`")
 
 
 def test_each_name_on_the_page_is_in_the_code() -> None:
@@ -27,6 +27,6 @@ def _is_there(name: str) -> bool:
 
 
 def _source(module: str) -> str:
-    path = PROJECT.joinpath(*module.split("."))
-    files = (path.with_suffix(".py"), path / "__init__.py")
+    paths = [top.joinpath(*module.split(".")) for top in (PROJECT, PROJECT / "recorder")]
+    files = [each for path in paths for each in (path.with_suffix(".py"), path / "__init__.py")]
     return next((file.read_text() for file in files if file.is_file()), "")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-ROOMS = ("assets", "debrief", "pipelines", "resources")
+ROOMS = ("assets", "debrief", "pipelines", "recorder/debrief", "resources")
 _WORDS = """
     anyhow asks attend attendance doings doubt handing hindrance keeper leash looks outlay
     outlook patience spoken tally tell telling tells told unmet wanted wish

@@ -71,7 +71,11 @@ def _install(source: Path, folder: Path) -> Path:
     environment = {**os.environ, "VIRTUAL_ENV": str(folder / "venv")}
     build = ("build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable)
     venv = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
-    subprocess.run([_UV, *build, "--out-dir", folder, source], check=True)
+    own = [
+        source / name for name in ("recorder", ".") if (source / name / "pyproject.toml").is_file()
+    ]
+    for project in own:  # versions up to 0.1.0 are one distribution
+        subprocess.run([_UV, *build, "--out-dir", folder, project], check=True)
     subprocess.run(venv, check=True)
     packages = ["--require-hashes", "-r", str(source / "deploy" / "locks" / "run.lock")]
     wheel = ["--no-deps", *map(str, folder.glob("*.whl"))]

@@ -20,8 +20,8 @@ from debrief.execution.model import BaseSource, NotExecuted, RebuiltTree
 from debrief.execution.rebuilding import rebuild
 from debrief.markdown import table
 from debrief.redaction.redactor import redactor_of
-from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
+from debrief.sessions.redaction import redact_session
 from debrief.sessions.store import sessions_in_folder
 from debrief.settings import load_settings
 from debrief.snapshots.clones import Clones, find_clones

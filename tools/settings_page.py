@@ -22,7 +22,7 @@ INTRODUCTION = """\
 
 From the environment, else from `~/.debrief/.env` (mode 600: it holds keys), else the default. An
 empty variable counts as not set. `python -m tools.settings_page` makes these tables from
-`debrief/settings.py`.
+`recorder/debrief/settings.py`.
 """
 SECTIONS = {
     "home": "Where things are",

@@ -12,10 +12,10 @@ from statistics import mean, median
 
 from debrief.markdown import table
 from debrief.redaction.redactor import redactor_of
-from debrief.redaction.sessions import redact_session
 from debrief.scoring.scorer import DEFAULT
 from debrief.scoring.shown_session import end_once_more, shown_text
 from debrief.sessions.model import Session, calls_of
+from debrief.sessions.redaction import redact_session
 from debrief.sessions.store import sessions_in_folder
 from debrief.settings import load_settings
 from debrief.tokens import count_tokens

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from debrief import __version__
 from debrief.cli import (
     advice,
     capture,
     criteria,
+    database,
     eval,
     execute,
     export,
@@ -30,6 +30,7 @@ from debrief.cli import (
     training,
     view,
 )
+from debrief.cli.recorder_app import show_version
 from debrief.cli.shared import ErrorReportingGroup
 
 app = typer.Typer(
@@ -51,16 +52,11 @@ CAPTURE = "Capture and recording"
 TEAM = "A team's instance"
 
 
-def _version(is_given: bool) -> None:
-    if is_given:
-        typer.echo(f"debrief {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print and exit.")
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print and exit."),
     ] = False,
 ) -> None:
     """Take the options that come before a command."""
@@ -97,7 +93,11 @@ for panel, groups in {
         "skill": score.skill_app,
     },
     CAPTURE: {"hooks": capture.hooks_app, "record": record.app},
-    TEAM: {"cache": team.cache_app, "database": team.database_app, "tokens": team.tokens_app},
+    TEAM: {
+        "cache": team.cache_app,
+        "database": database.database_app,
+        "tokens": database.tokens_app,
+    },
 }.items():
     for name, group in groups.items():
         app.add_typer(group, name=name, rich_help_panel=panel)

@@ -16,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.shared import Local, Repo, User, console, starting_with
+from debrief.cli.completing import starting_with
+from debrief.cli.shared import Local, Repo, User, console
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.markdown import counted
 

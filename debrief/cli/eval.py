@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from debrief.cli.completing import starting_with
 from debrief.cli.shared import (
     AsJson,
     DryRun,
@@ -26,7 +27,6 @@ from debrief.cli.shared import (
     console,
     cost_text,
     print_json,
-    starting_with,
 )
 from debrief.errors import ConfigurationError, InputError
 from debrief.markdown import counted
@@ -111,7 +111,7 @@ def evaluate(
         without_front_matter,
     )
     from debrief.redaction.redactor import redactor_of
-    from debrief.redaction.sessions import redact_session
+    from debrief.sessions.redaction import redact_session
     from debrief.settings import load_settings
     from debrief.snapshots.capture import HOME, read_metadata
     from debrief.snapshots.plans import repository_of

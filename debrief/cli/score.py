@@ -99,8 +99,8 @@ def score(
     from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
-    from debrief.redaction.sessions import redact_session
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
+    from debrief.sessions.redaction import redact_session
     from debrief.sessions.store import sessions_in_folder, sessions_of_lake
     from debrief.settings import load_settings
 

@@ -41,7 +41,7 @@ def show(
     """
     from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
-    from debrief.redaction.sessions import redact_session
+    from debrief.sessions.redaction import redact_session
     from debrief.settings import load_settings
     from debrief.view.figures import figure_of
     from debrief.view.session import file_of

@@ -81,7 +81,7 @@ def sources(
     as_json: AsJson = False,
 ) -> None:
     """List what was found: transcripts by source, with counts and dates. Writes nothing."""
-    from debrief.redaction.sessions import redact_rows
+    from debrief.sessions.redaction import redact_rows
     from debrief.sessions.sources import default_folders, no_session_in, scan
 
     searched = folders or default_folders(Path.home(), os.environ)

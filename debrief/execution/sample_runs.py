@@ -26,9 +26,9 @@ from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.redaction.redactor import Redactor, redactor_of
-from debrief.redaction.sessions import redact_session
 from debrief.samples import folder, lay_out_repositories
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.redaction import redact_session
 from debrief.sessions.store import session_in_folders
 from debrief.settings import Settings
 

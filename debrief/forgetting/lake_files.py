@@ -31,8 +31,6 @@ from debrief.outcomes.store import (
     Roll,
     labelled_sessions,
 )
-from debrief.recorder.source import LISTING_TABLE as RECORDER_LISTING
-from debrief.recorder.source import ListedRecord
 from debrief.rubrics import model as rubrics
 from debrief.rubrics.agreement import AGREEMENT, AgreementRow
 from debrief.rubrics.probes import ORDER_PROBES, PROBES, OrderProbe, Probe
@@ -40,6 +38,8 @@ from debrief.scoring.model import SessionScores
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
 from debrief.sessions.forgotten import Tombstone
 from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.recorder_source import LISTING_TABLE as RECORDER_LISTING
+from debrief.sessions.recorder_source import ListedRecord
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SCAN_TABLE, SESSIONS_TABLE, UNREAD_TABLE
 from debrief.snapshots.model import NAMES, SNAPSHOTS, PromptName, PromptSnapshotRow

@@ -27,10 +27,10 @@ from debrief.langfuse.fetcher import SOURCE, SessionFetcher, path_of
 from debrief.langfuse.listing import ListedSession, Listing, list_session
 from debrief.redaction.finder import placeholders
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_name, redact_session
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import Transcript
+from debrief.sessions.redaction import redact_name, redact_session
 from debrief.sessions.scanning import ScanEntry
 from debrief.settings import Settings
 

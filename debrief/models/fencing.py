@@ -26,7 +26,6 @@ from msgspec import Struct
 
 from debrief.keys import digest_of
 from debrief.models.answers import answer_text, json_values, refuse
-from debrief.redaction.sessions import Fields, Item, rebuilt
 from debrief.redaction.spans import Prefilter, once
 from debrief.sessions.model import (
     Intervention,
@@ -37,6 +36,7 @@ from debrief.sessions.model import (
     Turn,
     texts_of,
 )
+from debrief.sessions.redaction import Fields, Item, rebuilt
 from debrief.snapshots.fingerprint import framed
 
 BAR = "¦"

@@ -18,12 +18,12 @@ from debrief.errors import InputError
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_rows, redact_session
 from debrief.sessions.actions import with_actions
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
 from debrief.sessions.readers.forks import with_turns_of
+from debrief.sessions.redaction import redact_rows, redact_session
 from debrief.sessions.scanning import (
     Scan,
     ScanEntry,

@@ -25,10 +25,10 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.lake.files import FileStore
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_name
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import DATABASES, SUFFIX, opened
+from debrief.sessions.redaction import redact_name
 from debrief.sessions.scanning import MIRRORED_FILES, ORIGIN, MirrorOrigin, ScanEntry
 from debrief.sessions.sources import scan
 

@@ -29,8 +29,8 @@ from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.models.fencing import LOOK_FIRST
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Problem, Session
+from debrief.sessions.redaction import redact_session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link

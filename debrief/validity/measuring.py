@@ -20,11 +20,11 @@ from debrief.offline.facts import facts_of
 from debrief.offline.order import OrderedSession, OrderTable, places_of
 from debrief.offline.verdict import verdict_of
 from debrief.redaction.redactor import redactor_of
-from debrief.redaction.sessions import redact_session
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import score_session
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session
+from debrief.sessions.redaction import redact_session
 from debrief.settings import load_settings
 from debrief.validity.changes import Move, Wordings, moves_of
 from debrief.validity.references import LEVELS, Corpus, Reference, parts_of

@@ -23,7 +23,7 @@ from typing import Any
 from tests.benchmarks.measuring import DEBRIEF, PROJECT, Cost, options, run_alone, show
 from tests.goldens.runs import SOURCES
 
-ROOMS = ("assets", "debrief", "pipelines", "resources")
+ROOMS = ("assets", "debrief", "pipelines", "recorder/debrief", "resources")
 WALK = "--walk"
 TO_A_LINE = (
     *("raw_sessions", "prompt_snapshots", "session_metadata"),

@@ -23,11 +23,11 @@ import orjson
 
 from debrief.errors import InputError
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
 from debrief.sessions.readers.databases import read_database
 from debrief.sessions.readers.files import opened, walk
+from debrief.sessions.redaction import redact_session
 from tests.benchmarks.measuring import options, seconds, show
 from tests.planting import ENDINGS, EXAMPLES
 from tests.sessions.readers.opencode_database import DIFF, EDIT, SESSION, Database

@@ -29,12 +29,12 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.exporting import lines_of
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.session_facts import Started
-from debrief.recorder.source import RecorderSource
 from debrief.recorder.state import RecorderHome
 from debrief.recorder.storage.rows import NotFoundError
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.recorder_source import RecorderSource
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SessionServer, scan_into, sessions_of_lake, store_week
 from debrief.sessions.transfer import mirror, push

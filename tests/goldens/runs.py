@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import debrief
+from debrief import samples
 from debrief.keys import digest_of
 from tests.benchmarks.measuring import DEBRIEF, PROJECT, options, run_alone
 from tests.goldens.digests import digests_of, rows_of
@@ -21,7 +21,7 @@ from tests.machine import files_below
 
 HERE = Path(__file__).parent
 SOURCES = {
-    "demo": Path(debrief.__file__).parent / "samples" / "data",
+    "demo": Path(samples.__file__).parent / "data",
     "shared": PROJECT.parent / "shared" / "sessions",
 }
 FIXED = Path("/tmp/debrief-goldens")

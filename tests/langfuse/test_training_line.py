@@ -12,7 +12,7 @@ from msgspec import UNSET
 from debrief.errors import InputError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_session
+from debrief.sessions.redaction import redact_session
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.formats import validate_line
 from debrief.training.model import NotTrained, not_trained_in

@@ -235,7 +235,7 @@ def validator(name: str) -> Draft202012Validator:
 
 def test_the_written_schemas_are_those_of_the_models() -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
-    assert written == schemas(), "run debrief record schemas --to debrief/recorder/schemas"
+    assert written == schemas(), "run debrief record schemas --to recorder/debrief/recorder/schemas"
 
 
 def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:

@@ -17,11 +17,11 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.service.requests import Ingest
-from debrief.recorder.source import RecorderSource, recorder_source
 from debrief.recorder.storage.rows import Page, StorageError, StoredSession
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.recorder_source import RecorderSource, recorder_source
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
@@ -147,7 +147,7 @@ def test_a_database_that_is_away_costs_nothing_that_was_there(door: Door, lake: 
 def test_a_listing_goes_on_where_it_broke_off(
     door: Door, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debrief.recorder.source.PAGE_SIZE", 2)
+    monkeypatch.setattr("debrief.sessions.recorder_source.PAGE_SIZE", 2)
     for _ in range(5):
         add(door)
     door.away_at_page = 2

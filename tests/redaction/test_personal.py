@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from debrief.redaction.redactor import Redactor, redactor_of
-from debrief.redaction.sessions import redact_session
+from debrief.sessions.redaction import redact_session
 from debrief.settings import load_settings
 from tests.redaction.test_sessions import call, hunks, session
 

@@ -16,7 +16,6 @@ import pytest
 
 from debrief.keys import place_of, slugify
 from debrief.redaction.redactor import WITHHELD_MARK, Redactor
-from debrief.redaction.sessions import fields_of, redact_name, redact_session
 from debrief.sessions.model import (
     OURS,
     DeclaredTool,
@@ -28,6 +27,7 @@ from debrief.sessions.model import (
     UnreadTranscript,
     Usage,
 )
+from debrief.sessions.redaction import fields_of, redact_name, redact_session
 from tests.redaction.synthetic import KNOWN, Maker
 
 REDACTOR = Redactor(b"k" * 32)

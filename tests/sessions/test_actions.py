@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_session
 from debrief.sessions.actions import described, with_actions
 from debrief.sessions.model import Message, Session, ToolCall, calls_of
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import actions_by_name
+from debrief.sessions.redaction import redact_session
 from debrief.sessions.sources import read_week, scan
 from tests.training.scenario import session, turn
 

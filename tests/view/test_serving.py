@@ -184,7 +184,7 @@ def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
 def test_ctrl_c_while_the_command_is_imported_ends_it_without_a_traceback() -> None:
     script = """
 import os, signal, sys
-from pipelines.entry import main
+from debrief.entry import main
 
 class Interrupts:
     def find_spec(self, name, *_):

@@ -15,7 +15,6 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from debrief import __version__
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract, Status, TaskId
 from debrief.recorder.exporting import ExportedLine, lines_of
@@ -48,6 +47,7 @@ from debrief.recorder.storage.rows import (
     Upload,
 )
 from debrief.recorder.storage.store import RecordStore
+from debrief.version import VERSION
 
 if TYPE_CHECKING:
     from starlette import types as asgi
@@ -138,7 +138,7 @@ async def check_health(service: _Service) -> Health:
             )
     except TimeoutError:
         raise unavailable("database", "does not answer") from None
-    return Health(version=__version__)
+    return Health(version=VERSION)
 
 
 class Tasks(Contract):

@@ -67,7 +67,7 @@ def serve(
     answered, how long it took; never what a record holds. SIGTERM ends it cleanly: running
     requests have 30 seconds.
     """
-    from debrief.cli.team import database_address
+    from debrief.cli.database import database_address
     from debrief.recorder.client import is_local
     from debrief.recorder.service.app import Service, create_app
     from debrief.recorder.service.requests import Ingest

@@ -19,12 +19,12 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from debrief import __version__
 from debrief.errors import DebriefError, flat
 from debrief.recorder.contracts import Contract
 from debrief.recorder.encoding import SCHEMA, place_of
 from debrief.recorder.service.running import LOGGER
 from debrief.recorder.storage.rows import AwayError, ReasonsError, StorageError
+from debrief.version import VERSION
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
@@ -208,7 +208,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         return app.openapi_schema
     result = get_openapi(
         title="Debrief recorder",
-        version=__version__,
+        version=VERSION,
         summary="Records of coding sessions in, training lines out.",
         description=(
             "Every refusal is one `ProblemDetails`. Bodies are JSON in UTF-8, at most 8,000,000 "

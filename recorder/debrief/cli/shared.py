@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast
 
@@ -161,21 +161,6 @@ def print_unwrapped(out: Console, table: Table) -> None:
     usual, out.width = out.width, max(needed, out.width)
     out.print(table)
     out.width = usual
-
-
-def starting_with(
-    names: Callable[[Path], Sequence[str]],
-) -> Callable[[str], list[str]]:
-    """Complete what is typed by names that a repository's folder gives."""
-
-    def complete(incomplete: str) -> list[str]:
-        from debrief.snapshots.capture import find_repository
-
-        repository = find_repository(Path())
-        found = names(repository.root) if repository else ()
-        return [name for name in found if name.startswith(incomplete)]
-
-    return complete
 
 
 def check_models(offline: bool, model: str) -> None:

@@ -13,7 +13,6 @@ from typing import cast
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
-from debrief import __version__
 from debrief.errors import InputError, first_problem
 from debrief.git.scratch import PLAIN, FileState, scratch_of
 from debrief.recorder import contracts
@@ -32,8 +31,9 @@ from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
 from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of, shown_output
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
+from debrief.version import VERSION
 
-RECORDER = f"debrief {__version__}"
+RECORDER = f"debrief {VERSION}"
 _MOST_NAMED = 10
 _FACTS = (
     *("task_id", "repo_name", "repo_remote", "branch", "base_ref", "started_at", "stopped_at"),

@@ -1,0 +1,189 @@
+"""``debrief tokens`` and ``database``: who may use the recorder's API, where records are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.table import Table
+
+from debrief.cli.shared import AsJson, Database, console, print_json
+from debrief.markdown import counted
+
+if TYPE_CHECKING:
+    from debrief.recorder.storage.rows import Scope
+    from debrief.recorder.storage.store import RecordStore
+
+
+tokens_app = typer.Typer(
+    no_args_is_help=True, help="Who may use the recorder's API: make tokens, list and revoke them."
+)
+
+
+@tokens_app.command("create")
+def tokens_create(
+    name: Annotated[str, typer.Argument(help="Whose it is, such as ci or ada-laptop.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="read, write or export; may be given more than once. All if none."),
+    ] = None,
+    database: Database = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and show it once; only its digest is kept.
+
+    **read** lists tasks, sessions and benchmarks; **write** stores them and marks sessions ready;
+    **export** reads the records themselves.
+    """
+    from msgspec.structs import asdict
+
+    from debrief.recorder.storage.rows import SCOPES
+
+    with _store(database) as store:
+        token, secret = store.add_token(name, cast("Sequence[Scope]", scope or SCOPES))
+    if as_json:
+        print_json({**asdict(token), "token": secret})
+        return
+    print(secret)
+    console(stderr=True).print(
+        f"The token of {token.name}, for {', '.join(token.scopes)}. It is not shown again: only "
+        "its digest is kept."
+    )
+
+
+@tokens_app.command("list")
+def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
+    """List the tokens: scopes, when they were made, last used and revoked."""
+
+    with _store(database) as store:
+        tokens = store.tokens()
+    if as_json:
+        print_json(tokens)
+        return
+    if not tokens:
+        console().print("There are no tokens. Make one with: debrief tokens create NAME")
+        return
+    table = Table("name", "scopes", "made", "last used", "revoked", box=None, pad_edge=False)
+    for token in tokens:
+        moments = (token.created_at, token.last_used_at, token.revoked_at)
+        times = ("" if at is None else f"{at:%Y-%m-%d %H:%M}" for at in moments)
+        table.add_row(token.name, ", ".join(token.scopes), *times)
+    console().print(table)
+
+
+@tokens_app.command("revoke")
+def tokens_revoke(
+    name: Annotated[str, typer.Argument(help="As in **debrief tokens list**.")],
+    database: Database = "",
+) -> None:
+    """Revoke a token at once and for good; its name is not used again."""
+    with _store(database) as store:
+        token = store.revoke_token(name)
+    console().print(f"Revoked {token.name}.")
+
+
+@contextmanager
+def _store(database: str) -> Iterator[RecordStore]:
+    from debrief.recorder.storage.store import RecordStore
+
+    with RecordStore(database_address(database)) as store:
+        if store.revision() is None:
+            store.migrate()
+        store.check()
+        yield store
+
+
+database_app = typer.Typer(
+    no_args_is_help=True,
+    help="The recorder's Postgres: look at it, migrate it, back it up, restore it.",
+)
+
+
+@database_app.command("status")
+def database_status(database: Database = "") -> None:
+    """Print where the database is, its revision, and what it holds; exit code 1 if it is away."""
+    from debrief.recorder.storage.connecting import address_of, head
+    from debrief.recorder.storage.store import RecordStore
+
+    url = database_address(database)
+    out = console()
+    shown = address_of(url).set(drivername="postgresql").difference_update_query(["password"])
+    out.print(f"database  {shown.render_as_string()}")
+    with RecordStore(url) as store:
+        out.print(f"revision  {store.revision() or 'none'} (this version works with {head()})")
+        store.check()
+        counts = store.counts()
+    out.print(f"tasks     {counts.tasks}")
+    out.print(f"sessions  {counts.sessions}, of them {counts.ready} ready")
+    out.print(f"size      {counts.size / 1e6:,.1f} MB")
+
+
+@database_app.command("migrate")
+def database_migrate(
+    to: Annotated[
+        str, typer.Option("--to", help="head, base (drop everything), or a revision such as 0002.")
+    ] = "head",
+    database: Database = "",
+) -> None:
+    """Bring the database to the revision that this version works with, or to another.
+
+    All of it happens or nothing. Going back drops what the later revision added: make a backup
+    first.
+    """
+    from debrief.recorder.storage.store import RecordStore
+
+    with RecordStore(database_address(database)) as store:
+        before, after = store.migrate(to)
+    if before == after:
+        console().print(f"The database has revision {after or 'none'}; there is nothing to do.")
+    else:
+        console().print(f"Migrated the database from {before or 'none'} to {after or 'none'}.")
+
+
+@database_app.command("backup")
+def database_backup(
+    file: Annotated[Path, typer.Argument(help="To write; it must not exist.")],
+    database: Database = "",
+) -> None:
+    """Write everything to a file, as of one moment, while the database is in use."""
+    from debrief.recorder.backup import backup
+
+    size = backup(database_address(database), file)
+    console().print(f"Wrote {file}, {size:,} bytes")
+
+
+@database_app.command("restore")
+def database_restore(
+    file: Annotated[Path, typer.Argument(help="Written by debrief database backup.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Drop what the database holds now.")
+    ] = False,
+    database: Database = "",
+) -> None:
+    """Bring the database to what a backup holds: all of it, or nothing.
+
+    Cursors of earlier exports are refused afterwards.
+    """
+    from debrief.recorder.backup import restore
+    from debrief.recorder.storage.store import RecordStore
+
+    url = database_address(database)
+    restore(url, file, replace=replace)
+    with RecordStore(url) as store:
+        store.migrate()
+        count = store.count()
+    console().print(f"Restored {file}: {counted(count, 'session')}")
+
+
+def database_address(option: str) -> str:
+    """Return the address that ``--database`` gives, else the configured or embedded one.
+
+    The embedded server runs until this process ends, if it does not run already.
+    """
+    from debrief.recorder.postgres import database_url
+    from debrief.settings import load_settings
+
+    return option or database_url(load_settings(), start=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import hashlib
 import logging
 import math
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from debrief.errors import ConfigurationError, InputError
 
@@ -38,36 +40,64 @@ def _make(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def write_durably(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write a file that its owner alone can read; a reader sees the old one or the whole new one.
+_ABANDONED = 3_600.0
+"""Seconds after which nobody can still be writing to an unfinished file."""
 
-    When this returns, the file survives a power cut. One process at a time may write it.
+
+@contextmanager
+def atomic(
+    path: Path, *, mode: int = 0o600, durable: bool = True, replace: bool = True
+) -> Iterator[IO[bytes]]:
+    """Yield a new file, which takes the place of ``path`` in one step when the block has ended.
+
+    A reader sees the old file or the whole new one. Where the block raises, the old one stays and
+    the new one goes; what a killed writer left is removed by the next one, an hour later.
+
+    Args:
+        path: of the file; its folder is there.
+        mode: the file's permissions, before the umask; by default its owner's alone.
+        durable: what was written survives a power cut once the block has ended.
+        replace: a file that is there gives way.
+
+    Raises:
+        FileExistsError: a file is there, and ``replace`` is False.
+        OSError: it cannot be written, as on a full disk.
+    """
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        with suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > _ABANDONED:
+                leftover.unlink()
+    unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        if replace:
+            unfinished.replace(path)
+        else:
+            os.link(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    if durable:
+        sync_folder(path.parent)
+
+
+def write_durably(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write a file that its owner alone can read, as ``atomic`` does, and survives a power cut.
 
     Raises:
         ConfigurationError: it cannot be written, as on a full disk; the old one is as it was.
     """
     try:
-        _write(path, data)
+        with atomic(path) as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
     except OSError as error:
         raise ConfigurationError(
             str(path), f"cannot be written: {error.strerror}", "Mend that and try again."
         ) from error
-
-
-def _write(path: Path, data: bytes | Iterable[bytes]) -> None:
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines([data] if isinstance(data, bytes) else data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False) -> None:

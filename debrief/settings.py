@@ -301,7 +301,7 @@ class Settings(BaseSettings):
     """programs, commas between, that records may have run to be taken. Default: all that their own
     rules name"""
     recorder_url: Address = ""
-    """where `debrief record stop` sends to, and `debrief export --from-recorder` reads from"""
+    """where `debrief record stop` sends to"""
     recorder_token: Secret = ""
     """its token"""
     recorder_ignore: Globs = ()

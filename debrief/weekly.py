@@ -17,7 +17,7 @@ from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
 from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
-from debrief.rubrics.page import compare_rubrics, shown_effect
+from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES
 from debrief.scoring.verdict import SHOWN
 from debrief.snapshots.model import fingerprint_names
@@ -194,7 +194,7 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
     """
 
     def on_unseen(rubric: Rubric) -> str:
-        effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
+        effect = rubric_shown(rubric).effect_shown
         return f", {effect} on unseen sessions" if effect else ""
 
     sets = lake.partitions(SETS)
@@ -208,7 +208,7 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
         old, new = {rubric.key for rubric in before}, {rubric.key for rubric in after}
         changes = [f"new: {plain(r.name)}{on_unseen(r)}" for r in after if r.key not in old]
         changes += [f"gone: {plain(r.name)}" for r in before if r.key not in new]
-        if changes and compare_rubrics(before, after):
+        if changes:
             yield f"{name}: {'; '.join(changes)}"
 
 

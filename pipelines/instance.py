@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import dagster as dg
 from dagster import DagsterRunStatus
 
-from debrief.files import locked
+from debrief.files import atomic, locked
 from debrief.settings import Settings, load_settings
 from pipelines.home import CONFIGURATION, LAKE, dagster_home, is_team_lake, team_home
 
@@ -231,9 +231,8 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     """Write a file of Debrief's own, in one step: others may be reading it."""
     import yaml
 
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(f"{_HEADER}\n{yaml.safe_dump(content, sort_keys=False)}", encoding="utf-8")
-    new.replace(path)
+    with atomic(path, mode=0o666, durable=False) as file:
+        file.write(f"{_HEADER}\n{yaml.safe_dump(content, sort_keys=False)}".encode())
 
 
 def set_pool_limits(instance: dg.DagsterInstance) -> None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.rubrics.linting import Lintable
     from debrief.rubrics.model import Rubric
-    from debrief.rubrics.page import RubricChange
     from debrief.scoring.model import ScoreName
 
 judges_app = typer.Typer(
@@ -201,7 +200,7 @@ def _judges_in_force(repo: Path) -> Path:
 
 
 rubrics_app = typer.Typer(
-    no_args_is_help=True, help="The rubrics that were mined: read them, check them, compare them."
+    no_args_is_help=True, help="The rubrics that were mined: read them, check them."
 )
 FORMS = dict.fromkeys(("text", "markdown", "json"))
 
@@ -297,80 +296,6 @@ def rubrics_lint(
             out.print(f"{title}: {mark.rubric_id}: {mark.rule}: {mark.message}")
         out.print(f"{sum(map(len, sets.values()))} rubrics, {len(marks)} marks")
     raise typer.Exit(1 if marks else 0)
-
-
-@rubrics_app.command("compare")
-def rubrics_compare(
-    before: Annotated[str, typer.Argument(help="A lake, or a Monday: the set as of that week.")],
-    after: Annotated[str, typer.Argument(help="Likewise.")],
-    lake: LakeUrl = "",
-    as_json: AsJson = False,
-) -> None:
-    """Compare two sets by the rubrics' keys: what came, went, weighs more, was reworded."""
-    from debrief.rubrics.page import compare_rubrics
-    from debrief.scoring.model import SCORE_NAMES
-
-    changes = compare_rubrics(_set(before, lake), _set(after, lake))
-    if as_json:
-        print_json(changes)
-        return
-    out = console()
-    for name in SCORE_NAMES:
-        own = [change for change in changes if change.score_name == name]
-        if own:
-            out.print(_changes(name, own))
-    counts = {what: sum(c.what == what for c in changes) for what in ("came", "went", "changed")}
-    out.print(", ".join(f"{count} {what}" for what, count in counts.items()))
-
-
-def _changes(name: str, changes: list[RubricChange]) -> Table:
-
-    headings = ("", "rubric", "weight", "place", "on unseen", "text")
-    table = Table(*headings, box=box.SIMPLE_HEAD, title=name, title_justify="left")
-    for change in changes:
-        table.add_row(
-            change.what,
-            Text(change.name),
-            _both(change.weight_before, change.weight_after, "{:.2f}"),
-            _both(_rank(change.place_before), _rank(change.place_after), "{}"),
-            _both(change.held_out_before, change.held_out_after, "{:+.2f}"),
-            "reworded" if change.reworded else "",
-        )
-    return table
-
-
-def _rank(id_: str) -> str | None:
-    return id_.removeprefix("rubric_").lstrip("0") or None
-
-
-def _both(before: float | str | None, after: float | str | None, form: str) -> str:
-    if before == after:
-        return "" if after is None else form.format(after)
-    return " → ".join("–" if value is None else form.format(value) for value in (before, after))
-
-
-def _set(named: str, lake: str) -> list[Rubric]:
-    """Return the rubrics of a lake, or of the latest set of one that a week had a part in."""
-    from debrief.keys import is_week
-    from debrief.rubrics.model import RUBRICS, SETS, Rubric
-    from debrief.scoring.model import SCORE_NAMES
-
-    if not is_week(named):
-        store = _open(named)
-        rubrics = list(store.rows(RUBRICS, Rubric, SCORE_NAMES))
-        if not rubrics:
-            raise InputError(store.url, "holds no rubrics", "Name a lake, or a Monday of one.")
-        return rubrics
-    store = _open(lake)
-    latest: dict[str, str] = {}
-    for key in sorted(store.partitions(SETS)):
-        score_name, _, week = key.partition(".")
-        if week <= named:
-            latest[score_name] = key
-    rubrics = list(store.rows(SETS, Rubric, latest.values()))
-    if not rubrics:
-        raise InputError(store.url, f"holds no set of rubrics of {named} or before")
-    return rubrics
 
 
 def _by_score_name(store: Lake) -> dict[ScoreName, list[Rubric]]:

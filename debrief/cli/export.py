@@ -1,9 +1,9 @@
-"""``debrief export``: training sets and recorded sessions for trainers."""
+"""``debrief export``: training sets for trainers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,17 +22,13 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.markdown import counted, shorten
 
 if TYPE_CHECKING:
-    from debrief.recorder.exporting import PublishedRecords
-    from debrief.recorder.storage.rows import SessionFilter, StoredRecord
     from debrief.scoring.verdict import VerdictName
-    from debrief.settings import Settings
-    from debrief.training.model import Split, Status
+    from debrief.training.model import Status
     from debrief.training.publishing.folder import Published
     from debrief.training.publishing.publish import PublishedTrajectories
     from debrief.training.windows import ContextTable
 
 _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
-_SPLITS: Mapping[str, Split | None] = {"both": None, "train": "train", "eval": "eval"}
 _MOST_REASONS = 8
 _INCLUDED = "Known: reasoning, subagents."
 _FEWEST_TOKENS = 256
@@ -47,15 +43,12 @@ def export(
             "--form",
             "--format",
             help="messages, trl, axolotl, swift, sharegpt, openai, mistral, preference, kto or rl; "
-            "atif for whole sessions; of records those up to mistral and, as stored, record.",
+            "atif for whole sessions.",
         ),
     ] = "messages",
     task: Annotated[
         str,
-        typer.Option(
-            help="Only these tasks, commas between; * and ? as in file names, as below. Of records "
-            "one task."
-        ),
+        typer.Option(help="Only these tasks, commas between; * and ? as in file names, as below."),
     ] = "",
     tool: Annotated[
         str, typer.Option(help="Only of these programs, such as codex or 'claude-code/2.1.*'.")
@@ -138,21 +131,11 @@ def export(
     public: Annotated[
         bool, typer.Option("--public", help="With --push: a new dataset is for everybody.")
     ] = False,
-    from_recorder: Annotated[
-        bool,
-        typer.Option(
-            "--from-recorder",
-            help="Recorded sessions, without the pipeline: from the API that "
-            "DEBRIEF_RECORDER_URL names, else straight from the database.",
-        ),
-    ] = False,
-    url: Annotated[str, typer.Option(help="Of records: the address of their API.")] = "",
-    database: Annotated[str, typer.Option(help="Of records: the address of their database.")] = "",
     since: Annotated[
         str,
         typer.Option(
-            help="Only what began, or of records stopped, on that day or later, as 2026-01-31, or "
-            "at that time or later, as 2026-01-31T12:00:00Z."
+            help="Only what began on that day or later, as 2026-01-31, or at that time or later, "
+            "as 2026-01-31T12:00:00Z."
         ),
     ] = "",
     split: Annotated[
@@ -164,7 +147,7 @@ def export(
     ] = "week",
     eval_share: Annotated[
         float | None,
-        typer.Option(help="Of repositories or records: held out for evaluation, 0 to 1."),
+        typer.Option(help="Of --split repository: held out for evaluation, 0 to 1."),
     ] = None,
     decontaminate: Annotated[
         str,
@@ -172,7 +155,6 @@ def export(
             help="Leave out sessions that hold problems of benchmarks: a JSONL file of these."
         ),
     ] = "",
-    side: Annotated[str, typer.Option(help="Of records: both, train or eval.")] = "both",
 ) -> None:
     """Write training sets to a folder that **datasets.load_dataset** takes as splits.
 
@@ -188,13 +170,8 @@ def export(
     With **--form atif** whole sessions are written as trajectories, **ID.json** each, whatever they
     are worth for training; `debrief sources` reads them again.
 
-    With **--from-recorder** the sets are recorded sessions, split by repository and time, that
-    nobody has judged. What was fetched from an API stays until all is here: an export that was
-    broken off goes on where it was.
     """
     from debrief.lake import Lake
-    from debrief.recorder.exporting import publish_as_records, publish_records
-    from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.options import options_chosen, training_options
     from debrief.training.publishing.exported import note_export
@@ -249,44 +226,27 @@ def export(
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
     of_sets |= {"--label-share": label_share is not None, "--reward": bool(reward)}
     if form == ATIF:
-        of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
+        of_sets |= {"--status": status != "any"}
         of_sets |= {"--since": bool(since), "--eval-share": eval_share is not None}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
         note_export(opened, to, form)
         _print_trajectories(to, publish_trajectories(opened, to, task))
         return
-    if not from_recorder:
-        of_records = {"--url": bool(url), "--database": bool(database), "--side": side != "both"}
-        _refuse(of_records, "is of records alone", "Add --from-recorder.")
-        is_idle = eval_share is not None and split != "repository"
-        _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
-        _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
-        _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
-        _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
+    is_idle = eval_share is not None and split != "repository"
+    _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
+    _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
+    _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
+    _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
+    if push:
+        _check_push(to, licence)
+    note_export(opened, to, form, options, push if yes else "")
+    as_made = options_chosen(settings, {})
+    published = publish(opened, to, options, _print_contexts, as_made)
+    _print_sets(published)
+    if published.files:
+        _print_end(published.target, published.changed, loadable=True)
         if push:
-            _check_push(to, licence)
-        note_export(opened, to, form, options, push if yes else "")
-        as_made = options_chosen(settings, {})
-        published = publish(opened, to, options, _print_contexts, as_made)
-        _print_sets(published)
-        if published.files:
-            _print_end(published.target, published.changed, loadable=True)
-            if push:
-                _push(to, push, published.unlicensed, public=public, yes=yes)
-        return
-    _refuse({"--lake": bool(lake), **of_sets}, "is of training sets alone", "Leave it out.")
-    only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
-    of_side = chosen("--side", side, _SPLITS)
-
-    def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
-        if form == "record":
-            return publish_as_records(records, to, of_side)
-        return publish_records(records, to, form, shares, of_side)
-
-    if url:
-        settings = settings.model_copy(update={"recorder_url": url})
-    note_export(opened, to, form)
-    _print_records(to, task, _published_records(settings, database, only, publish_them))
+            _push(to, push, published.unlicensed, public=public, yes=yes)
 
 
 def _verdicts(text: str) -> tuple[VerdictName, ...]:
@@ -388,46 +348,10 @@ def _refuse(given: Mapping[str, bool], reason: str, move: str) -> None:
             raise ConfigurationError(option, reason, move)
 
 
-def _published_records(
-    settings: Settings,
-    database: str,
-    only: SessionFilter,
-    publish: Callable[[Iterable[StoredRecord]], PublishedRecords],
-) -> PublishedRecords:
-    """Publish records of the configured API, else straight from the database."""
-    from debrief.recorder.client import client_of
-    from debrief.recorder.postgres import database_url
-    from debrief.recorder.storage.store import RecordStore
-
-    if database or not settings.recorder_url:
-        with RecordStore(database or database_url(settings, start=True)) as store:
-            store.check()
-            with store.export(only) as records:
-                return publish(records)
-    withheld: dict[str, str] = {}
-    with client_of(settings, "export", report=warn) as server:
-        done = publish(server.records(only, withheld))
-    done.left_out.update(withheld)
-    return done
-
-
 def _print_trajectories(to: str, done: PublishedTrajectories) -> None:
     console().print(counted(done.sessions, "session"))
     _print_left_out(done.withheld, done.sessions + len(done.withheld))
     _print_end(to, done.changed, loadable=False)
-
-
-def _print_records(to: str, task: str, done: PublishedRecords) -> None:
-    out = console()
-    if not done.records:
-        of_task = f" of task {task}" if task else ""
-        warn(f"there is no such record{of_task}. See --task, --status and --since.")
-    if done.published is not None:
-        _print_sets(done.published)
-    for name, count in done.files.items():
-        out.print(f"{name}  {counted(count, 'record')}")
-    _print_left_out(done.left_out, done.records)
-    _print_end(to, done.changed, loadable=bool(done.published and done.published.files))
 
 
 def _print_left_out(reasons: Mapping[str, str], total: int) -> None:

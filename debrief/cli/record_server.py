@@ -158,30 +158,28 @@ def record_export(
     task: Annotated[str, typer.Option(help="Of this task.")],
     to: Annotated[Path, typer.Option(metavar="FILE", help="A new file.")],
     form: Annotated[
-        str,
-        typer.Option(
-            "--form",
-            help="record, as it is stored, or messages, trl, axolotl, swift, sharegpt, openai, "
-            "mistral.",
-        ),
+        str, typer.Option("--form", help="messages, for trainers, or record, as it is stored.")
     ] = "messages",
     status: Annotated[str, typer.Option(help="any, ready or draft.")] = "ready",
     as_json: AsJson = False,
 ) -> None:
     """Write a task's records to a file of JSON lines, as trainers read them.
 
-    For folders of all tasks with both splits: **debrief export --from-recorder**.
+    All other forms are made of sessions: **debrief run** reads the records with
+    **DEBRIEF_RECORDER=1**, or from a file *NAME.record.jsonl*, and **debrief export** writes them.
     """
     from debrief.files import write_durably
+    from debrief.recorder.exporting import FORMS
     from debrief.recorder.storage.rows import SessionFilter
 
+    chosen_form = chosen("--form", form, {name: name for name in FORMS})
     only = SessionFilter(task_id=task, status=chosen("--status", status, _STATUSES))
     if to.exists() or to.is_symlink():
         error = InputError(str(to), "is there already", "Name another file.")
         raise error.known_as("file-exists")
     withheld: dict[str, str] = {}
     with server_for("export") as server:
-        write_durably(to, server.lines(form, only, withheld))
+        write_durably(to, server.lines(chosen_form, only, withheld))
     size = to.stat().st_size
     with to.open("rb") as file:
         count = sum(1 for _ in file)

@@ -15,14 +15,9 @@ from rich.text import Text
 from debrief.cli.shared import cost_text, print_unwrapped
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import LOOK_FIRST, make_visible
-from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.invariance import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
-from debrief.scoring.reading import STATES_SHOWN, SessionReading
-from debrief.scoring.second_opinion import UNSURE_SHOWN
-from debrief.scoring.shown import DASH, mean_shown, reason_shown, value_shown
-from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_with_turns
-from debrief.sessions.model import Evidence, Session
+from debrief.scoring.shown import DASH
+from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
 
 if TYPE_CHECKING:
@@ -32,12 +27,6 @@ if TYPE_CHECKING:
     from debrief.outcomes.store import Label
     from debrief.scoring.pairwise import SessionComparison
 
-_TURNS_SHOWN = 4
-_WARNINGS = {
-    "uncertain": "Uncertain: the parts of the session disagree; look at their rationales.",
-    "injection_suspected": LOOK_FIRST,
-}
-"""By what is true of a session's scores."""
 _PROMPT_SHOWN = 90
 
 
@@ -69,56 +58,15 @@ def print_scores(
 ) -> None:
     """Print the verdict on one session and its scores, each with its rationale and the turns that
     show it, and what is known of the session from outside."""
-    out.print(_plain(f"{session.id}  {session.tool}, {session.task}, {session.started:%Y-%m-%d}"))
-    turns, parts = counted(session.prompt_count, "turn"), counted(len(row.chunks), "part")
+    from debrief.cli.assessment_text import print_assessment, print_line
+    from debrief.view.assessment import Assessment, labels_shown
+    from debrief.view.transcript import ShownTranscript
+
+    said = Assessment(scores=(row,), labels=labels_shown(labels))
+    print_assessment(out, ShownTranscript(session, said), None)
+    parts = counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
-    out.print(f"{turns}, {shown}", style="dim")
-    out.print(f"scored by {row.model} ({row.scoring_fingerprint})", style="dim")
-    if (first := row.first_opinion) is not None:
-        said = f"; it said: {SHOWN[first.verdict]}" if first.verdict else ""
-        reason = UNSURE_SHOWN[first.reason]
-        out.print(
-            _plain(f"{first.model} read it first and was unsure: {reason}{said}"), style="dim"
-        )
-    if row.second_failure:
-        out.print(_plain(f"no second opinion: {row.second_failure}"), style="yellow")
-    out.print()
-    if row.verdict is not None:
-        out.print(verdict_line(row.verdict))
-        out.print(Padding(_plain(ground_with_turns(row.verdict)), (0, 0, 0, 4)), soft_wrap=False)
-        out.print()
-    if row.reading is not None:
-        print_reading(out, row.reading)
-    for verdict in row.verdicts:
-        weight = BY_NAME[verdict.dimension].weight
-        out.print(
-            Text.assemble(
-                (f"{verdict.dimension:20} ", "bold"),
-                (value_shown(verdict), "bold cyan"),
-                ("" if verdict.spread is None else f" ± {verdict.spread:.2f}", "cyan"),
-                (f"  weight {weight:.2f}", "dim"),
-            )
-        )
-        out.print(Padding(_plain(reason_shown(verdict)), (0, 0, 0, 4)), soft_wrap=False)
-        evidence = evidence_of(session, verdict)
-        for seen in evidence[:_TURNS_SHOWN]:
-            line = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
-            if seen.failed_calls:
-                line.append(f"  ({counted(seen.failed_calls, 'failed call')})")
-            line.stylize("dim")
-            out.print(Padding(line, (0, 0, 0, 6)), soft_wrap=False)
-        if len(evidence) > _TURNS_SHOWN:
-            more = f"and {counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
-            out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)), soft_wrap=False)
-    out.print()
-    for name, value in _whole_session(row):
-        out.print(Text.assemble((f"{name:20} ", "bold"), value))
-    for label in labels:
-        words = f"{label.name}: {label.value}  ({label.source}; {label.detail or label.place})"
-        out.print(Text("label  ", "bold"), _plain(words))
-    for field, warning in _WARNINGS.items():
-        if getattr(row, field):
-            out.print(warning, style="yellow")
+    print_line(out, f"scored {shown}, scoring fingerprint {row.scoring_fingerprint}", style="dim")
 
 
 def print_comparison(out: Console, compared: SessionComparison) -> None:
@@ -142,42 +90,6 @@ def print_comparison(out: Console, compared: SessionComparison) -> None:
             out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
     if compared.injection_suspected:
         out.print(LOOK_FIRST, style="yellow")
-
-
-def print_reading(out: Console, reading: SessionReading) -> None:
-    """Print what a model read: requests and claims with their proof, incidents, troubles."""
-    for request in reading.requests:
-        _print_read(out, STATES_SHOWN[request.state], request.asked, request.turn, request.proof)
-    for claim in reading.claims:
-        if claim.state != "supported":
-            words = f"“{claim.quote}”"
-            _print_read(out, f"claim {claim.state}", words, claim.turn, claim.proof)
-    for incident in reading.incidents:
-        _print_read(out, "incident", incident.what, incident.turn, incident.place)
-    for trouble in reading.troubles:
-        _print_read(out, "trouble", trouble.what, trouble.turn, trouble.place)
-        if trouble.rule:
-            out.print(Padding(_plain(f"rule: {trouble.rule}"), (0, 0, 0, 4)), soft_wrap=False)
-    out.print()
-
-
-def _print_read(out: Console, title: str, words: str, turn: int, proof: Evidence | None) -> None:
-    where = f"turn {turn}: " if turn else ""
-    line = Text.assemble((f"{title:20} ", "bold"), _plain(f"{where}{words}"))
-    out.print(line, soft_wrap=False)
-    if proof is not None and proof.quote:
-        shown = _plain(f"turn {proof.turn}: “{shorten(proof.quote, _PROMPT_SHOWN)}”")
-        shown.stylize("dim")
-        out.print(Padding(shown, (0, 0, 0, 6)), soft_wrap=False)
-
-
-_STYLES = {"done_verified": "bold green", "not_done": "bold red", "partly": "bold yellow"}
-
-
-def verdict_line(verdict: SessionVerdict) -> Text:
-    """Return the verdict in a few words, for a line of its own."""
-    style = _STYLES.get(verdict.verdict, "bold")
-    return Text.assemble((f"{'verdict':20} ", "bold"), (verdict.shown, style))
 
 
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
@@ -230,14 +142,6 @@ def _said(row: SessionScores) -> str:
     return DASH if row.verdict is None else row.verdict.shown
 
 
-def print_movements(out: Console, movements: Sequence[Movement], sessions: int) -> None:
-    """Print how far scores move when sessions are cut, against the same sessions uncut."""
-    cut = {movement.session_id for movement in movements}
-    out.print(f"{len(cut)} of {sessions} sessions do not fit into one part at every size.")
-    if cut:
-        out.print(flips_table(movements))
-
-
 def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:
     """Print what a server confirmed."""
     written = sum(receipt.status == "written" for receipt in receipts)
@@ -267,17 +171,6 @@ def report_of(
         **({"receipts": receipts} if receipts else {}),
         **({"labels": labels} if labels else {}),
     }
-
-
-def _whole_session(row: SessionScores) -> list[tuple[str, str]]:
-    figures = (
-        ("overall_quality", mean_shown(row), "{}"),
-        ("chunk_agreement", row.chunk_agreement, "{:.2f}"),
-        ("token_efficiency", row.token_efficiency, "{:.1f} lines per 1,000 tokens"),
-        ("user_turn_efficiency", row.user_turn_efficiency, "{:.1f} lines per turn"),
-        ("cost", row.cost_usd or None, "{:.4f} US dollars"),
-    )
-    return [(name, form.format(value)) for name, value, form in figures if value is not None]
 
 
 def _plain(text: str) -> Text:

@@ -40,13 +40,11 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.redaction.redactor import Redactor
-    from debrief.scoring.invariance import Movement
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
     from debrief.settings import Settings
 
-_PARTS = (80, 100, 120)
 UNANSWERED = 3
 """Exit code while prompts still need an answer."""
 
@@ -67,14 +65,6 @@ def score(
     store: Annotated[
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
-    ] = False,
-    invariance: Annotated[
-        bool,
-        typer.Option(
-            "--invariance",
-            help="How far scores move when sessions are cut at 80, 100 and 120 % of the usual "
-            "size, against the same sessions uncut.",
-        ),
     ] = False,
     against: Annotated[
         str,
@@ -141,7 +131,6 @@ def score(
             second_opinion,
             samples,
             store,
-            invariance,
             answers,
         )
         if any(others) or Path(session).is_dir():
@@ -166,11 +155,8 @@ def score(
                 return sessions_in_folder(Path(session), redact)
             return sessions_of_lake(opened)
 
-        if invariance:
-            _print_invariance(whole(), scorer(lambda by: _moved(whole(), by)), as_json)
-        else:
-            by = scorer(lambda by: deque((score_session(each, by) for each in whole()), 0))
-            _score_many(whole(), session or "the lake", by, as_json)
+        by = scorer(lambda by: deque((score_session(each, by) for each in whole()), 0))
+        _score_many(whole(), session or "the lake", by, as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
     if answers:
@@ -181,9 +167,6 @@ def score(
             for prompt in missing:
                 out.print(f"  {prompt.path}  →  {prompt.answer.name}")
             raise typer.Exit(UNANSWERED)
-    if invariance:
-        _print_invariance([one], scorer(lambda by: _moved([one], by)), as_json)
-        return
     chunk_scorer = scorer(lambda by: score_session(one, by))
     row = score_session(one, chunk_scorer)
     if row.status == "failed":
@@ -282,29 +265,6 @@ def _score_many(
     else:
         print_many(console(), rows, TARGET)
     raise typer.Exit(int(any(row.status == "failed" for row in rows)))
-
-
-def _moved(sessions: Iterable[Session], scorer: ChunkScorer) -> tuple[int, list[Movement]]:
-    """Return how many sessions there are, and how far their scores move with the cuts."""
-    from debrief.scoring.chunking import TARGET
-    from debrief.scoring.invariance import chunk_flips
-
-    count = 0
-    movements: list[Movement] = []
-    for session in sessions:
-        count += 1
-        movements += chunk_flips([session], scorer, [TARGET * part // 100 for part in _PARTS])
-    return count, movements
-
-
-def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
-    from debrief.cli.results import print_movements
-
-    count, movements = _moved(sessions, scorer)
-    if as_json:
-        print_json({"sessions": count, "movements": movements})
-    else:
-        print_movements(console(), movements, count)
 
 
 def _store(

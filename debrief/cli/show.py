@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.sessions.model import Session
     from debrief.settings import Settings
-    from debrief.view.reasons import Assessment
+    from debrief.view.assessment import Assessment
 
 
 def show(
@@ -75,12 +75,9 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
     from debrief.keys import week_of
     from debrief.outcomes.store import labels_of
     from debrief.scoring.scorer import score_session
-    from debrief.view.reasons import label_words, read_assessment
+    from debrief.view.assessment import labels_shown, read_assessment
 
-    labels = label_words(
-        (label.name, label.value, label.source, label.rater or label.detail)
-        for label in labels_of(lake, session.id)
-    )
+    labels = labels_shown(labels_of(lake, session.id))
     assessment = read_assessment(lake, week_of(session.started), session.id, labels)
     if assessment.scores or not offline:
         return assessment

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from debrief.execution.comparing import compared_tests
-from debrief.execution.shown import check_shown, reason_shown, tree_shown
+from debrief.cli.assessment_text import cut, print_assessment, print_line
 from debrief.markdown import counted
-from debrief.scoring.verdict import ground_with_turns
-from debrief.view.reasons import OF_READING, EvidenceMark, Gap, find
-from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown, shown_title
+from debrief.view.marks import EvidenceMark, Gap, find
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, given_shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debrief.execution.model import Execution
-    from debrief.scoring.reading import TrainOn
     from debrief.sessions.model import ToolCall
     from debrief.view.figures import Figure
-    from debrief.view.reasons import ShownReason
     from debrief.view.transcript import ShownAgent, ShownTranscript, ShownTurn, Step
 
 _BRIEF = Limits(head=300, tail=300, prose=6_000, lines=30, steps=20)
 _MARKED = "black on yellow"
-_NAME, _LONGEST = 100, 4_000
-"""Characters of a name, and of what else is said in one line."""
+_NAME = 100
+"""Characters of a tool's or a subagent's name."""
 _LINES = {"added": ("+", "green"), "removed": ("-", "red"), "hunk": ("", "cyan"), "same": (" ", "")}
-_TESTS = 20
-"""Tests of a check that are shown."""
 _STATES = {"done": "✓", "doing": "▸", "open": "○"}
 _STATUS = {"failed": "failed", "rejected": "refused", "unanswered": "no answer"}
 
@@ -44,7 +36,7 @@ def print_session(
     limits = _BRIEF if turn is None else OF_A_FILE
     printer = _Printer(out, SessionView(transcript, limits=limits))
     if turn is None:
-        printer.head(transcript, figure)
+        print_assessment(out, transcript, figure)
     for shown in transcript.turns:
         if turn in (None, shown.turn.number):
             printer.turn(shown)
@@ -58,87 +50,7 @@ class _Printer:
         self._view = view
 
     def line(self, text: str | Text, indent: int = 0, style: str = "") -> None:
-        shown = Text(_cut(text, _LONGEST), style) if isinstance(text, str) else text
-        self._out.print(Padding(shown, (0, 0, 0, indent)), soft_wrap=False)
-
-    def head(self, transcript: ShownTranscript, figure: Figure | None) -> None:
-        session, main = transcript.session, transcript.assessment.main
-        self.line(shown_title(session), style="bold")
-        took = f"{session.started:%Y-%m-%d %H:%M} UTC, {counted(session.prompt_count, 'turn')}"
-        lines = f"+{session.lines_added} −{session.lines_removed} lines"
-        self.line(f"{session.id}  {session.tool}, {session.task}, {took}, {lines}", style="dim")
-        if session.relative_of:
-            self.line(f"a fork of {session.relative_of}", style="dim")
-        if figure is not None:
-            cost = f", about ${figure.cost:.2f}" if figure.cost else ""
-            context = f"context up to {figure.largest:,}"
-            self.line(f"{figure.tokens:,} tokens{cost}; {context}", style="dim")
-        for label in transcript.assessment.labels:
-            self.line(f"label  {label}")
-        if transcript.assessment.warning:
-            self.line(transcript.assessment.warning, style="yellow")
-        if main is None:
-            self.line("Nobody has scored it; --offline does.", style="dim")
-            return
-        if main.status == "failed":
-            self.line(f"could not be scored: {main.failure}", style="red")
-        verdict = transcript.assessment.verdict
-        if verdict is not None:
-            self.line(Text.assemble(("verdict  ", "bold"), (verdict.shown, "bold cyan")))
-            self.line(ground_with_turns(verdict), 4)
-        if transcript.assessment.reading_shown:
-            self.line(f"{main.model}: {transcript.assessment.reading_shown}", 4, "dim")
-        if transcript.assessment.execution is not None:
-            self.execution(transcript.assessment.execution)
-        read = transcript.assessment.reading
-        reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
-        for reason in (one for one in reasons if one.group in OF_READING):
-            self.reason(reason, main.model)
-        if read is not None and read.train is not None:
-            self.train(read.train)
-        for reason in (one for one in reasons if one.group not in OF_READING):
-            self.reason(reason, main.model)
-        if main.status == "ok":
-            mean = transcript.assessment.mean_shown
-            self.line(f"mean of the dimensions {mean}, scored by {main.model}", style="dim")
-
-    def execution(self, row: Execution) -> None:
-        self.line(Text("run again, before and after its change", "bold"))
-        tree = "" if row.tree is None else tree_shown(row.tree)
-        for said in filter(None, (reason_shown(row), tree)):
-            self.line(said, 4)
-        for check in row.checks:
-            self.line(f"{check.check.command}  {check_shown(check)}", 4)
-            changed = [test for test in compared_tests(check) if test.changed]
-            for test in changed[:_TESTS]:
-                self.line(f"{test.name}: {test.before or '–'} → {test.after or '–'}", 8)
-            if len(changed) > _TESTS:
-                self.line(f"… and {counted(len(changed) - _TESTS, 'more test')}", 8, "dim italic")
-
-    def train(self, train: TrainOn) -> None:
-        said = {"all": "all of it", "none": "nothing of it", "parts": _turns(train.turns)}
-        self.line(Text.assemble(("train on  ", "bold"), said[train.what]))
-
-    def reason(self, reason: ShownReason, main: str) -> None:
-        name = f"{reason.group}: {reason.name}" if reason.group == "trouble" else reason.name
-        is_by_other = reason.by not in ("", main) and reason.group != "other"
-        by = f"  by {reason.by}" if is_by_other else ""
-        self.line(Text.assemble((f"{name}  ", "bold"), (reason.shown, "bold cyan"), (by, "dim")))
-        asked = f"turn {reason.turn}: " if reason.turn else ""
-        rule = f"rule: {reason.rule}" if reason.rule else ""
-        said = (reason.failure, "red"), (reason.text and f"{asked}{reason.text}", ""), (rule, "")
-        for words, style in said:
-            if words:
-                self.line(words, 4, style)
-        places = self._view.transcript.places.get(reason.id, [])
-        if reason.group in ("request", "claim"):
-            for place in places:
-                if place.quote not in reason.text:
-                    quote = self._view.first_line(place.quote)
-                    self.line(f"shown by turn {place.turn}: “{quote}”", 4, "dim")
-        elif places:
-            turns = ", ".join(dict.fromkeys(str(place.turn) for place in places))
-            self.line(f"seen in turn {turns}", 4, "dim")
+        print_line(self._out, text, indent, style)
 
     def turn(self, shown: ShownTurn) -> None:
         turn = shown.turn
@@ -186,7 +98,7 @@ class _Printer:
         title = self.words(shown.title, marks)
         self.line(
             Text.assemble(
-                (f"● {_cut(call.name, _NAME)}  ", "cyan"),
+                (f"● {cut(call.name, _NAME)}  ", "cyan"),
                 title,
                 (counts, "green"),
                 (f"  {status}", "red"),
@@ -228,7 +140,7 @@ class _Printer:
             self.line(text, indent)
 
     def agent(self, agent: ShownAgent, indent: int) -> None:
-        name = _cut(agent.agent.type or "agent", _NAME)
+        name = cut(agent.agent.type or "agent", _NAME)
         self.line(f"Subagent {name}: {self._view.work(agent)}", indent, "magenta")
         if indent > 16:
             return
@@ -261,12 +173,3 @@ def _cited(text: Text, marks: Sequence[EvidenceMark]) -> Text:
         if place is not None:
             text.stylize(_MARKED, *place)
     return text
-
-
-def _turns(ranges: Iterable[tuple[int, int]]) -> str:
-    each = (f"{first}" if first == last else f"{first} to {last}" for first, last in ranges)
-    return f"turns {', '.join(each)}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"

@@ -20,7 +20,7 @@ from debrief.cli.asking import shown_tokens, shown_usd
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
-from debrief.rubrics.page import shown_effect
+from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.summary import (
@@ -157,7 +157,7 @@ def _holding(lake: Lake) -> str:
         return f"No rubrics: nothing tells good from bad among sessions set aside{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]
-    effect = shown_effect(first.held_out_effect, first.held_out_low, first.held_out_high)
+    effect = rubric_shown(first).effect_shown
     holds = "Holds" if (first.held_out_low or 0.0) >= _NEGLIGIBLE else "May hold weakly"
     rest = f" and {counted(len(rubrics) - 1, 'more rubric')}" * (len(rubrics) > 1)
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
@@ -250,8 +250,7 @@ def _rubrics(sets: Mapping[ScoreName, Sequence[Rubric]]) -> Table:
     table.add_column("effect on unseen sessions", justify="right")
     for name, rubrics in sets.items():
         for place, rubric in enumerate(rubrics[:_SHOWN]):
-            effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
-            table.add_row("" if place else name, rubric.name, effect)
+            table.add_row("" if place else name, rubric.name, rubric_shown(rubric).effect_shown)
     return table
 
 

@@ -26,7 +26,6 @@ from debrief.langfuse.outgoing import NAMES, ScoreReceipt, score_id
 from debrief.langfuse.sending import shown_scores
 from debrief.outcomes.labels import annotation_id
 from debrief.outcomes.store import PEOPLE, Roll, all_labels, labelled_sessions
-from debrief.recorder.exporting import RECORD_SUFFIX
 from debrief.recorder.state import RecorderHome
 from debrief.sessions.model import SessionHead
 from debrief.sessions.scanning import local_entry
@@ -335,8 +334,8 @@ def _files_with(place: Lake, export: KnownExport, signs: Signs) -> list[str]:
     Lines of some forms do not tell whose they are: there their words decide.
     """
     files = files_of(place)
-    if export.form == "record":  # has no list of its files
-        files = set(place.names(suffix=RECORD_SUFFIX))
+    if export.form == "record":  # by an earlier version, without a list of its files
+        files = set(place.names(suffix=".record.jsonl"))
     if export.form == ATIF:
         return sorted(files & {f"{slugify(name)}.json" for name in signs.ids})
     theirs = [name for name in sorted(files) if holds(place, name, signs)]

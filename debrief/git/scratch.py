@@ -287,6 +287,33 @@ class Scratch:
         except OSError:
             return ""
 
+    def overlooked(self) -> dict[bytes, str]:
+        """Return the tracked files that git was told not to look at and that differ from our
+        index, each with the mark that says so: ``assume-unchanged`` or ``skip-worktree``.
+
+        A file of the second kind that is not there is one that a sparse checkout leaves out.
+        """
+        marks, entries = {}, []
+        for line in self.git("ls-files", "-v", "--stage", "-z").split(b"\0")[:-1]:
+            tag, entry, path = line[:1], *line[2:].split(b"\t", 1)
+            if tag in (b"S", b"s"):
+                is_there = os.path.lexists(self.repository.top / os.fsdecode(path))
+                mark = "skip-worktree" if is_there else ""
+            else:
+                mark = "assume-unchanged" if tag.islower() else ""
+            if mark and not entry.startswith(b"160000"):
+                marks[path] = mark
+                entries.append(entry + b"\t" + path)
+        if not marks:
+            return {}
+        # An entry that is put in anew has neither mark nor time: git compares the contents.
+        _copy(self.git_dir / "index", self.git_dir / "all-seen")
+        data = b"\0".join(entries)
+        self.git("update-index", "-z", "--index-info", data=data, index="all-seen")
+        options = ("--name-only", "-z", "--no-renames", "--ignore-submodules=all")
+        changed = self.git("diff", *options, index="all-seen").split(b"\0")
+        return {path: marks[path] for path in changed if path in marks}
+
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
         lines = self.git("ls-files", "--stage", "-z").split(b"\0")

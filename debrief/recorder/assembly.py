@@ -67,7 +67,7 @@ def build_record(
     secrets = SecretLog(redactor)
     with scratch_of(root, scratch, objects) as opened:
         kept = [command.state for command in facts.commands]
-        changes = find_changes(opened, facts.base_ref, facts.ignore, kept, secrets.clean)
+        changes = find_changes(opened, facts.base_ref, facts.ignore, kept, secrets.clean_whole)
         facts = mask_facts(facts, secrets)
         redactions = secrets.redactions()
         # Verified with its contents, though it may be sent without them.

@@ -2,8 +2,8 @@
 
 Everything is in blob space: what git would commit, not what the checkout's line ends are. What a
 record cannot hold is left at the baseline and named with its reason, so that nothing is missed
-silently. Files that git was told to take for unchanged (``assume-unchanged``), and files that git
-ignores, are not seen, as git does not see them.
+silently: files that git was told not to look at (``assume-unchanged``, ``skip-worktree``) are among
+that. Files that git ignores are not seen.
 
 When a command is started, the changed files are kept in an object store beside the session: the
 repository may forget them. At the end each such state is put on the commit that the record starts
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -164,7 +164,9 @@ def file_states_of(
 
 _MOST_NAMED = 5
 _ONLY_SECRETS = "only secrets in it changed"
-Mask = Callable[[str], str]
+_NOT_SEARCHED = "a stretch of it would take too long to search for secrets"
+Mask = Callable[[str], str | None]
+"""Replaces the secrets of a text; None where it cannot be searched as a whole."""
 _EXACT = (
     *("-p", "--text", "--diff-filter=M", "--no-renames", "--no-ext-diff", "--no-textconv"),
     *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
@@ -203,7 +205,8 @@ def find_changes(
         base: id of a commit; HEAD may have moved on since.
         ignore: a person's own patterns of what to leave out, in the syntax of gitignore.
         kept: the changed files when each command was started.
-        mask: replaces the secrets of a text, on both sides of every change.
+        mask: is applied to both sides of every change; a file with one that it cannot mask is
+            skipped.
 
     Raises:
         InputError: no such commit, or git cannot read the working tree.
@@ -222,10 +225,10 @@ def find_changes(
     created = [path for path, file in states.states[0].items() if file is None]
     conflicting = _conflicting(created, comparison.skipped)
     states = states.without(item.shown for item in conflicting)
-    masked = states.mapped(partial(_masked, scratch, mask))
+    masked, not_searched = _without_secrets(scratch, states, mask)
     only_secrets = [
         file.path
-        for file in states.changed(0, -1)
+        for file in states.without(not_searched).changed(0, -1)
         if all(state[file.path] == masked.states[0][file.path] for state in masked.states)
     ]
     masked = masked.without(only_secrets)
@@ -240,6 +243,7 @@ def find_changes(
     left_out = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
     left_out += [(path, f"its change is over {MAX_STRING:,} characters") for path in too_long]
     left_out += [(path, _ONLY_SECRETS) for path in only_secrets]
+    left_out += [(path, _NOT_SEARCHED) for path in not_searched]
     for path, count in comparison.ignored.items():
         left_out.append((path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)"))
     return WorktreeChanges(
@@ -252,11 +256,29 @@ def find_changes(
     )
 
 
-def _masked(scratch: Scratch, mask: Mask, file: FileState) -> FileState:
-    text = mask(file.text)
-    if text == file.text:
-        return file
-    return FileState(file.mode, text, scratch.write_blobs([text])[0])
+def _without_secrets(
+    scratch: Scratch, states: FileStates, mask: Mask
+) -> tuple[FileStates, list[str]]:
+    """Return the states without secrets, and the paths that they are without, as ``mask`` cannot
+    search a text of them."""
+    not_searched: set[FileState] = set()
+
+    def masked(file: FileState) -> FileState:
+        text = mask(file.text)
+        if text is None:
+            not_searched.add(file)
+            return file
+        if text == file.text:
+            return file
+        return FileState(file.mode, text, scratch.write_blobs([text])[0])
+
+    clean = states.mapped(masked)
+    paths = [
+        path
+        for path in states.states[0]
+        if any(state[path] in not_searched for state in states.states)
+    ]
+    return clean.without(paths), paths
 
 
 def _steps(

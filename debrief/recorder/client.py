@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Literal, TypeVar
-from uuid import UUID
 
 import msgspec
 from msgspec import Struct, structs
@@ -16,7 +15,7 @@ from msgspec import Struct, structs
 from debrief.errors import ConfigurationError, DebriefError, flat
 from debrief.recorder.contracts import Meta, Status
 from debrief.recorder.encoding import upload_body
-from debrief.recorder.storage.rows import NewTask, SessionFilter, StoredRecord, Task
+from debrief.recorder.storage.rows import NewTask, SessionFilter, Task
 from debrief.retry import RetryPolicy, retrying
 from debrief.settings import Settings
 
@@ -202,27 +201,17 @@ class RecorderClient(AbstractContextManager["RecorderClient"]):
         if self._request("GET", f"/tasks/{task_id}", dict[str, object]).get("id") != task_id:
             raise _not_a_recorder(self.url)
 
-    def records(self, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[StoredRecord]:
-        """Yield records, page by page, for a token of scope ``export``; errors as for ``send``.
+    def lines(self, form: str, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[bytes]:
+        """Yield an export's lines, page by page, each with its end, for a token of scope
+        ``export``; errors as for ``send``.
 
-        A page is complete, or fetched again. A record that is marked meanwhile may come twice; the
-        later one counts.
+        A page is complete, or fetched again.
 
         Args:
+            form: ``record`` or ``messages``.
             filters: which records.
             withheld: receives why the server withheld a record, by its id.
         """
-        from debrief.sessions.readers.recorder.records import decode_meta
-
-        statuses: tuple[Status, ...] = (filters.status,) if filters.status else ("draft", "ready")
-        for status in statuses:
-            of_status = structs.replace(filters, status=status)
-            for line in self.lines("record", of_status, withheld):
-                text = line.removesuffix(b"\n")
-                yield StoredRecord(UUID(decode_meta(text).session_id), status, text)
-
-    def lines(self, form: str, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[bytes]:
-        """Yield an export's lines in a form, each with its end; else as ``records``."""
         params = {"format": form, "manifest": "true", "limit": str(PAGE_SIZE)}
         params |= {"status": filters.status or "", "taskId": filters.task_id or ""}
         params["since"] = filters.since.isoformat() if filters.since else ""

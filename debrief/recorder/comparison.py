@@ -101,7 +101,8 @@ class SkippedChange(Struct, frozen=True):
     reason: str
     in_baseline: bool = True
     is_unsure: bool = False
-    """The path may be unchanged: a filter that is not run decides."""
+    """A session can begin with it: the path may be unchanged, as a filter that is not run decides,
+    or git was told not to look at it."""
 
     @property
     def shown(self) -> str:
@@ -144,11 +145,19 @@ def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
     skipped: list[SkippedChange] = []
     ignored: Counter[str] = Counter()
     differences: list[_Difference] = []
-    for item in _differences(scratch, base):
+    overlooked = scratch.overlooked()
+    found = [item for item in _differences(scratch, base) if item.path not in overlooked]
+    for item in found:
         if match := rules.match(item.path, in_baseline=item.before is not None):
             ignored[match.decode("utf-8", "backslashreplace")] += 1
         else:
             differences.append(item)
+    for path, mark in overlooked.items():
+        if match := rules.match(path, in_baseline=True):
+            ignored[match.decode("utf-8", "backslashreplace")] += 1
+        else:
+            reason = f"git was told not to look at its changes ({mark})"
+            skipped.append(SkippedChange(path, reason, is_unsure=True))
     filters = scratch.filters_of([item.path for item in differences])
     entries = (entry for item in differences for entry in (item.before, item.after) if entry)
     ids = [entry.id for entry in entries if entry.mode != SUBMODULE]
@@ -264,7 +273,7 @@ def uncommitted_paths(
     """Return the paths that are not as in the last commit, new files included; none if clean.
 
     A file whose bytes are the commit's is clean, whatever its line ends should be; so is one of
-    which only a program that is not run could decide.
+    which only a program that is not run could decide, and one that git was told not to look at.
 
     Args:
         root: anywhere in the working tree.

@@ -18,6 +18,7 @@ from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
 from debrief.recorder.encoding import encode_arguments, encode_record, operations_of
 from debrief.recorder.session_facts import SessionFacts
 from debrief.redaction import Finding, Redacted, Redactor
+from debrief.redaction.spans import WITHHELD
 
 _LONGEST_SCANNED = 400_000
 """Characters of an output that are searched for secrets; a record keeps far fewer."""
@@ -39,6 +40,14 @@ class SecretLog:
     def clean(self, text: str) -> str:
         """Return a text without its secrets; the very same one where it has none."""
         return self._logged(self._redactor.redact(text))
+
+    def clean_whole(self, text: str) -> str | None:
+        """Return a text without its secrets; None where a stretch of it, such as a very long line,
+        would take too long to search: what was changed there would be lost."""
+        result = self._redactor.redact(text)
+        if any(finding.kind == WITHHELD for finding in result.findings):
+            return None
+        return self._logged(result)
 
     def clean_json(self, text: str) -> str:
         """Return a JSON text without its secrets; the very same one where it has none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import os
 import re
 import secrets
 from bisect import bisect_right
@@ -11,12 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from uuid import uuid4
 
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.files import make_folder, write_durably
+from debrief.files import atomic, make_folder
 from debrief.git import git
 from debrief.redaction.finder import RULES, VERSION, SearchBudget, find, may_hold_secret
 from debrief.redaction.spans import WITHHELD, SecretSpan
@@ -232,15 +230,10 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
         )
     make_folder(home)
     path = home / "redaction.key"
-    scratch = path.with_name(f".redaction.key.{uuid4().hex}")
     try:
         if not path.exists():
-            write_durably(scratch, secrets.token_bytes(_KEY_BYTES))
-            try:
-                with suppress(FileExistsError):  # another process was faster
-                    os.link(scratch, path)
-            finally:
-                scratch.unlink()
+            with suppress(FileExistsError), atomic(path, replace=False) as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))  # unless another process was faster
         key = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(

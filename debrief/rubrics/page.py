@@ -1,25 +1,31 @@
-"""Rubrics to read: a page, and what changed in a set."""
+"""The rubrics as a Markdown report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
 
-from msgspec import Struct
-
-from debrief.markdown import interval, plain, table
-from debrief.rubrics.judging import rubric_digest
-from debrief.rubrics.linting import Mark, lint, scale_points
+from debrief.reports import report
+from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
     ExtractedRubric,
     Rubric,
+    RubricEvidence,
     RubricSearch,
     RubricTrial,
 )
-from debrief.rubrics.trial import MEANINGS
-from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.rubrics.shown import (
+    EFFECT_MEANS,
+    MEANINGS,
+    ShownRubric,
+    candidate_shown,
+    rubric_shown,
+)
+from debrief.scoring.model import ScoreName
 
-_SMALLEST_P = 0.001
+_QUOTES = 3
+"""Of what a rubric was mined from."""
 
 
 def rubrics_markdown(
@@ -38,131 +44,35 @@ def rubrics_markdown(
             at the end.
         searches: what the search came to for each score name.
     """
-    said = {search.score_name: search.said for search in searches}
-    sources = {row.id: row for row in extracted}
-    parts: list[str] = []
-    for score_name in dict.fromkeys((*said, *(rubric.score_name for rubric in rubrics))):
-        chosen = [rubric for rubric in rubrics if rubric.score_name == score_name]
-        parts += [f"# {_words(score_name).capitalize()}", f"Good means: {MEANINGS[score_name]}."]
-        parts += [said[score_name]] if score_name in said else []
-        parts += _table(chosen) if chosen else []
-        marks = lint(chosen)
-        for rubric in chosen:
-            own = [mark for mark in marks if mark.rubric_id == rubric.id]
-            parts += _section(rubric, sources, own)
-    parts = parts or ["No rubrics: no sessions were searched for any yet."]
-    return "\n\n".join([*parts, *_dropped(trials)]) + "\n"
+    searched = {search.score_name: search.said for search in searches}
+    mined = {row.id: row for row in extracted}
 
+    def quotes_of(rubric: ShownRubric) -> list[RubricEvidence]:
+        rows = (mined[source] for source in rubric.sources if source in mined)
+        return list(islice(dict.fromkeys(piece for row in rows for piece in row.evidence), _QUOTES))
 
-def shown_effect(effect: float | None, low: float | None, high: float | None) -> str:
-    """Return an effect with its interval; empty where there is none."""
-    return interval(effect, low, high, "+.2f")
-
-
-def _words(score_name: ScoreName) -> str:
-    return score_name.replace("_", " ")
-
-
-def p_value(p: float | None) -> str:
-    """Return a p-value to read; empty where there is none."""
-    return "" if p is None else "under 0.001" if p < _SMALLEST_P else f"{p:.3f}"
-
-
-def _table(rubrics: Sequence[Rubric]) -> list[str]:
-    rows = [
-        (
-            plain(rubric.name),
-            f"{rubric.weight:.2f}",
-            shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high),
-            p_value(rubric.corrected_p),
-            str(rubric.held_out_sessions),
-        )
-        for rubric in rubrics
-    ]
-    return [
-        table(("Rubric", "Weight", "Effect on unseen sessions", "p", "Sessions"), rows),
-        "Effects are Cliff's delta, with 95 % intervals: how much more often a good session is "
-        "above a bad one than below. Unseen are sessions that nothing was mined from. p is "
-        "corrected for all candidates that were looked at.",
-    ]
-
-
-def _dropped(trials: Iterable[RubricTrial]) -> list[str]:
-    gone = [
-        f"- {plain(trial.name)}, {_words(trial.score_name)}: {plain(trial.reason)}"
-        + (f", {shown}" if (shown := shown_effect(trial.effect, trial.low, trial.high)) else "")
-        for trial in trials
-        if not trial.kept
-    ]
-    return ["# Dropped", "\n".join(gone)] if gone else []
-
-
-def _section(
-    rubric: Rubric, sources: Mapping[str, ExtractedRubric], marks: Sequence[Mark]
-) -> list[str]:
-    points = scale_points(rubric.scoring_criteria)
-    if set(points) == {1, 2, 3, 4, 5}:
-        rows = [(str(point), plain(points[point])) for point in sorted(points)]
-        scale = table(("Score", "What it looks like"), rows)
-    else:
-        scale = "\n".join(map(plain, rubric.scoring_criteria.splitlines()))
-    quotes = dict.fromkeys(
-        f"> “{plain(piece.quote)}” — session {plain(piece.session_id)}, turn {piece.turn}"
-        for source in rubric.sources
-        if source in sources
-        for piece in sources[source].evidence
+    return report(
+        "rubrics",
+        parts=[
+            _part(name, searched.get(name, ""), [r for r in rubrics if r.score_name == name])
+            for name in dict.fromkeys((*searched, *(rubric.score_name for rubric in rubrics)))
+        ],
+        quotes_of=quotes_of,
+        dropped=[candidate_shown(trial) for trial in trials if not trial.kept],
+        effect_means=EFFECT_MEANS,
     )
-    marked = "\n".join(f"- {mark.rule}: {plain(mark.message)}" for mark in marks)
-    parts = [f"## {rubric.id}: {plain(rubric.name)}", plain(rubric.description), scale]
-    return list(filter(None, [*parts, *list(quotes)[:3], plain(rubric.notes), marked]))
 
 
-What = Literal["came", "went", "changed", "same"]
-
-
-class RubricChange(Struct, frozen=True, kw_only=True):
-    """What became of one rubric from one set to another, by its key."""
-
-    score_name: ScoreName
-    key: str
-    name: str
-    what: What
-    weight_before: float | None = None
-    weight_after: float | None = None
-    place_before: str = ""
-    place_after: str = ""
-    reworded: bool = False
-    """A judge reads another text: its scores before and after are not one series."""
-    held_out_before: float | None = None
-    held_out_after: float | None = None
-
-
-def compare_rubrics(before: Iterable[Rubric], after: Iterable[Rubric]) -> list[RubricChange]:
-    """Return a change for each rubric of either set, score name by score name.
-
-    In the order of the later set, then those that went.
-    """
-    old, new = ({(each.score_name, each.key): each for each in rs} for rs in (before, after))
-    keys = [*new, *(key for key in old if key not in new)]
-    keys.sort(key=lambda key: SCORE_NAMES.index(key[0]))
-    return [_change(key, old.get(key), new.get(key)) for key in keys]
-
-
-def _change(key: tuple[ScoreName, str], old: Rubric | None, new: Rubric | None) -> RubricChange:
-    reworded = bool(old and new and rubric_digest(old) != rubric_digest(new))
-    what: What = "came" if old is None else "went" if new is None else "same"
-    if old and new and (reworded or old.weight != new.weight):
-        what = "changed"
-    return RubricChange(
-        score_name=key[0],
-        key=key[1],
-        name=new.name if new else old.name if old else "",
-        what=what,
-        weight_before=old.weight if old else None,
-        weight_after=new.weight if new else None,
-        place_before=old.id if old else "",
-        place_after=new.id if new else "",
-        reworded=reworded,
-        held_out_before=old.held_out_effect if old else None,
-        held_out_after=new.held_out_effect if new else None,
-    )
+def _part(score_name: ScoreName, search: str, rubrics: Sequence[Rubric]) -> dict[str, Any]:
+    shown = [rubric_shown(rubric) for rubric in rubrics]
+    return {
+        "title": score_name.replace("_", " ").capitalize(),
+        "meaning": MEANINGS[score_name].shown,
+        "search": search,
+        "rubrics": shown,
+        "marks": lint(rubrics),
+        "rows": [
+            (one.name, f"{one.weight:.2f}", one.effect_shown, one.p_shown, one.sessions)
+            for one in shown
+        ],
+    }

@@ -42,13 +42,6 @@ MOST_JUDGEMENTS = 480
 MOST_OFFLINE = 2_000
 """Of the offline judge, likewise."""
 SHARED = "the score is made of the same signals"
-MEANINGS = {
-    "excellence": "the verdict: done and checked, against partly or not done",
-    "token_efficiency": "lasting lines per 1,000 tokens: how much was written, not how good it is",
-    "user_turn_efficiency": "lasting lines per prompt: how much was written, not how good it is",
-}
-"""What each score name measures."""
-
 _ENOUGH = 40
 """Scored sessions on each side from which on whole weeks are mined or set aside."""
 _SHARE, _MINIMUM = 0.25, 8

@@ -11,7 +11,6 @@ a session down writes captures through here.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from debrief.errors import InputError
-from debrief.files import write_folder
+from debrief.files import atomic, write_folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 Place = Literal["system", "message"]
@@ -334,9 +333,8 @@ def add_session_ids(folder: Path, ids: Iterable[str], model: str | None) -> tupl
         changes["session_ids"] = list(after)
     if changes:
         refuse_link(folder, folder / METADATA)
-        unfinished = folder / f".{METADATA}.{os.getpid()}"
-        unfinished.write_bytes(metadata_bytes({**metadata, **changes}))
-        unfinished.replace(folder / METADATA)
+        with atomic(folder / METADATA) as file:
+            file.write(metadata_bytes({**metadata, **changes}))
     return after
 
 

@@ -27,6 +27,7 @@ from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from debrief.errors import ConfigurationError, InputError
+from debrief.files import atomic
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
     HOME,
@@ -366,15 +367,13 @@ def _write(path: Path, settings: dict[str, Any], before: str) -> None:
     indented = re.search(r"\n(\t| +)[ \t]*\S", before)
     indent = indented[1] if indented else 2
     text = json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(text.encode())
-        if target.exists():
-            unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
-        unfinished.replace(target)
+        with atomic(target, mode=0o666) as file:
+            file.write(text.encode())
+            if target.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
     except (OSError, UnicodeEncodeError) as error:
-        unfinished.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigurationError(str(path), f"cannot be written: {reason}") from error
 

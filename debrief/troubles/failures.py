@@ -85,7 +85,7 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         rest = strand[place + 1 : place + 1 + _NEAR]
         for found in _command(step, rest) if call.action == "run" else _tool(step):
-            if found.kind == "failing_command" and _is_check(found.command):
+            if found.kind == "failing_command" and runs_check(found.command):
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
@@ -191,7 +191,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     path = step.below(next(iter(call.paths), ""))
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
-        subject = f"{call.name}: a path that is not there"
+        subject = _not_there(path)
     else:
         subject = f"{call.name}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
@@ -235,7 +235,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         kind = "wrong_folder"
     elif missing := _missing_file(line, words):
         file = step.below(missing)
-        subject = f"{name}: a path that is not there"
+        subject = _not_there(file)
     yield _mishap(
         kind,
         subject,
@@ -310,6 +310,12 @@ def _missing_file(line: str, words: Sequence[str]) -> str:
     )
 
 
+def _not_there(path: str) -> str:
+    """Return what a path is called that is not there, whichever command asked for it: two wrong
+    guesses are two troubles, and the same one twice is worth knowing."""
+    return f"{path}: not there"
+
+
 def _is_answer(call: ToolCall) -> bool:
     """Return whether the status of a command is an answer: it ends with a search, a comparison
     or a test."""
@@ -331,7 +337,8 @@ def is_check(words: Sequence[str]) -> bool:
     return check_of(bare_words(words)) is not None
 
 
-def _is_check(command: str) -> bool:
+def runs_check(command: str) -> bool:
+    """Return whether a command line checks the work."""
     return bool(command) and any(
         check_of(each.words) is not None for each in commands_in(command) if each.words
     )

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import astuple
 
 from debrief.sessions.model import Usage
+from debrief.troubles.failures import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
-VERSION = "1"
+VERSION = "2"
 """Raised when the same events give other troubles."""
 _OFTEN = 4
 """Times in one session from which on something stands beside what several sessions had."""
@@ -49,10 +50,12 @@ def _sessions_that_begin(groups: Iterable[Sequence[TroubleEvent]]) -> Counter[st
 
 
 def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
-    if group[0].kind != "same_start":
-        return len(group) > 1
     sessions = {event.session_id for event in group}
-    return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
+    if group[0].kind == "same_start":
+        return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
+    if group[0].kind == "failing_command" and runs_check(group[0].command):
+        return len(sessions) > 1  # within one session, what a check finds is the work itself
+    return len(group) > 1
 
 
 def _without_doubles(

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.scoring.verdict import WORST_FIRST, VerdictName
+from debrief.view.assessment import VERDICT_TONES
 from debrief.view.links import page_path, sessions_path
-from debrief.view.reasons import VERDICT_TONES
 
 NARROW, WIDE = 560, 1_180
 """Pixels of a drawing's box."""

@@ -26,9 +26,9 @@ from debrief.scoring.verdict import ground_shown
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
+from debrief.view.assessment import label_words
 from debrief.view.indexed import SessionRow
 from debrief.view.links import session_path
-from debrief.view.reasons import label_words
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.rubrics.contrast import excellence_of
-from debrief.rubrics.linting import scale_points
 from debrief.rubrics.model import (
     ALL,
     EVALUATIONS,
@@ -30,8 +29,7 @@ from debrief.rubrics.model import (
     RubricSearch,
     RubricTrial,
 )
-from debrief.rubrics.page import p_value
-from debrief.rubrics.trial import MEANINGS
+from debrief.rubrics.shown import EFFECT_MEANS, MEANINGS, candidate_shown, rubric_shown
 from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import (
@@ -50,7 +48,6 @@ from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
-environment().filters["p_value"] = p_value
 _WORST, _SIDE, _QUOTES = 5, 8, 5
 """How many are shown: sessions of a prompt, sessions on each side of a rubric, quotes."""
 _CONTEXT = 3
@@ -307,12 +304,14 @@ def rubrics(page: Page) -> Response:
     searches = {row.score_name: row for row in page.lake.read(SEARCHES, ALL, RubricSearch)}
     parts = []
     for name in SCORE_NAMES:
-        held = list(page.lake.read(RUBRICS, name, Rubric))
-        dropped = [one for one in trials if one.score_name == name and not one.kept]
-        dropped.sort(key=lambda one: (one.corrected_p is None, one.corrected_p, one.name))
+        held = [rubric_shown(rubric) for rubric in page.lake.read(RUBRICS, name, Rubric)]
+        own = (trial for trial in trials if trial.score_name == name and not trial.kept)
+        dropped = sorted(
+            map(candidate_shown, own), key=lambda one: (one.p is None, one.p, one.name)
+        )
         if held or dropped or name in searches:
             parts.append((name, MEANINGS[name], searches.get(name), held, dropped))
-    return page.render("rubrics/list.html", title="Rubrics", parts=parts)
+    return page.render("rubrics/list.html", title="Rubrics", parts=parts, effect_means=EFFECT_MEANS)
 
 
 @router.get("/rubrics/{score_name}/{key}")
@@ -321,9 +320,12 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
     trials = page.lake.read(TRIALS, ALL, RubricTrial)
     trial = next((one for one in trials if (one.score_name, one.key) == (score_name, key)), None)
     held = (one for one in page.lake.rows(RUBRICS, Rubric, SCORE_NAMES) if one.key == key)
-    shown = next((one for one in held if one.score_name == score_name), None)
-    one = shown or (trial.rubric if trial else None)
-    if one is None:
+    final = next((one for one in held if one.score_name == score_name), None)
+    if final is not None:
+        one = rubric_shown(final)
+    elif trial is not None:
+        one = candidate_shown(trial)
+    else:
         raise InputError(
             f"{score_name}/{key}", "is no rubric of this lake", "Choose one of the list."
         )
@@ -338,11 +340,10 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
         "rubrics/rubric.html",
         title=one.name,
         rubric=one,
-        trial=trial,
         meaning=MEANINGS[one.score_name],
-        scale=sorted(scale_points(one.scoring_criteria).items()),
+        effect_means=EFFECT_MEANS,
         quotes=[(each, titles.get(each.session_id)) for each in quotes],
-        sides=_sides(page, one) if shown else None,
+        sides=_sides(page, final) if final is not None else None,
     )
 
 

@@ -27,14 +27,14 @@ from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.sessions.titles import title_of
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
+from debrief.view.assessment import label_words, read_assessment
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path, session_path
-from debrief.view.reasons import EvidenceMark, Gap, clipped, label_words, read_assessment
+from debrief.view.marks import EvidenceMark, Gap, clipped
 from debrief.view.templating import Page, PageContext, environment, markdown
 from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
@@ -224,18 +224,12 @@ class SessionView:
         return f"{self.path}whole={anchor}" if self.path else ""
 
 
-def shown_title(session: Session) -> str:
-    """Return what a session is called; its id where it has no words."""
-    title = title_of(session.title, (turn.prompt for turn in session.turns))
-    return shorten(title, 160) or session.id
-
-
 def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
     """Return a session as one HTML file, which loads nothing and needs no script."""
     styles = "\n".join((_STATIC / name).read_text("utf-8") for name in ("style.css", "session.css"))
     template = environment().get_template("session/file.html")
     return template.render(
-        title=shown_title(transcript.session),
+        title=transcript.title,
         view=SessionView(transcript, limits=OF_A_FILE),
         figure=figure,
         styles=styles,
@@ -300,7 +294,7 @@ def session(
     earlier, later = (f"task = ? AND (started, id) {sign} (?, ?)" for sign in "<>")
     return page.render(
         "session/page.html",
-        title=shown_title(transcript.session),
+        title=transcript.title,
         row=row,
         agent=agent,
         before=parts[:number],

@@ -24,9 +24,10 @@ from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.verdict import SHOWN
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
+from debrief.view.assessment import VERDICT_TONES
 from debrief.view.index import Index
+from debrief.view.marks import marked
 from debrief.view.query import MARK, UNMARK
-from debrief.view.reasons import VERDICT_TONES, marked
 
 if TYPE_CHECKING:
     from debrief.scoring.verdict import VerdictName

@@ -30,8 +30,8 @@ from debrief.training.model import (
 )
 from debrief.training.store import training_set_of
 from debrief.view.links import page_path
+from debrief.view.marks import Gap, clipped
 from debrief.view.prompts import prompts_known
-from debrief.view.reasons import Gap, clipped
 from debrief.view.templating import Form, Page, PageContext
 
 router = APIRouter()

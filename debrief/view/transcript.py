@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.markdown import shorten
 from debrief.sessions.model import (
     ContextText,
     Evidence,
@@ -21,11 +22,14 @@ from debrief.sessions.model import (
     ToolCall,
     Turn,
 )
-from debrief.view.reasons import Assessment, Back, EvidenceMark, ShownReason, find, reasons_of
+from debrief.sessions.titles import title_of
+from debrief.view.assessment import Assessment, ShownReason, reasons_of
+from debrief.view.marks import Back, EvidenceMark, find
 
 StepKind = Literal[
     "prompt", "expansion", "compaction", "context", "thinking", "words", "call", "person"
 ]
+_LONGEST_TITLE = 160
 _FULL, _OVERFULL = 40, 100
 """Steps from which on a part ends with its turn, or within it."""
 
@@ -143,6 +147,12 @@ class ShownTranscript:
         self.marks: list[EvidenceMark] = []
         self._marks_of: defaultdict[str, list[EvidenceMark]] = defaultdict(list)
         self._mark(self.reasons if marks else ())
+
+    @property
+    def title(self) -> str:
+        """Return what the session is called; its id where it has no words."""
+        title = title_of(self.session.title, (turn.prompt for turn in self.session.turns))
+        return shorten(title, _LONGEST_TITLE) or self.session.id
 
     def agents_of(self, call: ToolCall) -> Sequence[ShownAgent]:
         """Return the subagents that a call started."""

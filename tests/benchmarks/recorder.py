@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.encoding import encode_record, upload_body
-from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
+from debrief.recorder.exporting import FORMS, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.storage.rows import NewTask
@@ -166,13 +166,12 @@ def exports(folder: Path, chosen: Namespace) -> int:
         execute(server, COPIES.format(chosen.copies), DATABASE)
         copy = [str(programs_folder() / "psql"), server.url, "-X", "-c"]
         copy.append("COPY (SELECT record_text FROM sessions) TO STDOUT")
-        for form in EXPORT_FORMS:
-            lines = None if form == "record" else LINE_VERSION
+        for form in FORMS:
             ratios, rates, sizes = [], [], [0]
             for _ in range(chosen.rounds):
                 plain = seconds(lambda: subprocess.run(copy, stdout=subprocess.DEVNULL, check=True))
                 began = time.perf_counter()
-                sizes = [len(one.line) for one in lines_of(form, store.export(lines=lines))]
+                sizes = [len(one.line) for one in lines_of(form, store.export())]
                 took = time.perf_counter() - began
                 ratios.append(plain / took)
                 rates.append(len(sizes) / took)

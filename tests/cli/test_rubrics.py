@@ -14,7 +14,6 @@ from debrief.rubrics.model import (
     ALL,
     RUBRICS,
     SEARCHES,
-    SETS,
     TRIALS,
     Rubric,
     RubricSearch,
@@ -40,8 +39,6 @@ def lake(tmp_path: Path) -> Lake:
     )
     made.write(TRIALS, ALL, [gone], RubricTrial)
     made.write(SEARCHES, ALL, searches_of([], [], Split(by_week=True), 54), RubricSearch)
-    made.write(SETS, "excellence.2026-03-02", [rubric(1)], Rubric)
-    made.write(SETS, "excellence.2026-03-16", [rubric(1, weight=0.5), rubric(2)], Rubric)
     return made
 
 
@@ -110,17 +107,6 @@ def test_a_file_that_holds_no_rubrics_is_refused(tmp_path: Path, content: str, r
     assert reason in " ".join(found.stderr.split())
 
 
-def test_compare_tells_two_lakes_or_two_weeks_apart(lake: Lake, tmp_path: Path) -> None:
-    other = Lake(str(tmp_path / "other"))
-    other.write(RUBRICS, "excellence", [rubric(1, held_out_effect=0.4)], Rubric)
-    found = typed("compare", other.url, lake.url)
-    assert (found.exit_code, "1 came, 0 went, 0 changed" in found.stdout) == (0, True)
-    weeks = typed("compare", "2026-03-09", "2026-03-16", "--lake", lake.url, "--json")
-    assert [(c["key"], c["what"]) for c in json.loads(weeks.stdout)] == [
-        ("key-1", "changed"), ("key-2", "came"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -129,8 +115,6 @@ def test_compare_tells_two_lakes_or_two_weeks_apart(lake: Lake, tmp_path: Path) 
         (("show",), "holds no rubrics"),
         (("lint",), "holds no rubrics"),
         (("lint", "nowhere.json"), "cannot be read"),
-        (("compare", "2026-03-02", "2026-03-09"), "holds no set of rubrics of 2026-03-02"),
-        (("compare", "nowhere", "nowhere"), "holds no rubrics"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(

@@ -77,10 +77,11 @@ def test_a_transcript_is_scored_in_six_dimensions(
 ) -> None:
     assert score(session=str(path), offline=True) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(IDENTITY)
-    assert all(f"\n{name} " in printed for name in ("verdict", *BY_NAME, "overall_quality"))
-    assert printed.index("\nverdict ") < printed.index("\ntask_completion ")
-    assert "overall_quality      – (neither task completion nor execution quality" in printed
+    assert f"\n{IDENTITY}  " in printed
+    names = [name.replace("_", " ") for name in BY_NAME]
+    assert all(f"\n{name} " in printed for name in ("verdict", *names, "mean of the dimensions"))
+    assert printed.index("\nverdict ") < printed.index("\ntask completion ")
+    assert "mean of the dimensions – (neither task completion nor execution quality" in printed
     assert "weight 0.30" in printed
 
 
@@ -100,9 +101,9 @@ def test_a_session_is_found_in_the_lake_and_among_the_machines_transcripts(
     lake_with(home, session("session-one"), session("session-two"))
     assert path.is_file()
     assert score(session=wanted, offline=True) == 0
-    assert capsys.readouterr().out.startswith(
-        (IDENTITY, "session-one  claude-code, checkout, 2026")
-    )
+    printed = capsys.readouterr().out
+    heads = (f"\n{IDENTITY}  ", "\nsession-one  claude-code, checkout, 2026")
+    assert any(head in printed for head in heads)
 
 
 @pytest.mark.parametrize(
@@ -155,19 +156,6 @@ def test_a_lakes_sessions_are_scored_together(
     assert "1 part, 0 of them over 70,000 tokens" in printed
 
 
-def test_the_movements_of_a_long_session_are_told(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    long = turn(1, text="some words of the work " * 30_000)
-    lake_with(home, session("session-one", (long, turn(2))), session("session-two"))
-    assert score(everything=True, invariance=True, offline=True) == 0
-    printed = capsys.readouterr().out
-    assert "1 of 2 sessions do not fit into one part" in printed
-    assert "overall_quality" in printed
-    assert score(session="session-two", invariance=True, offline=True) == 0
-    assert "0 of 1 sessions do not fit" in capsys.readouterr().out
-
-
 def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,7 +175,7 @@ def test_an_id_that_is_nowhere_here_is_looked_for_on_the_server(
     assert score(session="s1", offline=True) == 0
     told = capsys.readouterr()
     assert f"Looking for s1 on {server.host}" in told.err
-    assert "overall_quality" in told.out
+    assert "mean of the dimensions" in told.out
     with pytest.raises(InputError, match=f"no session in .* or on {server.host}"):
         score(session="s2", offline=True)
 
@@ -281,10 +269,10 @@ def test_a_coding_agent_answers_in_a_models_place(
     assert prompt.read_text() == before
     printed = capsys.readouterr().out
     assert "scored by some-model" in printed
-    assert "overall_quality      0.70" in printed
-    assert "verdict              done, checked\n    some-model read the session and says" in printed
-    assert "done, seen to hold   turn 1: go on" in printed
-    assert "turn 1: Fix the cart, please." in printed
+    assert "mean of the dimensions 0.70" in printed
+    assert "verdict  done, checked\n    some-model read the session and says" in printed
+    assert "request 1  done, seen to hold\n    turn 1: go on" in printed
+    assert "seen in turn 1" in printed
 
 
 def test_an_agents_unusable_answer_is_named_with_the_reason(path: Path, tmp_path: Path) -> None:

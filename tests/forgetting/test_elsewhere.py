@@ -26,7 +26,7 @@ from debrief.langfuse.source import LangfuseSource, ServerFilter
 from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.labels import annotations_of
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.exporting import publish_as_records
+from debrief.recorder.exporting import lines_of
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.session_facts import Started
 from debrief.recorder.source import RecorderSource
@@ -244,8 +244,10 @@ def test_an_export_of_records_loses_its_lines(machine: Machine, record_store: Re
     one, two = ingested(record_store), ingested(record_store, hour=15)
     to = machine.path / "records"
     note_export(machine.lake, str(to), "record")
+    to.mkdir()
     with record_store.export() as records:
-        publish_as_records(records, str(to))
+        lines = [each.line for each in lines_of("record", records)]
+    (to / "cart.record.jsonl").write_bytes(b"".join(lines))  # as an earlier version wrote it
     machine.records = record_store
     machine.forgets(str(one))
     text = "".join(path.read_text() for path in to.rglob("*.jsonl"))

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +64,7 @@ def commit(root: Path, message: str = "more") -> str:
     return head(root)
 
 
-def repository(root: Path, files: dict[str, str | bytes] | None = None, *options: str) -> Path:
+def repository(root: Path, files: Mapping[str, str | bytes] | None = None, *options: str) -> Path:
     """Make a repository with one commit of some files."""
     (root / ".git/info").mkdir(parents=True)
     run(root, "init", "--quiet", "--initial-branch=main", "--template=", *options)

@@ -14,7 +14,7 @@ from debrief.recorder.storage.rows import NewBenchmark, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import TEXT, row, task
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 _FIRST_SESSIONS = """
 INSERT INTO tasks (id, name) VALUES ('cart', 'Cart');
 INSERT INTO sessions (id, task_id, repo_name, base_ref, created_at, record) VALUES
@@ -104,14 +104,17 @@ def test_many_may_migrate_at_once(postgres_url: str) -> None:
 
     with ThreadPoolExecutor(6) as threads:
         results = list(threads.map(migrate, range(6)))
-    assert sorted(results, key=str) == [*[("0004", "0004")] * 5, (None, "0004")]
+    assert sorted(results, key=str) == [
+        *[(REVISIONS[-1], REVISIONS[-1])] * 5,
+        (None, REVISIONS[-1]),
+    ]
 
 
 def test_a_database_of_a_newer_version_is_left_alone(store: RecordStore) -> None:
     store.migrate()
     run(store, "UPDATE alembic_version SET version_num = '0042'")
     for call in (store.check, store.migrate, lambda: store.migrate("0001")):
-        with pytest.raises(StorageError, match=r"0042.*Upgrade Debrief.*--to 0004"):
+        with pytest.raises(StorageError, match=r"0042.*Upgrade Debrief.*--to 0005"):
             call()
     assert store.revision() == "0042"
 
@@ -126,5 +129,5 @@ def test_a_migration_that_fails_changes_nothing(store: RecordStore) -> None:
 
 @pytest.mark.parametrize("revision", ["", "0009", "head+1", "heads", "-1"])
 def test_a_revision_that_there_is_not_is_refused(shared_store: RecordStore, revision: str) -> None:
-    with pytest.raises(InputError, match="0001, 0002, 0003, 0004, base"):
+    with pytest.raises(InputError, match="0001, 0002, 0003, 0004, 0005, base"):
         shared_store.migrate(revision)

@@ -38,6 +38,7 @@ from tests.recorder.repositories import (
     kept,
     kinds,
     ran,
+    recorded,
     repository,
     run,
     skips,
@@ -194,6 +195,24 @@ def test_a_file_in_which_only_one_secret_became_the_same_placeholder_is_skipped(
     assert record.meta.verified, record.meta.warnings
     assert kinds(record) == {"b": "create"}
     assert skips(record) == {"config.py": "only secrets in it changed"}
+
+
+def test_a_file_that_cannot_be_searched_is_named_and_its_change_is_not_said_to_be_verified(
+    tmp_path: Path,
+) -> None:
+    """Both sides of its long line would get the same mark, and the change would be lost."""
+    line = "eyJ" * 10_000
+    files = {"long.js": f"{line}\n1\n", "gone.js": line, "config.py": "a = 1\n"}
+    work = repository(tmp_path / "work", files)
+    write(work, {"long.js": f"{line}!\n2\n", "new.js": line, "config.py": "a = 2\n"})
+    (work / "gone.js").unlink()
+    record = recorded(work)
+    assert kinds(record) == {"config.py": "update"}
+    reason = "a stretch of it would take too long to search for secrets"
+    assert skips(record) == dict.fromkeys(["gone.js", "long.js", "new.js"], reason)
+    assert record.meta.redactions.count == 0
+    assert "3 changed paths could not be recorded" in readiness(record, ReadyRule())[0]
+    assert "withheld" not in encode_record(record).decode()
 
 
 def test_a_secret_that_cannot_be_replaced_holds_the_record(tmp_path: Path) -> None:

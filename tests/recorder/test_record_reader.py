@@ -21,9 +21,8 @@ from debrief.lake import Lake
 from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.exporting import training_line
-from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction.redactor import Redactor
+from debrief.scoring.model import SessionScores
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
@@ -31,7 +30,9 @@ from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
-from debrief.training.kinship import languages_of, was_validated
+from debrief.snapshots.captures import Captures
+from debrief.snapshots.rows import metadata_row, snapshot_row
+from debrief.training.kinship import languages_of, traits_of, was_validated
 from debrief.training.model import Exclusion
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import (
@@ -40,6 +41,7 @@ from debrief.training.selection import (
     NO_VALIDATION,
     UNSURE,
     Candidate,
+    candidate_of,
     reason_against,
 )
 from tests.recorder.records import BEFORE, as_json, build, without_contents
@@ -299,9 +301,21 @@ def session(**meta: Any) -> Session:
 def candidate(
     held_as: Literal["", "draft", "ready"], withheld: str = "", **traits: Any
 ) -> Candidate:
-    record = build()
-    row = StoredRecord(record.meta.session_id, "draft", encode_record(record))
-    made = training_line(row).candidate
+    read, nothing = session(), Captures(())
+    head = SessionHead(**{name: getattr(read, name) for name in SessionHead.__struct_fields__})
+    metadata = metadata_row(head, snapshot_row(head, nothing), nothing)
+    scores = SessionScores(
+        session_id=read.id,
+        session_digest=read.digest,
+        started=read.started,
+        ended=read.ended,
+        task=read.task,
+        tool=read.tool,
+        model="",
+        scoring_fingerprint="",
+        status="ok",
+    )
+    made = candidate_of(traits_of(read), metadata, scores)
     traits_of_it = replace(made.traits, **traits)
     return replace(made, held_as=held_as, withheld=withheld, traits=traits_of_it)
 

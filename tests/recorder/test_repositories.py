@@ -1,6 +1,7 @@
 """Repositories of every kind: each is recorded exactly, and none is touched."""
 
 import hashlib
+import os
 import threading
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from debrief.errors import InputError
 from debrief.git.scratch import scratch_of
 from debrief.recorder.assembly import build_record
+from debrief.recorder.checks import ReadyRule, readiness
 from debrief.recorder.comparison import uncommitted_paths
+from debrief.recorder.contracts import IGNORED
 from debrief.recorder.encoding import files_of
 from debrief.recorder.repository import baseline_of, without_credentials
 from tests.recorder.repositories import (
@@ -91,6 +94,52 @@ def test_a_sparse_checkout_has_not_deleted_what_is_not_checked_out(
     write(work, {"in/a": "2\n", "far/new": "outside of the cone\n", "far/c": "back again\n"})
     record = recorded(work)
     assert kinds(record) == {"in/a": "update", "far/new": "create", "far/c": "update"}
+
+
+FATES = ("changed", "gone", "touched", "same")
+
+
+def test_files_that_git_was_told_not_to_look_at_are_named(tmp_path: Path) -> None:
+    """They may have been changed before the session, so that it begins all the same."""
+    names = {f"{mark}-{fate}": "1\n" for mark in ("assumed", "skipped") for fate in FATES}
+    work = repository(tmp_path / "work", {**names, "open": "1\n"})
+    for mark, option in {"assumed": "assume-unchanged", "skipped": "skip-worktree"}.items():
+        run(work, "update-index", f"--{option}", *(name for name in names if name.startswith(mark)))
+    for name in names:
+        if name.endswith("changed"):
+            write(work, {name: "2\n"})
+        elif name.endswith("gone"):
+            (work / name).unlink()
+        elif name.endswith("touched"):
+            os.utime(work / name, (1, 1))
+    assert uncommitted_paths(work) == []
+    write(work, {"open": "2\n"})
+    record = recorded(work)
+    assert kinds(record) == {"open": "update"}
+    told = "git was told not to look at its changes"
+    assert skips(record) == {
+        "assumed-changed": f"{told} (assume-unchanged)",
+        "assumed-gone": f"{told} (assume-unchanged)",
+        "skipped-changed": f"{told} (skip-worktree)",
+    }
+    assert "3 changed paths could not be recorded" in readiness(record, ReadyRule())[0]
+    assert skips(recorded(work, ignore=("assumed-*",))) == {
+        "assumed-changed": IGNORED,
+        "assumed-gone": IGNORED,
+        "skipped-changed": f"{told} (skip-worktree)",
+    }
+
+
+def test_what_was_staged_before_git_was_told_not_to_look_is_not_taken_for_the_file(
+    tmp_path: Path,
+) -> None:
+    work = repository(tmp_path / "work", {"config": "1\n"})
+    write(work, {"config": "2\n", "new": "1\n"})
+    run(work, "add", "--all")
+    run(work, "update-index", "--assume-unchanged", "config", "new")
+    write(work, {"config": "3\n"})
+    record = recorded(work)
+    assert (kinds(record), list(skips(record))) == ({"new": "create"}, ["config"])
 
 
 def test_a_merge_conflict_is_recorded_as_it_stands_in_the_file(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from debrief.rubrics.probes import Probe
 from debrief.scoring.dimensions import OVERALL
 from debrief.summary import content_of
 from debrief.training.model import training_path
+from debrief.view.assessment import read_assessment
 from debrief.view.index import Index
-from debrief.view.reasons import read_assessment
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import FINGERPRINT, MONDAY, says, session, turn
 

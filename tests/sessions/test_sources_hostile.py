@@ -43,7 +43,7 @@ def test_every_file_ends_up_in_a_session_or_is_told(tmp_path: Path) -> None:
     write_lines(tmp_path / "garbage.jsonl", b"\x00\x01 not json", end=b"\n")
     write_lines(tmp_path / "other.jsonl", b'{"temperature": 21}')
     (tmp_path / "package.json").write_text("{}")
-    for name in ("a.md", "b/c.md", "old.zip", "state.vscdb", "bare/HEAD", "bare/x.md", "lock"):
+    for name in ("a.md", "b/c.md", "old.zip", "notes.sqlite", "bare/HEAD", "bare/x.md", "lock"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     for name in ("objects", "refs"):
@@ -62,7 +62,7 @@ def test_every_file_ends_up_in_a_session_or_is_told(tmp_path: Path) -> None:
         "package.json": (True, 0, True),
         "*.md": (True, 0, True),
         "old.zip": (True, 0, True),
-        "state.vscdb": (True, 0, True),
+        "notes.sqlite": (True, 0, True),
     }
     assert {item.week for item in unread(found) if item.reason.startswith("not read")} == {WEEK}
     assert len(sessions(found)) == 1

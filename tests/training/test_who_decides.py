@@ -18,8 +18,8 @@ from debrief.scoring.verdict import VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.summary import content_of
 from debrief.training.model import training_path
+from debrief.view.assessment import read_assessment
 from debrief.view.indexed import week_rows
-from debrief.view.reasons import read_assessment
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import MONDAY, PROMPT, judgement, said, says, scores, session, turn
 

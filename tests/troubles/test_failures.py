@@ -73,14 +73,26 @@ def test_a_check_that_found_something_once_is_the_work_itself() -> None:
     assert told(first, other, first) == []
 
 
-def test_fixes_that_did_not_help_are_seen() -> None:
+def test_fixes_that_did_not_help_are_seen_where_they_come_back() -> None:
     red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
     story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", red, "failed")
     story.edit("a.go", "b", "c").run("go test ./...", red, "failed")
-    assert troubles(story) == []
+    assert troubles(story, story) == []
     story.edit("a.go", "c", "d").run("go test ./...", red, "failed")
-    (trouble,) = troubles(story)
-    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 3)
+    assert troubles(story) == []  # what a check finds within one session is the work itself
+    (trouble,) = troubles(story, story)
+    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 6)
+
+
+def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> None:
+    def story(path: str) -> Story:
+        gone = f"Exit code 1\nls: cannot access '{path}': No such file or directory"
+        return Story().turn("Look").run(f"ls {path}", gone, "failed")
+
+    assert told(story("docs/old.md"), story("docs/plan.md")) == []
+    again = Story().turn("Look")
+    again.call("Read", "File does not exist.", "failed", file_path="/home/ada/shop/docs/old.md")
+    assert told(story("docs/old.md"), again) == [("failing_command", "docs/old.md: not there")]
 
 
 def test_edits_that_miss_and_permissions_that_are_refused() -> None:

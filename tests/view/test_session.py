@@ -38,7 +38,7 @@ from debrief.sessions.model import (
 from debrief.training.manifest import write_manifest
 from debrief.training.model import LINES, LineRow
 from debrief.view.links import session_path
-from debrief.view.reasons import Back, EvidenceMark, find, marked
+from debrief.view.marks import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of
 from tests.view.shown import fill, scores_of, served, session_of, settings_of, words
 

@@ -9,9 +9,6 @@ import type { Controller } from "./controller";
 const FORMATS = [
   { label: "messages", description: "chat messages with tools, for most trainers" },
   { label: "record", description: "as stored, with everything that is known of the session" },
-  { label: "openai", description: "for OpenAI's fine-tuning" },
-  { label: "trl", description: "for TRL" },
-  { label: "sharegpt", description: "for LLaMA-Factory" },
 ];
 const STATUSES = [
   { label: "Ready sessions", status: "ready" },

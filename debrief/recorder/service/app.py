@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from debrief import __version__
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract, Status, TaskId
-from debrief.recorder.exporting import LINE_VERSION, ExportedLine, lines_of
+from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.problems import (
     EXPORT_ANSWER,
     RECORD_ANSWER,
@@ -236,16 +236,14 @@ async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]
     """Stream the selected records, in the order in which they were received.
 
     ``Debrief-Count`` says how many sessions are selected, ``Debrief-Cursor`` continues after the
-    last of them. A record that holds a secret, or makes no valid line of its form, is left out;
-    ``manifest`` names it.
+    last of them. A record of which no line can be made is left out; ``manifest`` names it.
     """
     if service.exports >= service.limits.exports:
         raise unavailable("service", f"{service.limits.exports} exports run already")
 
     service.exports += 1
     try:
-        lines = None if query.format == "record" else LINE_VERSION
-        chosen = (query.filters, query.cursor, query.limit, lines)
+        chosen = (query.filters, query.cursor, query.limit)
         export = await run_sync(service.store.export, *chosen)
     except BaseException:
         service.exports -= 1
@@ -296,10 +294,8 @@ class ExportResponse(StreamingResponse):
     """
 
     def __init__(self, export: Export, query: ExportQuery, service: Service) -> None:
-        headers = {"Debrief-Cursor": export.end}
-        if query.split is None:
-            headers["Debrief-Count"] = str(export.count)
-        lines = lines_of(query.format, export, query.split, service.store.keep_line)
+        headers = {"Debrief-Cursor": export.end, "Debrief-Count": str(export.count)}
+        lines = lines_of(query.format, export)
         super().__init__(_chunks(export, query, lines), media_type=MEDIA_TYPE, headers=headers)
         self._export = export
         self._service = service

@@ -171,7 +171,7 @@ EXPORT_ANSWER = {
     "chunk has not received everything, and asks again with the same cursor.",
     "content": {"application/jsonl": {"schema": {"type": "string"}}},
     "headers": {
-        "Debrief-Count": _header("integer", "Selected sessions; absent with split."),
+        "Debrief-Count": _header("integer", "Selected sessions."),
         "Debrief-Cursor": _header("string", "Continues after the last session."),
     },
 }

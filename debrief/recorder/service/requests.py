@@ -31,20 +31,18 @@ from starlette.requests import ClientDisconnect
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, reading
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
-from debrief.recorder.exporting import made_line
+from debrief.recorder.exporting import Form
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.storage.rows import (
     NewRow,
     Scope,
     SessionFilter,
-    StoredRecord,
     UnfitError,
     Upload,
     moment_of,
 )
 from debrief.redaction import Redactor
-from debrief.training.model import Split
 
 _SMALL_BODY = 65_536
 """Bytes of a body that is not a record."""
@@ -151,12 +149,8 @@ class SessionQuery(_SessionFilterQuery):
 class ExportQuery(_SessionFilterQuery):
     """Of ``GET /export.jsonl``."""
 
-    format: Literal[
-        "record", "messages", "trl", "axolotl", "swift", "sharegpt", "openai", "mistral"
-    ] = "record"
-    """record: as it is stored. The others: as trainers read it."""
-    split: Split | None = None
-    """Only this side of the train/eval split."""
+    format: Form = "record"
+    """record: as it is stored. messages: chat messages with their tools, as trainers read them."""
     limit: Annotated[int, Field(ge=1, le=2**31 - 1), _Digits] | None = None
     """How many sessions at most."""
     manifest: bool = False
@@ -312,7 +306,6 @@ class Ingest(Struct, frozen=True):
             kinds = ", ".join(record.meta.redactions.kinds)
             reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
         return NewRow(
-            made=made_line(StoredRecord(upload.id, "draft", text)),
             **upload.model_dump(exclude={"record"}),
             sha256=sha256(sent).hexdigest(),
             text=text,

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from debrief.recorder.storage.connecting import explained
-from debrief.recorder.storage.rows import CursorError, MadeLine, StoredRecord
+from debrief.recorder.storage.rows import CursorError, StoredRecord
 
 
 def _columns(*names: str) -> list[sa.ColumnClause[object]]:
@@ -34,12 +34,10 @@ sessions = sa.table(
     sa.column("number", sa.BigInteger),
     sa.column("changed", sa.BigInteger),
     sa.column("record_text", sa.Text),
-    sa.column("line", sa.Text),
-    sa.column("line_version", sa.Integer),
     sa.column("not_ready", ARRAY(sa.Text)),
     *_columns("task_id", "repo_name", "repo_remote", "branch", "base_ref", "created_at"),
     *_columns("received_at", "size", "sha256", "status"),
-    *_columns("verified", "files", "validated", "redactions", "line_reason"),
+    *_columns("verified", "files", "validated", "redactions"),
 )
 
 tokens = sa.table(
@@ -132,8 +130,6 @@ class Export(Iterator[StoredRecord], AbstractContextManager["Export"]):
         conditions: which sessions.
         cursor: where to continue.
         limit: how many rows at most.
-        lines: the version of the training lines that are read instead of the records; records that
-            have none of it are read as they are.
 
     Raises:
         CursorError: the cursor is not one of this database.
@@ -151,7 +147,6 @@ class Export(Iterator[StoredRecord], AbstractContextManager["Export"]):
         conditions: list[sa.ColumnElement[bool]],
         cursor: str | None,
         limit: int | None,
-        lines: int | None = None,
     ) -> None:
         settled = settled_rows(connection, sessions.c.number, "received", cursor)
         connection.execution_options(isolation_level="REPEATABLE READ")
@@ -167,13 +162,10 @@ class Export(Iterator[StoredRecord], AbstractContextManager["Export"]):
         column = numbers.subquery().c.number
         self.count, last = connection.execute(sa.select(sa.func.count(), sa.func.max(column))).one()
         self.end = settled.cursor(settled.after if last is None else last)
-        is_made = sa.false() if lines is None else sessions.c.line_version == lines
-        text = sa.case((is_made, None), else_=sessions.c.record_text)
-        made = (sa.case((is_made, sessions.c.line)), sessions.c.line_reason)
-        query = numbers.with_only_columns(sessions.c.id, sessions.c.status, text, *made)
+        query = numbers.with_only_columns(sessions.c.id, sessions.c.status, sessions.c.record_text)
         self._connection = connection
         rows = connection.execution_options(stream_results=True, yield_per=_BATCH).execute(query)
-        self._rows = _records(connection, rows, lines or 0)
+        self._rows = _records(connection, rows)
 
     def __next__(self) -> StoredRecord:
         return next(self._rows)
@@ -187,12 +179,7 @@ class Export(Iterator[StoredRecord], AbstractContextManager["Export"]):
         self._connection.close()
 
 
-def _records(
-    connection: sa.Connection, rows: Iterable[Any], lines: int
-) -> Generator[StoredRecord, None, None]:
+def _records(connection: sa.Connection, rows: Iterable[Any]) -> Generator[StoredRecord, None, None]:
     with explained(), connection:
-        for id, status, text, line, reason in rows:
-            if text is not None:
-                yield StoredRecord(id, status, text.encode())
-            else:
-                yield StoredRecord(id, status, b"", MadeLine(lines, (line or "").encode(), reason))
+        for id, status, text in rows:
+            yield StoredRecord(id, status, text.encode())

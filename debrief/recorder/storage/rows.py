@@ -109,17 +109,6 @@ Scope = Literal["read", "write", "export"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "export")
 
 
-class MadeLine(Struct, frozen=True, gc=False):
-    """A record as a line of a training set, from which every form is made; stored beside it."""
-
-    version: int
-    """Of the way in which it was made."""
-    line: bytes
-    """With its line end; empty if there is none."""
-    reason: str = ""
-    """Why there is none."""
-
-
 class NewRow(Struct, frozen=True, kw_only=True):
     """A checked record, ready to be stored."""
 
@@ -144,8 +133,6 @@ class NewRow(Struct, frozen=True, kw_only=True):
     redactions: int
     not_ready: list[str] = []
     """Why it cannot be marked ready, in words."""
-    made: MadeLine | None = None
-    """None: the first export makes it."""
 
 
 class SessionFilter(Struct, frozen=True, kw_only=True):
@@ -188,8 +175,7 @@ class StoredRecord(Struct, frozen=True, gc=False):
     """Of the session."""
     status: Status
     text: bytes
-    """The stored record's exact bytes; empty where ``made`` was asked for and is there."""
-    made: MadeLine | None = None
+    """The stored record's exact bytes."""
 
 
 class Token(Struct, frozen=True):

@@ -27,7 +27,6 @@ from debrief.recorder.storage.rows import (
     SCOPES,
     Benchmark,
     ConflictError,
-    MadeLine,
     NewBenchmark,
     NewRow,
     NewTask,
@@ -107,8 +106,8 @@ class RecordStore(Database):
             InputError: Postgres cannot hold a value of it.
         """
         with self._transaction() as connection:
-            values = {**structs.asdict(row), **_line_values(row.made)}
-            del values["text"], values["made"]
+            values = structs.asdict(row)
+            del values["text"]
             values |= {"record_text": row.text.decode(), "size": len(row.text)}
             lock_numbering(connection)
             new = connection.execute(_INSERT, values).one_or_none()
@@ -202,11 +201,8 @@ class RecordStore(Database):
         filters: SessionFilter = _ALL_SESSIONS,
         cursor: str | None = None,
         limit: int | None = None,
-        lines: int | None = None,
     ) -> Export:
         """Return the records after ``cursor`` in the order they were received, with their count.
-
-        With ``lines`` their training lines of that version are read instead, where they are made.
 
         Memory does not grow with their number. The export is read from one snapshot and uses a
         connection until it is exhausted or closed.
@@ -216,15 +212,9 @@ class RecordStore(Database):
         """
         with explained(), ExitStack() as opened:
             connection = opened.enter_context(self._engine.connect())
-            export = Export(connection, _conditions(filters), cursor, limit, lines)
+            export = Export(connection, _conditions(filters), cursor, limit)
             opened.pop_all()
             return export
-
-    def keep_line(self, id: UUID, made: MadeLine) -> None:
-        """Store the training line of a record that has none, or one of another version."""
-        statement = sa.update(_TABLE).where(_TABLE.c.id == id).values(_line_values(made))
-        with self._transaction() as connection:
-            connection.execute(statement)
 
     def remove(self, ids: Iterable[UUID]) -> None:
         """Delete sessions for good, and rewrite the table, so that it holds nothing of them.
@@ -360,13 +350,6 @@ class RecordStore(Database):
         last = rows[limit - 1].position if more else max(settled.last, settled.after)
         items = tuple(map(model.model_validate, rows[:limit]))
         return Page(items=items, cursor=settled.cursor(last), more=more)
-
-
-def _line_values(made: MadeLine | None) -> dict[str, object]:
-    if made is None:
-        return {}
-    line = made.line.decode() or None
-    return {"line": line, "line_reason": made.reason, "line_version": made.version}
 
 
 def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:

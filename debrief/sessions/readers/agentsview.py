@@ -1,9 +1,9 @@
 """agentsview's archive: ``~/.agentsview/sessions.db``, sessions of some sixty agents, second-hand.
 
 Taken from it are those of agents that have no reader here: of all others the own files tell more.
-The archive has a message's text with its own lines for thoughts and calls in it, and keeps no
-system prompt, no images, and of some tools no results. ``debrief push`` carries a session of it
-as a document, which is read as the archive is.
+The archive has a message's text with its own lines for thoughts and calls in it (since version
+0.46 the words alone beside it), and keeps no system prompt, no images, and of some tools no
+results. ``debrief push`` carries a session of it as a document, which is read as the archive is.
 """
 
 from __future__ import annotations
@@ -245,7 +245,10 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
         string(each.get("tool_use_id")): each
         for each in mappings(document.get("tool_result_events"))
     }
+    knows_words = any(each.get("dialogue_text") for each in mappings(document.get("messages")))
     for index, message in draft.objects_in(document.get("messages")):
+        if knows_words and (message.get("has_tool_use") or message.get("has_thinking")):
+            message = {**message, "content": message.get("dialogue_text")}
         _add(f"message-{index + 1}", message, calls.get(str(message.get("id")), []), ends, draft)
     draft.see(moment(row.get("ended_at")))
     counted = draft.timeline.usage != Usage()

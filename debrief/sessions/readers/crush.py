@@ -31,7 +31,9 @@ from debrief.sessions.readers.values import (
 _EXIT_CODE = re.compile(r"Exit code (-?\d+)\s*(?:\n\n<cwd>[^\n]*</cwd>\s*)?\Z")
 _TAIL = 500
 _AGAIN = "The previous session was interrupted because it got too long"
-_CANCELED = "Error: user cancelled assistant tool calling"
+_CANCELED = ("Error: user cancelled assistant tool calling", "Tool execution canceled by user")
+_DENIED = "Permission denied"
+"""The person's refusal, in versions of 2025: a tool's own error has more words."""
 _ABORTED = "Command was aborted before completion"
 _EDITING = frozenset({"edit", "multiedit", "write"})
 
@@ -156,9 +158,12 @@ def _result(data: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
         return
     text, timeline = string(data.get("content")), draft.timeline
     failed = data.get("is_error") is True
-    if text == _CANCELED:  # the person stopped the answer, which it says too
+    if text in _CANCELED:  # the person stopped the answer, which it says too
         call.result, call.status = text, "failed"
         timeline.answered(call)
+        return
+    if failed and text == _DENIED:
+        timeline.reject(call, text, at)
         return
     about = decoded_arguments(string(data.get("metadata")))
     code = None

@@ -165,11 +165,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 16_384
 """Bytes of a file's beginning; more where its first line is longer."""
 _LONGEST_HEAD = 1 << 20
-DATABASES = (".db", ".db-wal")
+DATABASES = (".db", ".db-wal", ".vscdb", ".vscdb-wal")
 """SQLite databases of sessions, and their logs."""
 _SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", ".json", ".traj", *DATABASES)
 _OTHER_KINDS = re.compile(
-    r"\.(?:db3|sqlite3?|vscdb|zst|gz|tgz|bz2|xz|zip|tar|7z|parquet|pb|ndjson|ya?ml|md|txt|log|csv"
+    r"\.(?:db3|sqlite3?|zst|gz|tgz|bz2|xz|zip|tar|7z|parquet|pb|ndjson|ya?ml|md|txt|log|csv"
     r"|cast)\Z"
 )
 """Of the files that may hold what somebody wants to know of a session: databases, archives, text.

@@ -63,6 +63,11 @@ class DatabaseReader(TranscriptReader):
     def draft_of(self, connection: Connection, id: str, draft: TranscriptDraft) -> None:
         """Read one session of a database."""
 
+    def family(self, connection: Connection, id: str) -> list[SessionInDatabase]:
+        """Return a session with those that came of it; empty where it is there no more."""
+        sessions = [each for each in self.listed(connection) if each.rows]
+        return next((tree for tree in _trees(sessions) if tree[0].id == id), [])
+
     def claims(self, head: bytes, path: str) -> bool:
         """Return whether a file with this beginning is the source's."""
         return False
@@ -133,9 +138,8 @@ class DatabaseReader(TranscriptReader):
         id = transcript.path[len(file) + 1 :]
 
         def read(connection: Connection) -> list[TranscriptDraft]:
-            sessions = [each for each in self._listed(connection) or () if each.rows]
-            trees = (tree for tree in _trees(sessions) if tree[0].id == id)
-            return [self._draft(connection, each, file) for each in next(trees, [])]
+            connection.row_factory = Row
+            return [self._draft(connection, each, file) for each in self.family(connection, id)]
 
         drafts = read_database(file, read)
         if not drafts:

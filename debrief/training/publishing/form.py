@@ -140,8 +140,8 @@ class Form(Struct, frozen=True, kw_only=True):
     """It has a place for what the model thought."""
     is_closed: bool = False
     """Its reader refuses lines with other columns."""
-    of_records: bool = False
-    """The form needs no scores: recorded sessions can be exported in it without the pipeline."""
+    of_conversations: bool = False
+    """Its rows are made of one conversation alone, so those of subagents have rows of their own."""
     of_labels: bool = False
     """Its lines have a ``label`` and a ``label_source``, and its reader wants both labels."""
     of_rewards: bool = False

@@ -1,7 +1,4 @@
-"""The forms in which training sets are exported, by name, and those of conversations.
-
-``debrief export`` and the recorder's exports take them from here.
-"""
+"""The forms in which training sets are exported, by name, and those of conversations."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ from debrief.training.publishing.form import (
     Form,
     StoredLine,
     column_of,
-    decoded,
     template_messages,
     without_marks,
-    without_reasoning,
 )
 from debrief.training.publishing.labels import KTO
 from debrief.training.publishing.preferences import PREFERENCE
@@ -46,7 +41,7 @@ MESSAGES = Form(
             "metadata": line.metadata,
         },
     ),
-    of_records=True,
+    of_conversations=True,
 )
 
 
@@ -74,7 +69,7 @@ TRL = Form(
     ),
     convert=_trl,
     rows=rows_of,
-    of_records=True,
+    of_conversations=True,
 )
 
 
@@ -101,7 +96,7 @@ def _flag_form(name: str, reader: str, flag: str, program: str) -> Form:
             f"out. `arguments` and `tools` are JSON text, which {program} reads."
         ),
         convert=lambda line: _flagged(line, flag),
-        of_records=True,
+        of_conversations=True,
     )
 
 
@@ -155,7 +150,7 @@ OPENAI = Form(
     convert=_openai,
     takes_reasoning=False,
     is_closed=True,
-    of_records=True,
+    of_conversations=True,
     min_lines=MIN_LINES,
 )
 MISTRAL = Form(
@@ -169,7 +164,7 @@ MISTRAL = Form(
     convert=lambda line: ({"messages": without_marks(line.messages), "tools": line.tools},),
     takes_reasoning=False,
     is_closed=True,
-    of_records=True,
+    of_conversations=True,
 )
 
 _DATASET = {
@@ -269,7 +264,7 @@ SHAREGPT = Form(
     ),
     convert=_sharegpt,
     rows=first_row,
-    of_records=True,
+    of_conversations=True,
     extra_files=dataset_info,
 )
 
@@ -278,8 +273,6 @@ FORMS: dict[str, Form] = {
     form.name: form
     for form in (MESSAGES, TRL, AXOLOTL, SWIFT, SHAREGPT, OPENAI, MISTRAL, PREFERENCE, KTO, RL)
 }
-RECORD_FORMS = tuple(form.name for form in FORMS.values() if form.of_records)
-"""Forms that recorded sessions can be exported in."""
 
 
 def form_named(name: str) -> Form:
@@ -291,18 +284,3 @@ def form_named(name: str) -> Form:
     if name not in FORMS:
         raise InputError(f"form {name}", "is not known", f"There are: {', '.join(FORMS)}.")
     return FORMS[name]
-
-
-def made_in(name: str, line: bytes) -> list[dict[str, Any]]:
-    """Return what a recorded session's line is in one of ``RECORD_FORMS``.
-
-    Raises:
-        InputError: there is no such form, or its readers would not take the line.
-    """
-    convert = form_named(name).convert
-    if convert is None:
-        raise InputError(f"form {name}", "makes no line of one record")
-    try:
-        return list(convert(without_reasoning(decoded(line))))
-    except ValueError as error:
-        raise InputError(f"form {name}", str(error)) from error

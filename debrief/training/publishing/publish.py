@@ -185,7 +185,7 @@ def publish(
     form = form_named(options.form)
     if options.reasoning and not form.takes_reasoning:
         raise InputError(f"form {form.name}", "has no place for what the model thought")
-    if options.subagents and not form.of_records:
+    if options.subagents and not form.of_conversations:
         raise InputError(f"form {form.name}", "is of scores, and nobody scored a subagent alone")
     if options.single_calls:
         form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
@@ -195,7 +195,7 @@ def publish(
         stored, earlier = _asked_sets(lake, options)
         short = (
             {}
-            if form.of_records
+            if form.of_conversations
             else short_lines(lake, stored, training or TrainingOptions(), joined)
         )
         asked = _chosen(lake, stored, options, short, joined)

@@ -9,11 +9,9 @@ import httpx
 import pytest
 
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
+from debrief.recorder.exporting import FORMS
 from debrief.recorder.service.running import ServiceLimits
-from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.recorder.storage.store import RecordStore
-from debrief.training.splits import BY_WEEK
 from tests.recorder.records import BEFORE, as_json, build, row
 from tests.recorder.service.helpers import (
     JSON,
@@ -63,7 +61,7 @@ def test_an_export_is_the_stored_records_one_a_line(record_store: RecordStore) -
         ] == [str(late)]
 
 
-@pytest.mark.parametrize("form", EXPORT_FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_can_be_had_and_says_what_it_left_out(
     client: httpx.Client, api: Api, form: str
 ) -> None:
@@ -95,26 +93,6 @@ def test_a_record_that_gives_no_line_is_named_in_the_manifest(
     assert len(lines) == 1
     assert last["manifest"]["withheld"] == 1
     assert last["manifest"]["reasons"][0]["id"] != str(id)
-
-
-def test_the_two_sides_of_the_split_are_everything_and_share_nothing(
-    client: httpx.Client, api: Api
-) -> None:
-    task = ensure_task(api.store, "sides")
-    for number in range(12):
-        stored(client, task_id=task, repo_name=f"repo-{number}")
-
-    sides = {
-        side: _lines(client.get("/export.jsonl", params={"taskId": task, "split": side}))
-        for side in ("train", "eval")
-    }
-
-    names = {side: [line["meta"]["repoName"] for line in lines] for side, lines in sides.items()}
-    assert sorted(names["train"] + names["eval"]) == sorted(f"repo-{n}" for n in range(12))
-    assert names["eval"]
-    started = new_record().meta.started_at
-    for side in sides:
-        assert {BY_WEEK.side_of(name, started) for name in names[side]} == {side}
 
 
 def test_an_export_that_breaks_on_the_way_cannot_be_taken_for_a_whole_one(
@@ -178,71 +156,3 @@ def test_more_exports_at_once_than_there_may_be_are_told_to_come_again(
 
     assert_problem(refusal, 503, "1 exports run already")
     assert refusal.headers["retry-after"]
-
-
-def _made(store: RecordStore) -> list[bool]:
-    """Return of each record whether its line is made, in the order of receipt."""
-    return [found.made is not None for found in store.export(lines=LINE_VERSION)]
-
-
-def test_a_records_line_is_made_when_it_is_stored_and_follows_its_status(
-    record_store: RecordStore,
-) -> None:
-    ensure_task(record_store)
-    with running(record_store) as api, api.client() as client:
-        id = stored(client)
-        assert _made(record_store) == [True]
-        (draft,) = _lines(client.get("/export.jsonl?format=messages"))
-        client.patch(f"/sessions/{id}", json={"status": "ready"})
-        (ready,) = _lines(client.get("/export.jsonl?format=messages"))
-        assert (draft["metadata"].pop("status"), ready["metadata"].pop("status")) == (
-            "draft",
-            "ready",
-        )
-        assert draft == ready
-        for form in EXPORT_FORMS[1:]:
-            kept = client.get("/export.jsonl", params={"format": form}).content
-            text = record_store.record_text(id)
-            (made,) = lines_of(form, [StoredRecord(id, "ready", text)])
-            assert kept == made.line
-
-
-def test_records_of_before_get_their_lines_by_the_first_export_and_go_on_where_it_broke_off(
-    record_store: RecordStore,
-) -> None:
-    ensure_task(record_store)
-    records = [new_record() for _ in range(3)]
-    for record in records:
-        text = encode_record(record)
-        record_store.add_session(row(id=record.meta.session_id, text=text))
-    damaged = row(text=b'{"messages": [], "tools": [], "meta": {}}')
-    record_store.add_session(damaged)
-    assert _made(record_store) == [False] * 4
-    with record_store.export(lines=LINE_VERSION) as export:
-        next(lines_of("messages", export, keep=record_store.keep_line))
-    assert _made(record_store) == [True, False, False, False]
-    with running(record_store) as api, api.client("export") as client:
-        first = client.get("/export.jsonl?format=messages&manifest=true")
-        assert _made(record_store) == [True] * 4
-        again = client.get("/export.jsonl?format=messages&manifest=true")
-    assert first.content == again.content
-    *lines, manifest = _lines(again)
-    assert [line["metadata"]["session_id"] for line in lines] == [
-        str(record.meta.session_id) for record in records
-    ]
-    (reason,) = manifest["manifest"]["reasons"]
-    assert reason["id"] == str(damaged.id)
-    assert "is no record" in reason["reason"]
-
-
-def test_a_line_of_another_version_is_made_again(record_store: RecordStore) -> None:
-    ensure_task(record_store)
-    record = new_record()
-    row_of = row(id=record.meta.session_id, text=encode_record(record))
-    record_store.add_session(row_of)
-    record_store.keep_line(row_of.id, MadeLine(LINE_VERSION + 1, b"{}\n"))
-    assert _made(record_store) == [False]
-    with record_store.export(lines=LINE_VERSION) as export:
-        (line,) = lines_of("messages", export, keep=record_store.keep_line)
-    assert line.line.startswith(b'{"messages":')
-    assert _made(record_store) == [True]

@@ -126,9 +126,9 @@ def test_whatever_stands_in_a_field_a_session_or_a_reason_comes_out(
     for session in sessions:
         assert msgspec.json.decode(msgspec.json.encode(session), type=Session) == session
         assert min(msgspec.structs.astuple(session.usage)) >= 0
-        assert [turn.number for turn in session.turns if turn.number] == list(
-            range(1, session.prompt_count + 1)
-        )
+        numbers = [turn.number for turn in session.turns if turn.number]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert session.prompt_count <= len(numbers)
         assert session.started <= session.ended
 
 

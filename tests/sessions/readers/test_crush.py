@@ -117,3 +117,18 @@ def test_summaries_commands_and_stops_are_no_prompts(tmp_path: Path) -> None:
     assert (prompts_of(session), texts_of(session)) == (["one", "two"], ["", "Done."])
     assert (session.compactions, second.messages[0].summary) == (1, "We did one.")
     assert told_in(session) == [("command", "$ ls\na.py")]
+
+
+def test_earlier_versions_say_otherwise_that_the_person_refused_or_stopped(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    database.session("s")
+    database.say("s", "user", text("one"))
+    database.say("s", "assistant", call("a", "bash", command="a"), finish("permission_denied"))
+    database.say("s", "tool", result("a", "Permission denied", error=True))
+    database.say("s", "user", text("two"))
+    database.say("s", "assistant", call("b", "bash", command="b"), finish("canceled"))
+    database.say("s", "tool", result("b", "Tool execution canceled by user", error=True))
+    (session,) = read_all(READER, tmp_path)
+    assert [each.status for each in calls_of(session)] == ["rejected", "failed"]
+    deeds = [[deed.kind for deed in turn.interventions] for turn in session.turns]
+    assert deeds == [["rejection"], ["interruption"]]

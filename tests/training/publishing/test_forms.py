@@ -19,7 +19,7 @@ from debrief.training.publishing.form import (
     with_single_calls,
     without_reasoning,
 )
-from debrief.training.publishing.forms import FORMS, made_in
+from debrief.training.publishing.forms import FORMS
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
@@ -213,9 +213,11 @@ TEMPLATE = """\
 def test_turns_that_cannot_alternate_are_refused() -> None:
     line = decoded(stored())
     twice = replace(line, messages=(line.messages[0], *line.messages[:-1]))
-    with pytest.raises(InputError, match="turn 1: human cannot stand here"):
-        made_in("sharegpt", encoded(twice))
-    assert made_in("sharegpt", encoded(replace(line, messages=line.messages[:1]))) == []
+    convert = FORMS["sharegpt"].convert
+    assert convert is not None
+    with pytest.raises(ValueError, match="turn 1: human cannot stand here"):
+        list(convert(twice))
+    assert list(convert(replace(line, messages=line.messages[:1]))) == []
 
 
 LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")

@@ -68,7 +68,6 @@ def test_a_session_with_a_secret_is_left_out_and_said_so(lake: Lake, tmp_path: P
     ("options", "reason"),
     [
         (["--parquet"], "--parquet: is not of whole sessions"),
-        (["--from-recorder"], "--from-recorder: is not of whole sessions"),
         (["--task", "nope"], "holds no session of task nope"),
     ],
 )

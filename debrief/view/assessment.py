@@ -1,29 +1,24 @@
-"""What was said of one session: scores, judges, rubrics and labels, as reasons with places; and the
-marks that show the words that they cite.
+"""What was said of one session, as every output shows it.
 
-A mark is where the words of a quotation stand in a text, or in the HTML that was made of it. White
-space and case do not count, and signs need not: a quotation has often been shortened, and Markdown
-takes signs away.
+The verdict, what a model read, dimensions, judges and rubrics become reasons: a name, what is shown
+of the value, why, and the evidence. ``debrief score``, ``debrief show``, the session's page and the
+saved file lay them out, each in its own way, and add no words of their own.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from html import unescape
 from typing import Final, Literal
 
-from markupsafe import Markup, escape
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.errors import without_controls
 from debrief.execution.model import Execution
 from debrief.execution.store import execution_of
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.models.fencing import LOOK_FIRST
+from debrief.outcomes.store import Label
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
@@ -35,9 +30,10 @@ from debrief.scoring.reading import (
     RequestState,
     SessionReading,
 )
+from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import mean_shown, reason_shown, value_shown
 from debrief.scoring.speaking import in_order, speaking_judgements
-from debrief.scoring.verdict import SessionVerdict, VerdictName, ground_shown
+from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, ground_shown
 from debrief.sessions.model import Evidence
 
 Group = Literal[
@@ -65,15 +61,6 @@ OF_READING: Final[Collection[Group]] = (
 Tone = Literal["good", "calm", "fair", "bad", "none", ""]
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
-_LETTER = re.compile(r"[^\W_]")
-_NO_LETTER = re.compile(r"[\W_]+")
-_NO_TEXT = re.compile(r"<[^>]*>|&#?\w+;")
-_CUT = re.compile(r"…|: ")
-_FEWEST = 6
-"""Letters of a part of a quotation that are not found by chance."""
-_LONG_LINE = 200
-_MOST = 400
-"""Letters of a quotation that are looked for."""
 
 
 VERDICT_TONES: Mapping[VerdictName, Tone] = {
@@ -103,6 +90,7 @@ _ATTITUDES: Mapping[Attitude, tuple[str, Tone]] = {
 _NOT_JUDGED = "not judged"
 _NOT_ASKED = "The session changed nothing, so this judge was not asked."
 _UNSEEN = "The session does not show what it asks for."
+_UNCERTAIN = "Uncertain: the parts of the session disagree; look at their rationales."
 
 
 class ShownReason(Struct, frozen=True, kw_only=True):
@@ -132,6 +120,13 @@ class ShownReason(Struct, frozen=True, kw_only=True):
     """Of the element that shows it."""
 
 
+class ShownFigure(Struct, frozen=True):
+    """A number of a whole session, with its name."""
+
+    name: str
+    shown: str
+
+
 class Assessment(Struct, frozen=True, kw_only=True):
     """All that was said of one session."""
 
@@ -156,6 +151,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
     def verdict(self) -> SessionVerdict | None:
         """Return whether what was asked was done; None where nobody looked."""
         return next((row.verdict for row in self.scores if row.verdict is not None), None)
+
+    @property
+    def verdict_tone(self) -> Tone:
+        """Return how the verdict is coloured."""
+        return "" if self.verdict is None else VERDICT_TONES[self.verdict.verdict]
 
     @property
     def reading(self) -> SessionReading | None:
@@ -186,14 +186,51 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return f"{worth:.2f}, calibrated by {known.labelled} labels; raw {raw}"
 
     @property
-    def warning(self) -> str:
+    def figures(self) -> tuple[ShownFigure, ...]:
+        """Return the numbers that hold for the whole session, as far as they are known."""
+        row = self.main
+        if row is None or row.status != "ok":
+            return ()
+        lines = ("lasting lines per 1,000 tokens", "lasting lines per turn")
+        figures = (
+            ("agreement of the parts", row.chunk_agreement, ".2f"),
+            (lines[0], row.token_efficiency, ".1f"),
+            (lines[1], row.user_turn_efficiency, ".1f"),
+            ("cost of scoring, US dollars", row.cost_usd or None, ".4f"),
+        )
+        return (
+            ShownFigure("mean of the dimensions", f"{self.mean_shown}, scored by {row.model}"),
+            *(
+                ShownFigure(name, f"{value:{form}}")
+                for name, value, form in figures
+                if value is not None
+            ),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
         """Return what to know of every score; empty as a rule."""
         flags = (
             *(row.injection_suspected for row in self.scores),
             *(row.injection_suspected for row in self.judgements),
             *(row.injection_suspected for row, _ in self.rubrics),
         )
-        return LOOK_FIRST if any(flags) else ""
+        row = self.main
+        found = [LOOK_FIRST] if any(flags) else []
+        if row is not None:
+            found += [_UNCERTAIN] if row.uncertain else []
+            found += [f"No second opinion: {row.second_failure}"] if row.second_failure else []
+        return tuple(found)
+
+    @property
+    def first_opinion(self) -> str:
+        """Return who scored the session before the one who speaks for it, and why that was not
+        enough; empty where nobody did."""
+        first = None if self.main is None else self.main.first_opinion
+        if first is None:
+            return ""
+        verdict = f"; its verdict: {SHOWN[first.verdict]}" if first.verdict else ""
+        return f"{first.model} read it first and was unsure: {UNSURE_SHOWN[first.reason]}{verdict}"
 
 
 def read_assessment(
@@ -233,6 +270,14 @@ def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(
         f"{name}: {value} ({', '.join(filter(None, (source, who)))})"
         for name, value, source, who in labels
+    )
+
+
+def labels_shown(labels: Iterable[Label]) -> tuple[str, ...]:
+    """Return the labels of a lake in words."""
+    return label_words(
+        (label.name, label.value, label.source, label.rater or label.detail or label.place)
+        for label in labels
     )
 
 
@@ -390,165 +435,3 @@ def _of_rubric(row: RubricEvaluation, name: str) -> ShownReason:
         evidence=row.evidence,
         failure=row.failure,
     )
-
-
-class Back(Struct, frozen=True):
-    """A way back from a mark to a reason."""
-
-    href: str
-    name: str
-
-
-class EvidenceMark(Struct, frozen=True, kw_only=True):
-    """A place in a session that reasons cite."""
-
-    number: int
-    """From 1, in the order of the transcript."""
-    turn: int
-    quote: str = ""
-    backs: tuple[Back, ...] = ()
-    """The reasons."""
-
-    @property
-    def anchor(self) -> str:
-        """Return the id of the element that stands for it."""
-        return f"mark-{self.number}"
-
-
-def find(text: str, quote: str) -> tuple[int, int] | None:
-    """Return where a quotation is in a text; None where nowhere.
-
-    Signs count where that finds it, else letters alone; and of one with something left out in its
-    middle, the longest part.
-
-    >>> find("It **is** done.", "is done…")
-    (5, 14)
-    """
-    for part in (quote, *sorted(_CUT.split(quote), key=len, reverse=True)):
-        letters = _LETTER.findall(part)[:_MOST]
-        if not letters or "".join(letters).lower() not in _letters_of(text):
-            continue
-        if part is quote or len(letters) >= _FEWEST:
-            signs = "".join(part.strip("… ").split())[:_MOST]
-            found = _pattern(signs, r"\s*+").search(text)
-            found = found or _pattern("".join(letters), r"[\W_]*+").search(text)
-            if found:
-                return found.span()
-    return None
-
-
-@lru_cache(maxsize=64)
-def _letters_of(text: str) -> str:
-    """Return the letters of a text, which tell at once that a quotation is not in it."""
-    return _NO_LETTER.sub("", text).lower()
-
-
-@lru_cache(maxsize=512)
-def _pattern(signs: str, between: str) -> re.Pattern[str]:
-    return re.compile(between.join(map(re.escape, signs)), re.IGNORECASE)
-
-
-def marked(html: str, marks: Iterable[EvidenceMark]) -> Markup:
-    """Return HTML in which the words of each mark stand out and lead back to its reasons.
-
-    A mark whose words are not there stands before everything.
-    """
-    before = ""
-    for mark in marks:
-        visible = _NO_TEXT.sub(_seen, html)
-        place = find(visible, mark.quote)
-        backs = _backs(mark)
-        if place is None:
-            before += f'<p class="evidence-here" id="{mark.anchor}">{_note(mark)}{backs}</p>'
-        else:
-            html = _wrapped(html, _uncut(html, place), mark, backs)
-    return Markup(f"{before}{html}")
-
-
-def _uncut(html: str, place: tuple[int, int]) -> tuple[int, int]:
-    """Return a stretch that ends with the tag or the entity that it would end within."""
-    start, end = place
-    ends = (each.end() for each in _NO_TEXT.finditer(html) if each.start() < end < each.end())
-    return start, next(ends, end)
-
-
-def _seen(found: re.Match[str]) -> str:
-    """Return what is seen of a tag or an entity, in as many characters."""
-    return ("" if found[0].startswith("<") else unescape(found[0])).ljust(len(found[0]))
-
-
-def _note(mark: EvidenceMark) -> str:
-    return _shown(f"Evidence: “{mark.quote}” " if mark.quote else "Evidence: ")
-
-
-def _shown(text: str) -> str:
-    return escape(without_controls(text))
-
-
-def _backs(mark: EvidenceMark) -> str:
-    return "".join(
-        f'<a class="back" href="{escape(back.href)}" title="Back to the reason">'
-        f"{_shown(back.name)}</a>"
-        for back in mark.backs
-    )
-
-
-def _wrapped(html: str, place: tuple[int, int], mark: EvidenceMark, backs: str) -> str:
-    """Wrap the text between two places, piece by piece, for tags may begin or end there."""
-    parts, identity = [html[: place[0]]], f' id="{mark.anchor}"'
-    inside = html[place[0] : place[1]]
-    for piece in re.split(r"(<[^>]*>)", inside):
-        if piece.startswith("<") or not piece:
-            parts.append(piece)
-        else:
-            parts.append(f'<mark class="evidence"{identity}>{piece}</mark>')
-            identity = ""
-    after = html[place[1] :]
-    for opened, closed in (("<a ", "</a>"), ("<summary", "</summary>")):  # no link may be in these
-        begun = "".join(parts)
-        if begun.count(opened) > begun.count(closed):
-            head, tag, after = after.partition(closed)
-            parts += [head, tag]
-    return "".join([*parts, backs, after])
-
-
-class Gap(Struct, frozen=True):
-    """How many characters are left out of a long text."""
-
-    characters: int
-
-
-def clipped(text: str, head: int, tail: int, quotes: Sequence[str] = ()) -> list[str | Gap]:
-    """Return the beginning and the end of a long text and what is around quotations, in order.
-
-    Args:
-        text: however long.
-        head: characters of its beginning.
-        tail: characters of its end.
-        quotes: that must not be left out.
-    """
-    if len(text) <= head + tail:
-        return [text]
-    spans = [(0, head), (len(text) - tail, len(text))]
-    for quote in quotes:
-        place = find(text, quote)
-        if place is not None:
-            spans.append((max(0, place[0] - tail // 2), min(len(text), place[1] + tail // 2)))
-    spans = [_whole_lines(text, *span) for span in spans]
-    parts: list[str | Gap] = []
-    end = 0
-    for start, stop in sorted(spans):
-        if start > end:
-            between = text[end:start]
-            parts.append(Gap(len(between)) if between.strip() else between)
-        if stop > end:
-            parts.append(text[max(start, end) : stop])
-            end = stop
-    return parts
-
-
-def _whole_lines(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return a stretch that begins and ends with lines, where lines are not too long for that."""
-    before = text.rfind("\n", max(0, start - _LONG_LINE), start) + 1 if start else 0
-    after = text.find("\n", stop, stop + _LONG_LINE)
-    return before or start, stop if after < 0 else after

@@ -1,24 +1,32 @@
-"""Cursor: ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``.
+"""Cursor: ``globalStorage/state.vscdb``, and ``~/.cursor/projects/<project>/agent-transcripts``.
 
-Subagents' transcripts are in ``<id>/subagents``. All hold prompts, answers and calls, and neither
-results nor tokens, models or times of answers. The ids of session and parent are in the path alone,
-and so is the working folder, as a name that several paths have. What Cursor keeps in databases is
-not read, nor are the texts that it wrote before these.
+The database has all that Cursor shows of a session (``bubbles``). Transcripts, one
+``<id>/<id>.jsonl`` a session of the agent, subagents' in ``<id>/subagents``, hold prompts, answers
+and calls, and neither results nor tokens, models or times of answers: a session that is in both is
+read from the database. A transcript's ids of session and parent are in its path alone, and so is
+the working folder, as a name that several paths have. What is in workspaces' databases, and in
+those of Cursor's CLI, is not read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
+from debrief.sessions.model import Session
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
+from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript
+from debrief.sessions.readers.cursor import bubbles
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
+from debrief.sessions.readers.tables import DatabaseReader, SessionInDatabase
 from debrief.sessions.readers.values import mapping, mappings, moment, string, text_of
 
+_SETTINGS = (".config", "Library/Application Support", "AppData/Roaming")
 _TIME = re.compile(
     r"<timestamp>\s*\w+,\s+(\w{3})\w*\.?\s+(\d{1,2}),\s+(\d{4}),\s+(\d{1,2}):(\d{2})\s+([AP])M"
     r"(?:\s+\(UTC(?:([+-])(\d{1,2})(?::?(\d{2}))?)?\))?\s*</timestamp>"
@@ -41,31 +49,41 @@ _LONGEST_PATH = 4_096
 _NO_SIGN = re.compile(r"[^A-Za-z0-9]+")
 
 
-class CursorReader(TranscriptReader):
-    """Cursor's agent transcripts, each named after its session."""
+class CursorReader(DatabaseReader):
+    """Cursor's sessions, in its database, and as transcripts that are named after them."""
 
     source = "cursor"
     tool = "cursor"
     tools = ToolNames(
-        run="Shell run_terminal_cmd",
-        read="Read ReadFile read_file",
+        run="Shell run_terminal_cmd run_terminal_command_v2",
+        read="Read ReadFile read_file read_file_v2",
         search="Grep Glob LS rg SemanticSearch codebase_search grep_search file_search list_dir "
-        "glob_file_search",
-        edit="Write StrReplace MultiStrReplace ApplyPatch EditNotebook edit_file search_replace "
-        "Delete delete_file",
+        "glob_file_search list_dir_v2 ripgrep_raw_search ripgrep_search semantic_search_full",
+        edit="Write StrReplace MultiStrReplace ApplyPatch EditNotebook edit_file edit_file_v2 "
+        "search_replace Delete delete_file",
         wait="Await",
         plan="TodoWrite todo_write CreatePlan create_plan",
-        delegate="Task Subagent",
+        delegate="Task Subagent task_v2",
         ask="AskQuestion ask_question",
         web="WebSearch WebFetch web_search",
     )
-    home_folders = (".cursor/projects",)
+    home_folders = (
+        ".cursor/projects",
+        *(f"{each}/Cursor/User/globalStorage" for each in _SETTINGS),
+    )
+    suffixes = (".jsonl",)
+    databases = ("state.vscdb",)
+    needed = {"cursorDiskKV": frozenset({"key", "value"})}
     start = re.compile(
         rb'\A\s*\{\s*(?:"role"\s*:\s*"(?:user|assistant)"\s*,\s*"message"\s*:\s*\{\s*"content"\s*:'
         rb'|"type"\s*:\s*"turn_ended"\s*,\s*"status"\s*:)'
     )
     message_mark = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
     asking = ("prompt",)
+
+    def claims(self, head: bytes, path: str) -> bool:
+        """Return whether a file with this beginning is the source's."""
+        return bool(self.start.match(head))
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the path and the first prompt say."""
@@ -79,6 +97,28 @@ class CursorReader(TranscriptReader):
         draft.read_lines(_convert)
         draft.cwd = _folder(draft, path)
         return draft
+
+    def listed(self, connection: Connection) -> list[SessionInDatabase]:
+        """Return the sessions of a database."""
+        return bubbles.listed(connection)
+
+    def family(self, connection: Connection, id: str) -> list[SessionInDatabase]:
+        """Return a session of a database with its subagents'."""
+        return bubbles.family(connection, id)
+
+    def draft_of(self, connection: Connection, id: str, draft: TranscriptDraft) -> None:
+        """Read one session of a database."""
+        bubbles.read(connection, id, draft)
+
+    def read_all(
+        self, transcripts: Sequence[Transcript], failed: Callable[[Transcript, Exception], None]
+    ) -> Session | None:
+        """Read a session: where a database has it, a transcript of it adds nothing."""
+        stored = [each for each in transcripts if each.on_disk.endswith(self.databases)]
+        session = super().read_all(stored, failed) if stored else None
+        return session or super().read_all(
+            [each for each in transcripts if each not in stored], failed
+        )
 
 
 READER = CursorReader()

@@ -11,13 +11,14 @@ from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown
 from assets.rubrics import rubric_evaluations
-from assets.weekly import StageRun, check, stage
+from assets.weekly import check, stage
 from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.lake import Lake
 from debrief.markdown import plain
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.agreement_report import (
+    AGREEMENT_PAGE,
     MINIMUM,
     agreement_markdown,
     agreement_shortfall,
@@ -26,8 +27,7 @@ from debrief.rubrics.agreement_report import (
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-
-PAGE = "reports/judge_agreement.md"
+from resources import EvaluatorResource, LakeResource
 
 
 class Probing(dg.Config):
@@ -50,7 +50,10 @@ class Probing(dg.Config):
     deps=[labels, *map(all_of, (judge_evaluations, session_scores, rubric_evaluations))],
 )
 def judge_agreement(
-    context: dg.AssetExecutionContext, config: Probing
+    context: dg.AssetExecutionContext,
+    config: Probing,
+    lake: LakeResource,
+    evaluator: EvaluatorResource,
 ) -> dg.MaterializeResult[None]:
     """How judges, dimensions and rubrics agree with people: Cohen's kappa, Gwet's AC1, base rates,
     and the rate of good sessions corrected for the judge's mistakes.
@@ -58,10 +61,9 @@ def judge_agreement(
     What labels make of scores, whether they go by length, order or the judge's own kind of model,
     and where two models differ. It fails when there are labels and none matches a session.
     """
-    run = StageRun(context)
-    tables = run.lake
+    tables = lake.open()
     if config.sessions and tables.partitions("raw_sessions"):
-        by = run.evaluators
+        by = evaluator.open(context.run)
         week = tables.partitions("raw_sessions")[-1]
         sessions = islice(tables.read("raw_sessions", week, Session), config.sessions)
         if isinstance(by.change_judge, DspyJudge) and not by.dry_run:
@@ -70,10 +72,12 @@ def judge_agreement(
     try:
         agreement = store_agreement(tables)
     except InputError as error:
-        tables.write_bytes(PAGE, f"Agreement could not be measured. {plain(str(error))}\n".encode())
+        tables.write_bytes(
+            AGREEMENT_PAGE, f"Agreement could not be measured. {plain(str(error))}\n".encode()
+        )
         raise
     page = agreement_markdown(agreement)
-    tables.write_bytes(PAGE, page.encode())
+    tables.write_bytes(AGREEMENT_PAGE, page.encode())
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(agreement.rows),

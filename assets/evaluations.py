@@ -2,133 +2,47 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
-from msgspec import Struct
 
 from assets import versions
 from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
-from assets.weekly import (
-    COUNT,
-    Filled,
-    Metadata,
-    Row,
-    StageRun,
-    check,
-    upstream,
-    weekly_asset,
-    weekly_stage,
-)
+from assets.weekly import MODEL_POOL, Metadata, ShownWeeks, Spending, check, weekly_asset
 from debrief.errors import LangfuseError
-from debrief.evaluation import version_of
-from debrief.evaluators import OFFLINE, Evaluators
-from debrief.judging.evaluation import evaluate_week, weighted_average
-from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
-from debrief.keys import digest_of
-from debrief.lake import Lake
+from debrief.judging.evaluation import weighted_average
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake, Row
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
-from debrief.outcomes.store import success_labels
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
-from debrief.scoring.scorer import score_week, verdict_version
 from debrief.scoring.speaking import speaking_rows
 from debrief.scoring.verdict import VERDICT_NAMES
-from debrief.sessions.model import Session, SessionHead
+from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
+from debrief.stages.run import StageRun
 from debrief.training.manifest import current_pairs, note_judges
+from resources import (
+    EvaluatorResource,
+    LakeResource,
+    LangfuseResource,
+    ScopeResource,
+    SessionStore,
+)
 
+RECEIPTS = "langfuse_scores"
 LANGFUSE_POOL = "langfuse"
 """Of what writes to the server: a limit on it holds over all runs of an instance."""
 NOT_CONFIGURED = (
     "No Langfuse server is configured, so the scores stay in the lake. Set LANGFUSE_HOST, "
     "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY and materialise this again."
 )
-
-
-class SessionIds(Struct, frozen=True):
-    """The column of sessions that outcomes are found by."""
-
-    id: str
-
-
-Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
-
-
-def evaluation_stage(
-    row_type: type[Row],
-    made_by: Callable[[StageRun], tuple[object, ...]],
-    evaluate: Callable[[StageRun, Evaluators, Iterable[Session], list[Row]], Iterable[Row]],
-    is_own: Callable[[Evaluators, Row], bool] = lambda by, row: True,
-    second: bool = True,
-    of_week: Callable[[StageRun, str], object] = lambda run, week: (),
-    **options: Any,
-) -> Stage[Row]:
-    """Return a decorator for a weekly stage whose rows judge or score each session of a week.
-
-    Only the sessions of the run's scope are; a week with a failed row is tried again.
-
-    Args:
-        row_type: the table's rows.
-        made_by: what the rows depend on beside the sessions.
-        evaluate: makes the rows of sessions by evaluators, taking over what it can of stored ones.
-        is_own: says whether a stored row is by evaluators. Rows by others than this run's stay
-            while their session is what it was.
-        second: whether a second model evaluates as well, where there is one.
-        of_week: what the rows of a week depend on beside that.
-        options: of the asset.
-    """
-
-    def inputs(run: StageRun, week: str) -> str:
-        return digest_of(
-            upstream(run.lake, "raw_sessions", week=week), *made_by(run), of_week(run, week)
-        )
-
-    def make(run: StageRun, week: str, stored: list[Any]) -> list[Any]:
-        lake, scope = run.lake, run.scope
-        each = run.evaluators.each if second else (run.evaluators,)
-
-        def own(row: Any) -> bool:
-            return any(is_own(by, row) for by in each)
-
-        heads = {head.id: head for head in lake.read("raw_sessions", week, SessionHead)}
-        known = [] if scope.force else stored
-        rows: list[Any] = [
-            row for by in each for row in evaluate(run, by, scope.sessions(lake, week), known)
-        ]
-        if scope.where:
-            outside = heads.keys() - scope.ids(lake, week)
-            rows += [row for row in stored if own(row) and row.session_id in outside]
-            order = {name: number for number, name in enumerate(heads)}
-            rows.sort(key=lambda row: order[row.session_id])
-        current = {(head.id, head.digest) for head in heads.values()}
-        return rows + [
-            row
-            for row in stored
-            if not own(row)
-            and row.status != "failed"
-            and (row.session_id, row.session_digest) in current
-        ]
-
-    return weekly_stage(
-        row_type,
-        inputs=inputs,
-        make=make,
-        is_final=lambda run, week, rows: not any(map(_is_open, rows)),
-        calls_models=True,
-        scoped=True,
-        **options,
-    )
-
-
-def _is_open(row: Any) -> bool:
-    """Return whether the next run has something to ask again for a row."""
-    return row.status == "failed" or bool(getattr(row, "second_failure", ""))
 
 
 def score_check(
@@ -164,63 +78,56 @@ def score_check(
     return decorate
 
 
-def _judge(
-    run: StageRun, by: Evaluators, sessions: Iterable[Session], stored: list[JudgeEvaluation]
-) -> Iterable[JudgeEvaluation]:
-    if not by.dry_run:
-        run.lake.write(JUDGE_SETS, by.eval_fingerprint, by.judges, Judge)
-    return evaluate_week(
-        sessions,
-        by.judges,
-        by.session_judge,
-        by.eval_fingerprint,
-        stored,
-        concurrency=by.concurrency,
-    )
-
-
-@evaluation_stage(
-    JudgeEvaluation,
-    lambda run: tuple(
-        part
-        for by in run.evaluators.each
-        for part in (by.eval_digest, version_of(by.session_judge))
-    ),
-    _judge,
-    lambda by, row: row.eval_fingerprint == by.eval_fingerprint,
+@weekly_asset(
     group_name="judging",
     code_version=versions.JUDGING,
     deps=[raw_sessions, session_metadata],
+    pool=MODEL_POOL,
 )
-def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation]) -> Metadata:
+def judge_evaluations(
+    context: dg.AssetExecutionContext,
+    lake: LakeResource,
+    evaluator: EvaluatorResource,
+    scope: ScopeResource,
+) -> dg.MaterializeResult[None]:
     """What each judge of `judges/` says of each session's change: a score from 0 to 1 with
     feedback, who judged, tokens and cost.
 
     A session that failed is a row with its reason and is tried again by the next run; what was
     judged is not judged again. Of a session without a change no judge is asked.
     """
-    fingerprint = run.evaluators.eval_fingerprint
-    if not run.evaluators.dry_run:
-        run.once("judges", lambda: note_judges(run.lake, fingerprint))
-        add_pairs(run.context.instance, current_pairs(run.lake, [week]))
-    current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
-    failed = sum(row.status == "failed" for row in current)
-    unchanged = {row.session_id for row in current if row.status == "no_change"}
-    suspected = {row.session_id for row in current if row.injection_suspected}
-    mean = weighted_average(current)
-    return {
-        "judgements": measured("judge", ((row.judge, row.score) for row in current)),
-        **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
-        "failed": failed,
-        "sessions_without_a_change": len(unchanged),
-        "injection_suspected": len(suspected),
-        "eval_fingerprint": fingerprint,
-        "judged_by": run.evaluators.name,
-        "summary": f"{len(current)} judgements, {filled.fresh} new"
-        + f", {failed} failed" * bool(failed)
-        + f", {len(unchanged)} sessions changed nothing" * bool(unchanged)
-        + f", {len(suspected)} sessions to look at" * bool(suspected),
-    }
+    by = partial(evaluator.open, context.run)
+    run = StageRun(lake.open(), context.partition_keys, scope=scope.open(), evaluators=by)
+    weeks, spending = ShownWeeks(context, run.lake), Spending()
+    for week, filled in weeks.filled(JUDGE_EVALUATIONS, run):
+        fingerprint = run.evaluators.eval_fingerprint
+        if not run.evaluators.dry_run:
+            note_judges(run.lake, fingerprint)
+            add_pairs(context.instance, current_pairs(run.lake, [week]))
+        current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
+        failed = sum(row.status == "failed" for row in current)
+        unchanged = {row.session_id for row in current if row.status == "no_change"}
+        suspected = {row.session_id for row in current if row.injection_suspected}
+        mean = weighted_average(current)
+        weeks.show_filled(
+            week,
+            filled,
+            f"{len(current)} judgements, {filled.fresh} new"
+            + f", {failed} failed" * bool(failed)
+            + f", {len(unchanged)} sessions changed nothing" * bool(unchanged)
+            + f", {len(suspected)} sessions to look at" * bool(suspected),
+            {
+                "judgements": measured("judge", ((row.judge, row.score) for row in current)),
+                **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
+                "failed": failed,
+                "sessions_without_a_change": len(unchanged),
+                "injection_suspected": len(suspected),
+                "eval_fingerprint": fingerprint,
+                "judged_by": run.evaluators.name,
+                **spending.since_shown(run.evaluators),
+            },
+        )
+    return weeks.result()
 
 
 @score_check(judge_evaluations, JudgeEvaluation)
@@ -229,41 +136,18 @@ def judge_scores_within_range(row: JudgeEvaluation) -> str:
     return "" if row.score is None or 0 <= row.score <= 1 else f"{row.judge}: {row.score}"
 
 
-def _outcomes(run: StageRun) -> dict[str, tuple[bool, str]]:
-    """Return what is known of sessions from outside: labels, and what became of the work."""
-    return run.once(
-        "outcomes",
-        lambda: {
-            id_: (known.success, known.source) for id_, known in success_labels(run.lake).items()
-        },
-    )
-
-
-def _outcomes_of_week(run: StageRun, week: str) -> object:
-    heads = run.lake.read("raw_sessions", week, SessionIds)
-    known = _outcomes(run)
-    return sorted((head.id, *known[head.id]) for head in heads if head.id in known)
-
-
-@evaluation_stage(
-    SessionScores,
-    lambda run: (*(by.scoring_fingerprint for by in run.evaluators.each), verdict_version()),
-    lambda run, by, sessions, stored: score_week(
-        sessions, by.chunk_scorer, stored, concurrency=by.concurrency, outcomes=_outcomes(run)
-    ),
-    # The offline evaluator's rows of another version are out of date, and cost nothing to make.
-    lambda by, row: (
-        row.scoring_fingerprint == by.scoring_fingerprint
-        or row.model == by.name == OFFLINE
-        # What a model said alone is beside the second opinion, or is the same.
-        or (row.model == by.name and by.has_second_opinion)
-    ),
-    of_week=_outcomes_of_week,
+@weekly_asset(
     group_name="scoring",
     code_version=versions.SCORING,
     deps=[raw_sessions, labels],
+    pool=MODEL_POOL,
 )
-def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
+def session_scores(
+    context: dg.AssetExecutionContext,
+    lake: LakeResource,
+    evaluator: EvaluatorResource,
+    scope: ScopeResource,
+) -> dg.MaterializeResult[None]:
     """The verdict on each session with its ground; six dimensions and `overall_quality`, each with
     a rationale and its evidence by turn.
 
@@ -271,8 +155,21 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     together again. Beside them the two computed efficiencies: lasting lines per 1,000 tokens and
     per human turn.
     """
-    fingerprint = run.evaluators.scoring_fingerprint
-    current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
+    by = partial(evaluator.open, context.run)
+    run = StageRun(lake.open(), context.partition_keys, scope=scope.open(), evaluators=by)
+    weeks, spending = ShownWeeks(context, run.lake), Spending()
+    for week, filled in weeks.filled(SESSION_SCORES, run):
+        fingerprint = run.evaluators.scoring_fingerprint
+        current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
+        summary, shown = _scores_shown(current, has_second=run.evaluators.has_second_opinion)
+        scored_by = {"scored_by": run.evaluators.name}
+        spent = spending.since_shown(run.evaluators)
+        weeks.show_filled(week, filled, summary, {**shown, **scored_by, **spent})
+    return weeks.result()
+
+
+def _scores_shown(current: list[SessionScores], *, has_second: bool) -> tuple[str, Metadata]:
+    """Return a week's scores in a few words, and what is shown of them."""
     scores = [row.overall_quality for row in current if row.overall_quality is not None]
     scored = sum(row.status == "ok" for row in current)
     chunked = sum(len(row.chunks) > 1 for row in current)
@@ -281,20 +178,21 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     verdicts = Counter(row.verdict.verdict for row in current if row.verdict is not None)
     opinions = Counter(row.first_opinion.reason for row in current if row.first_opinion is not None)
     without = sum(bool(row.second_failure) for row in current)
-    return {
+    summary = (
+        f"{scored} scored, {chunked} in several chunks"
+        + f", {opinions.total()} by a second opinion" * bool(opinions)
+        + f", {without} still without theirs" * bool(without)
+        + f", {silent} without a number" * bool(silent)
+        + f", {suspected} to look at" * bool(suspected)
+    )
+    return summary, {
         "verdicts": {name: verdicts[name] for name in VERDICT_NAMES},
         "scores": measured("dimension", _values(current)),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
         "failed": sum(row.status == "failed" for row in current),
         "injection_suspected": suspected,
-        "scored_by": run.evaluators.name,
-        **(_second_opinions(current) if run.evaluators.has_second_opinion else {}),
-        "summary": f"{scored} scored, {chunked} in several chunks"
-        + f", {opinions.total()} by a second opinion" * bool(opinions)
-        + f", {without} still without theirs" * bool(without)
-        + f", {silent} without a number" * bool(silent)
-        + f", {suspected} to look at" * bool(suspected),
+        **(_second_opinions(current) if has_second else {}),
     }
 
 
@@ -333,49 +231,63 @@ def session_scores_within_range(row: SessionScores) -> str:
     pool=LANGFUSE_POOL,
     deps=[session_scores],
 )
-def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
+def langfuse_scores(
+    context: dg.AssetExecutionContext,
+    lake: LakeResource,
+    sessions: SessionStore,
+    langfuse: LangfuseResource,
+) -> dg.MaterializeResult[None]:
     """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
     belong to, and read back; once a day the server is asked whether it still has them.
 
     One score for each session and name, updated in place; of several scorers the one that speaks
     for the session. Without a configured server it says so and writes nothing.
     """
-    lake = run.lake
-    if lake.stamp("session_scores", week) is None:
-        return None
-    client = run.once("client", run.langfuse.open)
-    stored = list(lake.read(run.name, week, ScoreReceipt))
-    if client is None:
-        lake.write(run.name, week, stored, ScoreReceipt)
-        return {COUNT: len(stored), "server": NOT_CONFIGURED, "summary": "no server configured"}
-    scores = lake.read("session_scores", week, SessionScores)
+    tables, redactor = lake.open(), sessions.open().redactor()
 
     def redact(text: str) -> str:
-        return run.redactor.redact(text).text
+        return redactor.redact(text).text
 
-    receipts = write_scores(
-        client,
-        speaking_rows(scores),
-        stored,
-        annotations=run.once("annotations", lambda: annotations_of(lake, redact)),
-        options=run.langfuse.options(),
-        redact=redact,
-    )
-    lake.write(run.name, week, receipts, ScoreReceipt)
-    count = Counter(receipt.status for receipt in receipts)
-    failed = sum(receipt.is_missing for receipt in receipts)
-    return {
-        COUNT: len(receipts),
-        "server": client.host,
-        "written": count["written"],
-        "failed": failed,
-        "of_sessions_that_the_server_does_not_have": count["kept"],
-        "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
-        "receipts": tallied(receipts, "score=name", "status", "reason"),
-        "summary": f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
-        + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
-        + f", {count['replaced']} former ones to be deleted there" * bool(count["replaced"]),
-    }
+    weeks = ShownWeeks(context, tables)
+    client = langfuse.open()
+    annotations = annotations_of(tables, redact) if client is not None else {}
+    for week in weeks:
+        if tables.stamp("session_scores", week) is None:
+            weeks.show_none(week)
+            continue
+        stored = list(tables.read(RECEIPTS, week, ScoreReceipt))
+        if client is None:
+            tables.write(RECEIPTS, week, stored, ScoreReceipt)
+            shown = {"server": NOT_CONFIGURED}
+            weeks.show(week, len(stored), "no server configured", shown)
+            continue
+        receipts = write_scores(
+            client,
+            speaking_rows(tables.read("session_scores", week, SessionScores)),
+            stored,
+            annotations=annotations,
+            options=langfuse.options(),
+            redact=redact,
+        )
+        tables.write(RECEIPTS, week, receipts, ScoreReceipt)
+        count = Counter(receipt.status for receipt in receipts)
+        failed = sum(receipt.is_missing for receipt in receipts)
+        weeks.show(
+            week,
+            len(receipts),
+            f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
+            + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
+            + f", {count['replaced']} former ones to be deleted there" * bool(count["replaced"]),
+            {
+                "server": client.host,
+                "written": count["written"],
+                "failed": failed,
+                "of_sessions_that_the_server_does_not_have": count["kept"],
+                "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
+                "receipts": tallied(receipts, "score=name", "status", "reason"),
+            },
+        )
+    return weeks.result()
 
 
 @check(langfuse_scores)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache
 
 import dagster as dg
 from msgspec.structs import replace
@@ -15,29 +15,29 @@ from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import raw_sessions, session_metadata
 from assets.training import FOLLOWS
-from assets.weekly import COUNT, OFF, Metadata, StageRun, fill, stage, upstream, weekly_asset
-from debrief.judging.model import JudgeEvaluation
-from debrief.keys import digest_of
-from debrief.rubrics.calibrating import calibrations_in
-from debrief.scoring.model import SessionScores
-from debrief.snapshots.model import SessionMetadataRow, fingerprint_names
+from assets.weekly import OFF, ShownWeeks, stage, weekly_asset
+from debrief.snapshots.model import fingerprint_names
+from debrief.stages.reports import (
+    ALL,
+    FINGERPRINT_LEADERBOARD,
+    LEADERBOARD_PAGE,
+    WEEKLY_MOVES,
+    calibrated_scores,
+    report_path,
+)
+from debrief.stages.run import StageRun
 from debrief.training.decomposition import (
-    WeeklyMove,
     moves_markdown,
     moves_plot,
     scores_over_weeks_plot,
-    weekly_moves,
 )
 from debrief.training.leaderboard import (
-    LeaderboardRow,
-    leaderboard,
     leaderboard_markdown,
     leaderboard_plot,
-    work_of,
 )
 from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
-from resources import account_of
+from resources import LakeResource, ScopeResource, WebhookResource, account_of
 
 _ROOT, _BACKFILL = "dagster/root_run_id", "dagster/backfill"
 
@@ -88,12 +88,6 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
     )
 
 
-TABLE, MOVES, ALL = "fingerprint_leaderboard", "weekly_moves", "all"
-FORM = "4"
-"""Raised when the same sessions give other rows or pictures."""
-PAGE = "reports/fingerprint_leaderboard.md"
-
-
 @stage(
     group_name="reports",
     code_version=versions.LEADERBOARD,
@@ -103,7 +97,9 @@ PAGE = "reports/fingerprint_leaderboard.md"
         *map(all_of, (raw_sessions, session_scores, judge_evaluations, session_metadata)),
     ],
 )
-def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+def fingerprint_leaderboard(
+    context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
+) -> dg.MaterializeResult[None]:
     """Prompt fingerprint by tool and model: how many sessions are done and checked, with 95 %
     intervals; beside it overall quality, judges and efficiencies.
 
@@ -111,42 +107,21 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     task, or in the same repository on work of the same kind and size. And when the weekly mean
     moved: how much of it came with other prompts, models, judges or tasks.
     """
-    run = StageRun(context)
-    lake = run.lake
-    weeks = lake.partitions("session_scores")
-    made_from = ("session_scores", "session_metadata", "judge_evaluations")
-    work = work_of(lake)
-    worked_on = sorted((id_, one.task, one.growth) for id_, one in work.items())
-    calibrations = calibrations_in(lake)
-    inputs = digest_of(
-        *(FORM, worked_on, calibrations.digest),
-        [upstream(lake, *made_from, week=week) for week in weeks],
-    )
-
-    def scores() -> Iterator[SessionScores]:
-        return map(calibrations.applied, lake.rows("session_scores", SessionScores, weeks))
-
-    metadata = partial(lake.rows, "session_metadata", SessionMetadataRow, weeks)
-    judged = partial(lake.rows, "judge_evaluations", JudgeEvaluation, weeks)
-    board = fill(
-        run,
-        TABLE,
-        ALL,
-        LeaderboardRow,
-        inputs,
-        lambda _: leaderboard(scores(), metadata(), judged(), work),
-    )
-    moves = fill(run, MOVES, ALL, WeeklyMove, inputs, lambda _: weekly_moves(scores(), metadata()))
+    run = StageRun(lake.open(), scope=scope.open())
+    tables = run.lake
+    board, moves = FINGERPRINT_LEADERBOARD.fill(run, ALL), WEEKLY_MOVES.fill(run, ALL)
     unchanged = board.skipped and moves.skipped
-    names = fingerprint_names(lake)
+    names = fingerprint_names(tables)
     ranking, moved = leaderboard_markdown(board.rows, names), moves_markdown(moves.rows, names)
-    lake.write_bytes(PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode())
+    tables.write_bytes(
+        LEADERBOARD_PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode()
+    )
 
     def drawn(name: str, words: str, plot: Callable[[], bytes]) -> dg.MarkdownMetadataValue:
-        png = lake.read_bytes(f"reports/{name}.png") if unchanged else None
+        png = tables.read_bytes(f"reports/{name}.png") if unchanged else None
         if png is None:
             png = plot()
-            lake.write_bytes(f"reports/{name}.png", png)
+            tables.write_bytes(f"reports/{name}.png", png)
         return picture(png, words)
 
     return dg.MaterializeResult(
@@ -156,16 +131,18 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
-                TABLE, "sessions done and checked", lambda: leaderboard_plot(board.rows)
+                "fingerprint_leaderboard",
+                "sessions done and checked",
+                lambda: leaderboard_plot(board.rows),
             ),
             "moves": markdown(moved),
             "moves_picture": drawn(
-                MOVES, "what the weekly mean moved by", lambda: moves_plot(moves.rows)
+                "weekly_moves", "what the weekly mean moved by", lambda: moves_plot(moves.rows)
             ),
             "over_weeks": drawn(
                 "scores_over_weeks",
                 "overall quality over the weeks",
-                lambda: scores_over_weeks_plot(scores()),
+                lambda: scores_over_weeks_plot(calibrated_scores(run)),
             ),
         }
     )
@@ -179,56 +156,55 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
         fingerprint_leaderboard,
     ],
 )
-def weekly_report(run: StageRun, week: str) -> Metadata | None:
+def weekly_report(
+    context: dg.AssetExecutionContext, lake: LakeResource, webhook: WebhookResource
+) -> dg.MaterializeResult[None]:
     """One page a week: what the run did, what it cost, what failed and why, and what changed since
     the week before.
 
     Also `reports/<week>.md` in the lake. A run that did nothing new leaves the page of the one
     that did. The headline of the run's last week is sent where messages go.
     """
-    lake = run.lake
-    if lake.stamp("raw_sessions", week) is None:
-        return None
-    done = run.once("done", lambda: done_with(run.context.instance, run.context.run))
-    names_in = run.once("names", lambda: cache(fingerprint_names))
-    report = report_of(lake, week, done, names_in)
-    stored = lake.read_bytes(report_path(week))
-    path = links.page_path("weeks", week)
-    page = page_of(report, links.address(path))
-    if stored is not None and not report.did_something:
-        page = stored.decode()
-    written = lake.write_bytes(report_path(week), page.encode())
-
-    def last_week() -> str:
-        """Return the last of the run's weeks that holds sessions."""
-        read = set(lake.partitions("raw_sessions"))
-        return max(read.intersection(run.context.partition_keys), default="")
-
-    scheduled = SCHEDULE_TAG in run.context.run.tags
-    if week == run.once("last week", last_week) and (report.did_something or scheduled):
-        run.webhook.send(run.context.log, f"Debrief: {headline(report)}.", run.context.run_id)
-    verdicts = report.now.verdicts
-    figures = {
-        "mean_overall_quality": report.now.quality,
-        "judges_mean": report.now.judges_mean,
-        "cost_usd_of_what_stands": report.now.cost_usd,
-    }
-    return {
-        COUNT: len(report.now.heads),
-        "page": markdown(page),
-        "shown_at": dg.MetadataValue.url(path),
-        "path": dg.MetadataValue.path(written.path),
-        "failures": len(report.now.failures),
-        "with_a_verdict": verdicts.known,
-        "cannot_tell": verdicts.unknown,
-        **{key: round(value, 6) for key, value in figures.items() if value is not None},
-        "summary": headline(report) + ("" if written.changed else " (page unchanged)"),
-    }
+    tables, weeks = lake.open(), ShownWeeks(context, lake.open())
+    read = set(tables.partitions("raw_sessions"))
+    last = max(read.intersection(context.partition_keys), default="")
+    done = done_with(context.instance, context.run) if last else []
+    names_in = cache(fingerprint_names)
+    for week in weeks:
+        if week not in read:
+            weeks.show_none(week)
+            continue
+        report = report_of(tables, week, done, names_in)
+        stored = tables.read_bytes(report_path(week))
+        path = links.page_path("weeks", week)
+        page = page_of(report, links.address(path))
+        if stored is not None and not report.did_something:
+            page = stored.decode()
+        written = tables.write_bytes(report_path(week), page.encode())
+        scheduled = SCHEDULE_TAG in context.run.tags
+        if week == last and (report.did_something or scheduled):
+            webhook.send(context.log, f"Debrief: {headline(report)}.", context.run_id)
+        verdicts = report.now.verdicts
+        figures = {
+            "mean_overall_quality": report.now.quality,
+            "judges_mean": report.now.judges_mean,
+            "cost_usd_of_what_stands": report.now.cost_usd,
+        }
+        weeks.show(
+            week,
+            len(report.now.heads),
+            headline(report) + ("" if written.changed else " (page unchanged)"),
+            {
+                "page": markdown(page),
+                "shown_at": dg.MetadataValue.url(path),
+                "path": dg.MetadataValue.path(written.path),
+                "failures": len(report.now.failures),
+                "with_a_verdict": verdicts.known,
+                "cannot_tell": verdicts.unknown,
+                **{key: round(value, 6) for key, value in figures.items() if value is not None},
+            },
+        )
+    return weeks.result()
 
 
 SCHEDULE_TAG = "dagster/schedule_name"
-
-
-def report_path(week: str) -> str:
-    """Return where a week's page is in the lake."""
-    return f"reports/{week}.md"

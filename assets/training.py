@@ -1,8 +1,6 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
-import logging
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any, get_origin
 
 import dagster as dg
@@ -17,7 +15,7 @@ from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, PROGRESS, StageRun, check, stage
+from assets.weekly import MODEL_POOL, Spending, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import places_in, success_labels
@@ -26,17 +24,20 @@ from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
+from debrief.stages.run import log_progress
+from debrief.stages.training import settle
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.held import decisions, held_for, held_tokens
 from debrief.training.kinship import read_kinship
-from debrief.training.manifest import FORMER, current_pairs, settle_sets
+from debrief.training.manifest import current_pairs
 from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
-from debrief.training.store import is_current, store_training_set, training_set_of
+from debrief.training.store import store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
+from resources import EvaluatorResource, LakeResource, ScopeResource
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
 """As soon as what it is made from was made anew. Weeks without sessions are never made, so none
@@ -75,21 +76,23 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     ],
 )
 def training_sets(
-    context: dg.AssetExecutionContext, config: Selection
+    context: dg.AssetExecutionContext,
+    config: Selection,
+    lake: LakeResource,
+    scope: ScopeResource,
 ) -> dg.MaterializeResult[None]:
     """`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with their
     tools, in OpenAI's chat form, judged, scored, split into train and eval, free of secrets.
 
     The card beside it says what is in it, what was left out, and why.
     """
-    run = StageRun(context)
-    lake = run.lake
-    shortfall = agreement_shortfall(lake, load_settings().min_agreement)
+    tables = lake.open()
+    shortfall = agreement_shortfall(tables, load_settings().min_agreement)
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
-    observed = current_pairs(lake)
+    observed = current_pairs(tables)
     options = options_chosen(load_settings(), config.model_dump())
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
+    kinship, outcomes, places = read_kinship(tables), success_labels(tables), places_in(tables)
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -98,7 +101,7 @@ def training_sets(
             context.add_asset_metadata(gone, partition_key=key)
             continue
         stored = store_training_set(
-            lake,
+            tables,
             task,
             fingerprint,
             members,
@@ -106,13 +109,13 @@ def training_sets(
             kinship=kinship,
             outcomes=outcomes,
             places=places,
-            again=run.scope.force,
+            again=scope.open().force,
         )
         row = stored.row
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
         summary += f", {row.short} left out for their verdict" * bool(row.short)
         summary += "" if stored.changed else " (unchanged)"
-        run.log_progress(f"{task} {fingerprint}: {summary}")
+        log_progress("training_sets", f"{task} {fingerprint}: {summary}")
         context.add_asset_metadata(
             {
                 "in_short": summary,
@@ -127,33 +130,8 @@ def training_sets(
             },
             partition_key=key,
         )
-    settle(lake)
+    settle(tables)
     return dg.MaterializeResult()
-
-
-def settle(lake: Lake) -> None:
-    """Name the current training sets in the manifest, and put away all others."""
-    today, keep_days = datetime.now(UTC).date(), load_settings().keep_former_sets_days
-    settled = settle_sets(lake, current_pairs(lake), today, keep_days)
-    if settled.moved:
-        moved = f"{counted(settled.moved, 'set')} moved to {lake.path(FORMER)}"
-        logging.getLogger(PROGRESS).info("training_sets no longer current: %s", moved)
-
-
-def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
-    """Return the keys of the pairs observed in some weeks whose sets are not as they would be."""
-    settings = load_settings()
-    observed, taken = current_pairs(lake), set(weeks)
-    keys = {pair: pair_key(*pair) for pair, members in observed.items() if taken & members.keys()}
-    if agreement_shortfall(lake, settings.min_agreement):
-        return set(keys.values())
-    options = options_chosen(settings, {})
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
-    return {
-        key
-        for pair, key in keys.items()
-        if not is_current(lake, *pair, observed[pair], options, kinship, outcomes, places)
-    }
 
 
 def _all_pairs(lake: Lake) -> list[str]:
@@ -234,7 +212,10 @@ class Optimisation(dg.Config):
     deps=[dg.AssetDep(training_sets, partition_mapping=dg.SpecificPartitionsPartitionMapping([]))],
 )
 def prompt_candidates(
-    context: dg.AssetExecutionContext, config: Optimisation
+    context: dg.AssetExecutionContext,
+    config: Optimisation,
+    lake: LakeResource,
+    evaluator: EvaluatorResource,
 ) -> dg.MaterializeResult[None]:
     """Better main and subagent prompts, proposed from the training samples by GEPA with the prompts
     that were in force, and how both fare on the held-out samples, with the cost.
@@ -242,8 +223,7 @@ def prompt_candidates(
     Written below `prompts/candidates/`, never over the prompts in force. Needs a language model,
     and is made only when it is asked for by itself.
     """
-    run = StageRun(context)
-    by = run.evaluators
+    tables, by, spending = lake.open(), evaluator.open(context.run), Spending()
     if by.models is None:
         raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)
     if by.dry_run:
@@ -252,21 +232,23 @@ def prompt_candidates(
     proposed = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
-        if training_set_of(run.lake, task, fingerprint) is None:
-            run.log_progress(f"{key}: no training set")
+        if training_set_of(tables, task, fingerprint) is None:
+            log_progress("prompt_candidates", f"{key}: no training set")
             continue
         trials = PromptTrials(
             by.models.get(by.name), secret=key_of(load_settings()), concurrency=by.concurrency
         )
-        row = store_candidate(run.lake, task, fingerprint, trials, options)
+        row = store_candidate(tables, task, fingerprint, trials, options)
         proposed += row.outcome == "proposed"
-        run.log_progress(f"{key}: {row.reason or f'{row.outcome} {row.candidate}'}")
+        log_progress(
+            "prompt_candidates", f"{key}: {row.reason or f'{row.outcome} {row.candidate}'}"
+        )
         metadata = {
             "dagster/partition_row_count": int(row.outcome == "proposed"),
             "outcome": row.outcome,
             "report": markdown(row.report or plain(row.reason)),
             "trials": row.trials,
-            **run.spending(),
+            **spending.since_shown(by),
         }
         if row.before.mean is not None and row.after.mean is not None:
             metadata |= {"before": row.before.mean, "after": row.after.mean}

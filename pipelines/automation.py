@@ -118,8 +118,9 @@ def new_sessions(
     starts nothing twice.
     """
     tables = lake.open()
-    redactor = sessions.redactor()
-    scan = scan_into(tables, sessions.places(), redactor, sessions.servers())
+    sources = sessions.open()
+    redactor = sources.redactor()
+    scan = scan_into(tables, sources.places(), redactor, sources.servers())
     marks = marks_of(context.cursor)
 
     def is_current(week: str) -> bool:

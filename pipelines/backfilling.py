@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from assets.partitions import PAIRS, add_pairs, pair_key, pair_of
-from assets.rehearsal import RUBRICS, SCORES, Rehearsal, added_up, rehearse
 from assets.reports import done_in
 from debrief.cli.asking import agree, estimate_of
 from debrief.cli.shared import console
@@ -23,8 +22,11 @@ from debrief.errors import InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.rubrics.model import RUBRICS
+from debrief.scope import Scope, facts_of
 from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings
+from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
 from debrief.training.manifest import current_pairs
 from debrief.weekly import Done
 from debrief.weekly import added_up as added_up_done
@@ -32,15 +34,14 @@ from pipelines.definitions import defs
 from pipelines.instance import open_instance
 from pipelines.launching import (
     carry_out,
+    configured_run,
     counting,
     end_dead_runs,
-    made_resources,
     weeks_with_sessions,
 )
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
 from pipelines.queueing import runs_over
-from resources import Scope, facts_of
 
 READING = "raw_sessions"
 CANDIDATES = "prompt_candidates"
@@ -93,7 +94,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
-        limit = _agree(request, stages, of_pairs, weeks, resources, settings)
+        limit = _agree(lake, request, stages, of_pairs, weeks, resources, settings)
 
         def make(assets: Sequence[str], partitions: Sequence[str]) -> None:
             evaluator = dict(resources["evaluator"])
@@ -182,6 +183,7 @@ def _pairs(lake: Lake, request: Backfill, weeks: Sequence[str]) -> set[str]:
 
 
 def _agree(
+    lake: Lake,
     request: Backfill,
     stages: list[str],
     of_pairs: list[str],
@@ -197,8 +199,8 @@ def _agree(
     """
     screen = console()
     is_offline = resources["evaluator"]["offline"]
-    made = made_resources(counting(resources))
-    found = {each.stage: each for each in rehearse(made, weeks, stages)} if stages else {}
+    run = configured_run(lake, counting(resources), weeks)
+    found = {each.stage: each for each in rehearse(run, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
         if stage not in found:
             screen.print(f"{stage}: what is up to date is skipped")

@@ -36,7 +36,8 @@ from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.forgotten import Forgotten
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
-from pipelines.instance import CONFIGURATION, SCHEMA, dagster_home, open_instance
+from pipelines.home import CONFIGURATION, dagster_home
+from pipelines.instance import SCHEMA, open_instance
 from pipelines.launching import end_dead_runs
 from pipelines.pruning import BUSY, newest_materializations
 

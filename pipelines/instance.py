@@ -24,6 +24,7 @@ from dagster import DagsterRunStatus
 
 from debrief.files import atomic, locked
 from debrief.settings import Settings, load_settings
+from pipelines.home import CONFIGURATION, LAKE, dagster_home, is_team_lake, team_home
 
 URL = "DAGSTER_DATABASE_URL"
 SCHEMA = "dagster"
@@ -37,10 +38,6 @@ POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1, "execution": 1}
 the first one's rows; Langfuse takes one writer best."""
 GRPC_TAG = ".dagster/grpc_info"
 """Dagster's tag of a run that names the code server it runs in."""
-CONFIGURATION = "dagster.yaml"
-_TEAM_FOLDER = "up"
-"""In ``DEBRIEF_HOME``."""
-_LAKE = "lake"
 _HEADER = "# Written by Debrief; a file without this line is left alone."
 _MOST_RUNS = 8
 _OPEN_TIMEOUT = 60.0
@@ -48,28 +45,6 @@ _OPEN_TIMEOUT = 60.0
 _QUEUE_TIMEOUT = 7 * 86_400
 """Seconds that a run may wait for a worker: it counts as starting all the while."""
 _RUNNING = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
-
-
-def dagster_home(settings: Settings) -> Path:
-    """Return the folder of Dagster's own storage: ``DAGSTER_HOME``, else one beside the lake.
-
-    A lake that ``debrief up`` was used for has it where that does, on Postgres. Another local
-    lake carries its history in ``.dagster``, so that the two are moved, copied and deleted
-    together; for one in an object store it is kept under ``DEBRIEF_HOME``.
-    """
-    if settings.dagster_home:
-        return settings.dagster_home.absolute()
-    if _is_team_lake(settings):
-        return team_home(settings)
-    if "://" in settings.lake:
-        return settings.home / "dagster"
-    return Path(settings.lake) / ".dagster"
-
-
-def team_home(settings: Settings) -> Path:
-    """Return the folder that is ``DAGSTER_HOME`` under ``debrief up``, unless one is named."""
-    named = settings.dagster_home
-    return named.absolute() if named else settings.home.absolute() / _TEAM_FOLDER
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
@@ -131,7 +106,7 @@ def prepare_team_home(settings: Settings, code: Path) -> Path:
     """
     home = team_home(settings)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (home / _LAKE).write_text(settings.lake, encoding="utf-8")
+    (home / LAKE).write_text(settings.lake, encoding="utf-8")
     write_configuration(settings, home)
     prepare_workspace(home, code)
     return home
@@ -143,7 +118,7 @@ def write_configuration(settings: Settings, home: Path) -> None:
     former = path.read_text(encoding="utf-8") if path.exists() else _HEADER
     if not former.startswith(_HEADER):
         return
-    is_team = home == team_home(settings) and _is_team_lake(settings)
+    is_team = home == team_home(settings) and is_team_lake(settings)
     if settings.launch == "queue":
         _write(path, queue_configuration())
     elif settings.dagster_database_url or is_team:
@@ -193,12 +168,6 @@ def make_schema(url: str) -> None:
         # The error: another process makes it at this moment.
         connection.execute(CreateSchema(SCHEMA, if_not_exists=True))
     engine.dispose()
-
-
-def _is_team_lake(settings: Settings) -> bool:
-    """Return whether ``debrief up`` was used for the lake of these settings."""
-    file = team_home(settings) / _LAKE
-    return file.is_file() and file.read_text(encoding="utf-8") == settings.lake
 
 
 def _local_configuration(home: Path) -> dict[str, Any]:

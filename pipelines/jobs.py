@@ -94,7 +94,9 @@ def send_failure(context: dg.HookContext) -> None:
         "that failed, the run itself does."
     ),
 )
-def killed_runs(context: dg.RunFailureSensorContext, webhook: WebhookResource) -> dg.SkipReason:
+def killed_runs(
+    context: dg.RunFailureSensorContext, webhook: WebhookResource
+) -> dg.SkipReason | None:
     """Send why a run failed that could not send it itself."""
     run = context.dagster_run
     records = context.instance.all_logs(run.run_id, of_type=_FAILURES)
@@ -105,7 +107,7 @@ def killed_runs(context: dg.RunFailureSensorContext, webhook: WebhookResource) -
         return dg.SkipReason("Not of the graph, or the run has sent it.")
     _, why = failure_in(events, run.job_name, for_strangers=True)
     webhook.send(context.log, f"Debrief: {run.job_name} failed: {_short(why)}", run.run_id)
-    return dg.SkipReason("Sent.")
+    return None
 
 
 def _short(text: str) -> str:

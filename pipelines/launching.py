@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +23,31 @@ from debrief.cli.asking import agree, estimate_of
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_summary, print_tables
+from debrief.conditions import parse_where
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
+from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.scope import Scope
 from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings, load_settings
+from debrief.stages.configuration import EvaluatorChoice, SessionSources
+from debrief.stages.current import rest_is_current, weeks_are_current
+from debrief.stages.rehearsal import SCORES, rehearse
+from debrief.stages.rehearsal import added_up as asked_together
+from debrief.stages.run import StageRun
+from debrief.stages.training import settle, stale_pairs
 from debrief.summary import Content, Evaluated, content_of
 from debrief.weekly import Done, added_up
+from pipelines.home import CONFIGURATION, dagster_home
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from debrief.lake import Lake
-
 _progress = logging.getLogger("debrief.progress")
 _LOG_WIDTH = 120
+_NOTHING_ASKED = "Nothing is asked: no model has anything to do."
 PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
 _BY_TAG = "user"
@@ -87,39 +97,44 @@ def run_graph(
     is_offline = resources["evaluator"]["offline"]
     if not is_offline:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
-        from resources import EvaluatorResource
-
         try:
-            EvaluatorResource(**resources["evaluator"]).open()
+            EvaluatorChoice(**resources["evaluator"]).open()
         except ConfigurationError:
             if not settings.model:
                 _say_offer(_count_sessions(resources), screen)
             raise
     screen.print(f"Debrief: sessions → {settings.lake}")
+    graphs: list[RunOutcome] = []
+    parts: list[Done] = []
     with shown_progress(settings) as shown:
-        from assets.reports import done_in
-        from debrief.lake import Lake
-        from pipelines.instance import open_instance
-
-        lake, graphs = Lake(settings.lake), []
+        lake = Lake(settings.lake)
         found = weeks_with_sessions(lake, resources, weeks)
-        with open_instance(settings) as instance:
-            end_dead_runs(instance)
-            is_current = bool(found) and _is_up_to_date(lake, found, resources)
-            if found and not is_current:
-                if dry_run or not is_offline or _asked_before(lake, found):
-                    read_first(instance, lake, found, resources)
-                    if lost := lost_rows(lake, found, resources["evaluator"]["model"]):
-                        warn(f"{lost} That goes with this run.")
-                if not is_offline:
-                    _agree(found, resources, settings, shown, yes=yes, dry_run=dry_run)
-            if dry_run:
-                console(stderr=True).print("Nothing is asked: no model has anything to do.")
-                return
-            parts: list[Done] = []
-            limit = resources["evaluator"].get("max_cost_usd", settings.max_cost_usd)
-            if found:
-                taken = found[-1:] if is_current else found
+        work = _work_left(settings, lake, found, resources)
+        if dry_run and work is not WorkLeft.WEEKS:
+            console(stderr=True).print(_NOTHING_ASKED)
+            return
+        if work is WorkLeft.NOTHING:
+            settle(lake)
+        else:
+            # Dagster takes seconds to load, and is not needed where there is nothing to do.
+            from assets.reports import done_in
+            from pipelines.instance import open_instance
+
+            with open_instance(settings) as instance:
+                end_dead_runs(instance)
+                taken = found[-1:]
+                if work is WorkLeft.WEEKS:
+                    taken = found
+                    if dry_run or not is_offline or _asked_before(lake, found):
+                        read_first(instance, lake, found, resources)
+                        if lost := lost_rows(lake, found, resources["evaluator"]["model"]):
+                            warn(f"{lost} That goes with this run.")
+                    if not is_offline:
+                        _agree(lake, found, resources, settings, shown, yes=yes, dry_run=dry_run)
+                    if dry_run:
+                        console(stderr=True).print(_NOTHING_ASKED)
+                        return
+                limit = resources["evaluator"].get("max_cost_usd", settings.max_cost_usd)
                 for graph in _graph_runs(instance, lake, taken, found, resources, limit):
                     graphs.append(graph)
                     parts.extend(done_in(graph.events))
@@ -145,14 +160,13 @@ def run_quietly(options: RunOptions) -> Content:
     settings = options.apply()
     resources = options.resources(settings)
     with shown_progress(settings):
-        from debrief.lake import Lake
-        from pipelines.instance import open_instance
-
         lake = Lake(settings.lake)
         found = weeks_with_sessions(lake, resources)
-        with open_instance(settings) as instance:
-            end_dead_runs(instance)
-            if found and not _is_up_to_date(lake, found, resources):
+        if _work_left(settings, lake, found, resources) is not WorkLeft.NOTHING:
+            from pipelines.instance import open_instance
+
+            with open_instance(settings) as instance:
+                end_dead_runs(instance)
                 for graph in _graph_runs(instance, lake, found, found, resources, None):
                     graph.check()
     return content_of(lake, found)
@@ -176,8 +190,8 @@ def _graph_runs(
         resources: the runs' configuration.
         limit: US dollars that all runs together may spend; None without a limit.
     """
+    from assets.partitions import pair_key
     from assets.reports import done_in
-    from assets.training import settle, stale_pairs
     from pipelines.queueing import runs_over
 
     spent = 0.0
@@ -190,13 +204,14 @@ def _graph_runs(
         spent += sum(part.cost_usd or 0.0 for part in done_in(graph.events))
         yield graph
     config = run_config(resources)
-    if stale := sorted(stale_pairs(lake, found)):
+    if stale := sorted(pair_key(*pair) for pair in stale_pairs(lake, found)):
         for _, pairs in runs_over(instance, lake, stale, ["training_sets"]):
             carry_out(instance, "training_sets_job", pairs, config).check()
     settle(lake)
 
 
 def _agree(
+    lake: Lake,
     weeks: Sequence[str],
     resources: dict[str, dict[str, Any]],
     settings: Settings,
@@ -210,10 +225,8 @@ def _agree(
     Raises:
         ConfigurationError: nobody is there to agree.
     """
-    from assets.rehearsal import SCORES, added_up, rehearse
-
-    found = rehearse(made_resources(counting(resources)), weeks)
-    asked = added_up(found)
+    found = rehearse(configured_run(lake, counting(resources), weeks))
+    asked = asked_together(found)
     waiting = next(each.sessions for each in found if each.stage == SCORES)
     model = resources["evaluator"]["model"] or "the judges' models"
     estimate = estimate_of(model, asked, len(waiting), margin=_MARGIN_WITH_RUBRICS)
@@ -320,40 +333,54 @@ def _stored_sessions(lake: Lake, weeks: Sequence[str]) -> int:
 def _count_sessions(resources: dict[str, dict[str, Any]]) -> int:
     """Return how many sessions are there to be read; nothing is stored."""
     from debrief.sessions.sources import scan
-    from resources import SessionStore
 
-    places = SessionStore(**resources["sessions"]).places()
+    places = _sources(resources).places()
     return len({entry.session_id for entry in scan(places).entries if entry.session_id})
 
 
-def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> bool:
-    """Return whether the weekly stages have nothing to do, so that a run over one week is enough.
+class WorkLeft(Enum):
+    """What there is to do for a lake."""
 
-    Dagster's events of a partition cost more than finding out that it is up to date. Labels are
-    gathered first, since verdicts rest on them. What a server has of scores and annotations has no
-    stamp: where one is configured, all weeks are taken.
+    NOTHING = "nothing"
+    OF_ALL_WEEKS = "of all weeks"
+    """Only what is made of all weeks together; a run over one of them makes it."""
+    WEEKS = "weeks"
+
+
+def _work_left(
+    settings: Settings, lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]
+) -> WorkLeft:
+    """Return what there is to do, by what the lake's tables say of themselves.
+
+    Where a Langfuse server is configured, only a run finds out; and Dagster's storage may be new.
     """
-    from assets.sessions import is_read
-    from assets.weekly import all_up_to_date
-    from debrief.outcomes.gathering import gather_labels
-    from debrief.sessions.forgotten import Forgotten
-
-    made = made_resources(resources)
-    if made["langfuse"].open() is not None:
-        return False
-    if not is_read(lake, made["sessions"], weeks):
-        return False
-    forgotten = Forgotten.of(lake, made["sessions"].redactor())
-    gather_labels(lake, load_settings(), None, made["evaluator"].repository_folder(), forgotten)
-    return all_up_to_date(made, weeks)
+    if not weeks:
+        return WorkLeft.NOTHING
+    if settings.has_langfuse or not (dagster_home(settings) / CONFIGURATION).exists():
+        return WorkLeft.WEEKS
+    run = configured_run(lake, resources, weeks)
+    repository = EvaluatorChoice(**resources["evaluator"]).repository_folder()
+    if not weeks_are_current(run, repository):
+        return WorkLeft.WEEKS
+    return WorkLeft.NOTHING if rest_is_current(run) else WorkLeft.OF_ALL_WEEKS
 
 
-def made_resources(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a run's resources, by name, before it is launched."""
-    from pipelines.definitions import RESOURCES
+def configured_run(
+    lake: Lake, resources: dict[str, dict[str, Any]], weeks: Sequence[str]
+) -> StageRun:
+    """Return what stages work with, before a run is launched, by the run's configuration."""
+    scope = resources.get("scope", {})
+    return StageRun(
+        lake,
+        weeks,
+        sources=_sources(resources),
+        scope=Scope(parse_where(scope.get("where", ())), scope.get("force", False)),
+        evaluators=EvaluatorChoice(**resources["evaluator"]).open,
+    )
 
-    made = {name: type(RESOURCES[name])(**config) for name, config in resources.items()}
-    return {**RESOURCES, **made}
+
+def _sources(resources: dict[str, dict[str, Any]]) -> SessionSources:
+    return SessionSources(folders=tuple(resources["sessions"].get("folders", ())))
 
 
 def weeks_with_sessions(
@@ -367,11 +394,10 @@ def weeks_with_sessions(
     from debrief.sessions.scanning import is_reported
     from debrief.sessions.sources import no_session_in
     from debrief.sessions.store import SESSIONS_TABLE, scan_into
-    from resources import SessionStore
 
-    store = SessionStore(**resources["sessions"])
-    places = store.places()
-    scan = scan_into(lake, places, store.redactor(), store.servers())
+    sources = _sources(resources)
+    places = sources.places()
+    scan = scan_into(lake, places, sources.redactor(), sources.servers())
     known = scan.weeks()
     if not (any(entry.session_id for entry in scan.entries) or lake.partitions(SESSIONS_TABLE)):
         raise no_session_in(places)

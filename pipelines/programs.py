@@ -6,6 +6,7 @@ import http.client
 import os
 import socket
 import sys
+import sysconfig
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,8 @@ def code_server(code: Path, after: tuple[str, ...] = ()) -> Program:
 
 def daemon(workspace: Path) -> Program:
     """Return Dagster's daemon: schedules, sensors, backfills, the queue."""
-    words = ("run", "--workspace", str(workspace))
-    return module("daemon", "dagster._daemon", *words, after=(CODE,))
+    command = (installed("dagster-daemon"), "run", "--workspace", str(workspace))
+    return Program(name="daemon", command=command, after=(CODE,))
 
 
 def web(workspace: Path, host: str, port: int) -> Program:
@@ -50,6 +51,11 @@ def server(name: str, *words: str, host: str, port: int, **options: Any) -> Prog
 def module(name: str, *words: str, **options: Any) -> Program:
     """Return a Python module with its arguments as a program."""
     return Program(name=name, command=(sys.executable, "-m", *words), **options)
+
+
+def installed(program: str) -> str:
+    """Return the path of a program that a library brought along, beside this Python."""
+    return str(Path(sysconfig.get_path("scripts"), program))
 
 
 def answers(port: int, path: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -20,6 +19,7 @@ from debrief.sessions.store import weeks_in
 from debrief.settings import load_settings
 from pipelines.instance import prepare_workspace
 from pipelines.jobs import IN_WHOLE_GRAPH, range_tags
+from pipelines.programs import installed
 
 _LAUNCH = """
 mutation Launch($run: ExecutionParams!) { launchRun(executionParams: $run) {
@@ -84,12 +84,14 @@ def hand_over(
     Raises:
         DebriefError: it could not be launched, as when the broker is away.
     """
+    from pipelines.definitions import defs
+
     tags = range_tags(partitions[0], partitions[-1]) if partitions else {}
     run = {
         "selector": {
             "repositoryLocationName": "debrief",
             "repositoryName": "__repository__",
-            "pipelineName": job or "__ASSET_JOB",
+            "pipelineName": job or defs.resolve_implicit_global_asset_job_def().name,
             "assetSelection": [{"path": [asset]} for asset in assets] or None,
         },
         "runConfigData": config,
@@ -113,8 +115,7 @@ def _launch(workspace: Path, run: dict[str, Any], name: str) -> str:
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
-        command = [sys.executable, "-c", "from dagster_graphql.cli import main; main()"]
-        command += ["-w", str(workspace), "-t", _LAUNCH]
+        command = [installed("dagster-graphql"), "-w", str(workspace), "-t", _LAUNCH]
         command += ["-v", json.dumps({"run": run}), "-o", str(answer)]
         subprocess.run(command, check=False, capture_output=True)
         found = json.loads(answer.read_text())["data"]["launchRun"] if answer.exists() else {}

@@ -16,7 +16,8 @@ from debrief.files import locked
 from debrief.processes import make_socket_folder
 from debrief.recorder.postgres import is_running, postgres_folder, url_of
 from debrief.settings import DAGSTER_PATH, Settings, load_settings, variable_of
-from pipelines.instance import URL, in_schema, prepare_team_home, team_home
+from pipelines.home import team_home
+from pipelines.instance import URL, in_schema, prepare_team_home
 from pipelines.programs import (
     CODE,
     EVERYWHERE,

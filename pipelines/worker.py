@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
+from pipelines.home import dagster_home
 from pipelines.instance import (
     BROKER,
     QUEUE,
-    dagster_home,
     open_instance,
     set_pool_limits,
     write_configuration,

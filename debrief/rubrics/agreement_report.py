@@ -62,7 +62,8 @@ def store_agreement(lake: Lake) -> Agreement:
     except InputError:
         lake.write(AGREEMENT, ALL, (), AgreementRow)
         raise
-    lake.write(AGREEMENT, ALL, agreement.rows, AgreementRow)
+    compared = _compared(lake)
+    lake.write(AGREEMENT, ALL, agreement.rows, AgreementRow, lambda: compared)
     made_from, stamp = _probed(lake), lake.stamp(PROBES, ALL)
     if stamp is None or stamp.inputs != made_from:
         success = success_labels(lake)
@@ -84,6 +85,18 @@ def store_agreement(lake: Lake) -> Agreement:
     )
 
 
+def agreement_is_current(lake: Lake) -> bool:
+    """Return whether ``store_agreement`` would write the rows that are there, and not fail."""
+    stamp = lake.stamp(AGREEMENT, ALL)
+    return stamp is not None and stamp.inputs == _compared(lake)
+
+
+def _compared(lake: Lake) -> str:
+    """Return the digest of all that agreement and its page are made of."""
+    beside = [lake.stamp(table, ALL) for table in (PROBLEMS, ORDER_PROBES)]
+    return digest_of(_probed(lake), [stamp and stamp.digest for stamp in beside])
+
+
 def _probed(lake: Lake) -> str:
     """Return the digest of all that probes are made of."""
     stamps = (
@@ -95,6 +108,7 @@ def _probed(lake: Lake) -> str:
 
 
 MINIMUM = "DEBRIEF_MIN_AGREEMENT"
+AGREEMENT_PAGE = "reports/judge_agreement.md"
 _PROBES_FORM = "1"
 """Raised when the same rows give other probes."""
 _PROBED = (

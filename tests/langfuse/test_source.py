@@ -24,7 +24,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
-from resources import SessionStore
+from debrief.stages.configuration import SessionSources
 from tests.langfuse.scenario import START, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.planting import Planted, Search
@@ -268,13 +268,13 @@ def test_a_server_is_a_source_only_when_it_is_asked_for(
 ) -> None:
     for name, value in {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}.items():
         monkeypatch.setenv(name, value)
-    assert SessionStore().servers() == ()
-    assert len(SessionStore(langfuse=True).servers()) == 1
+    assert SessionSources().servers() == ()
+    assert len(SessionSources(langfuse=True).servers()) == 1
     monkeypatch.setenv("DEBRIEF_LANGFUSE_SESSIONS", "1")
     monkeypatch.setenv("DEBRIEF_LANGFUSE_SINCE", "2026-01-05")
-    assert len(SessionStore().servers()) == 1
+    assert len(SessionSources().servers()) == 1
     monkeypatch.setenv("DEBRIEF_LANGFUSE", "off")
-    assert SessionStore().servers() == ()
+    assert SessionSources().servers() == ()
 
 
 def test_sessions_of_no_server_cannot_be_asked_for(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from debrief.sessions.recorder_source import RecorderSource, recorder_source
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
-from resources import SessionStore
+from debrief.stages.configuration import SessionSources
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task
 
@@ -200,10 +200,10 @@ def test_the_source_is_there_when_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
-    assert SessionStore().servers() == ()
-    assert len(SessionStore(recorder=True).servers()) == 1
+    assert SessionSources().servers() == ()
+    assert len(SessionSources(recorder=True).servers()) == 1
     monkeypatch.setenv("DEBRIEF_RECORDER", "1")
-    assert len(SessionStore().servers()) == 1
+    assert len(SessionSources().servers()) == 1
 
 
 def test_a_database_that_cannot_be_one_is_told_and_stops_nothing(

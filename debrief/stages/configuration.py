@@ -1,0 +1,115 @@
+"""What a run is configured with: where sessions are read, and who evaluates them.
+
+The fields are those of Dagster's resources, which say what each means. Settings decide what may be
+chosen.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from debrief.evaluators import Evaluators, make_evaluators
+from debrief.langfuse.source import source_from_settings
+from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
+from debrief.sessions.recorder_source import recorder_source
+from debrief.redaction.redactor import Redactor, redactor_of
+from debrief.sessions.sources import default_folders
+from debrief.sessions.store import SessionServer
+from debrief.sessions.transfer import mirror
+from debrief.settings import load_settings
+from debrief.snapshots.clones import Clones, find_clones
+
+
+class SessionSources(Struct, frozen=True, kw_only=True):
+    """Where transcripts are read from: folders and servers, and with which redaction."""
+
+    folders: tuple[str, ...] = ()
+    langfuse: bool = False
+    recorder: bool = False
+
+    def servers(self) -> tuple[SessionServer, ...]:
+        """Return the servers whose sessions are read beside the transcripts."""
+        settings = load_settings()
+        asked = (
+            source_from_settings(settings) if self.langfuse or settings.langfuse_sessions else None,
+            recorder_source(settings) if self.recorder or settings.recorder else None,
+        )
+        return tuple(source for source in asked if source is not None)
+
+    def places(self) -> list[Path]:
+        """Return the folders to search; what is in an object store is brought here first.
+
+        Raises:
+            ConfigurationError: settings do not name a folder.
+            DebriefError: a store is away, or refuses.
+        """
+        settings, usual = load_settings(), default_folders(Path.home(), os.environ)
+        return [
+            mirror(each, settings.home) if "://" in each else Path(each).expanduser().absolute()
+            for each in permitted_folders(self.folders, settings, map(str, usual))
+        ] or usual
+
+    def clones(self) -> Clones:
+        """Return the clones of repositories that settings name."""
+        return find_clones(load_settings().clones)
+
+    def redactor(self) -> Redactor:
+        """Return the redactor with this machine's key."""
+        return redactor_of(load_settings())
+
+
+class EvaluatorChoice(Struct, frozen=True, kw_only=True):
+    """The choice between models and the offline evaluator; never a silent one."""
+
+    offline: bool = False
+    model: str = ""
+    second_model: str = ""
+    second_opinion: str = ""
+    samples: int = 0
+    repository: str = ""
+    max_cost_usd: float | None = None
+    max_calls: int | None = None
+    dry_run: bool = False
+
+    def open(self, run: str = "", account: str = "") -> Evaluators:
+        """Return whoever is configured.
+
+        Args:
+            run: the run's id; its stages and processes share the limits.
+            account: the run that spending is counted under; the run itself by default.
+
+        Raises:
+            ConfigurationError: settings do not name what is chosen, or a model is needed and no
+                key for it is set.
+        """
+        known = load_settings()
+        settings = known.with_given(
+            model=permitted_model("model", self.model, known),
+            second_model=permitted_model("second_model", self.second_model, known),
+            second_opinion=permitted_model("second_opinion", self.second_opinion, known),
+            samples=self.samples or None,
+            max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
+            max_calls=lower(self.max_calls, known.max_calls),
+        )
+        offline = self.offline or (not self.model and settings.offline)
+        return make_evaluators(
+            settings,
+            offline=offline,
+            second_model="" if offline else settings.second_model,
+            second_opinion="" if offline else settings.second_opinion,
+            repository=self.repository_folder(),
+            run=run,
+            account=account,
+            dry_run=self.dry_run,
+        )
+
+    def repository_folder(self) -> Path | None:
+        """Return the repository; None without one.
+
+        Raises:
+            ConfigurationError: settings name no such repository.
+        """
+        return permitted_repository(self.repository, load_settings())

@@ -1,0 +1,72 @@
+"""Whether a run would have anything to do, answered from what tables say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from debrief.outcomes.gathering import gather_labels
+from debrief.outcomes.store import PROBLEMS, LabelProblem
+from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.model import UnreadTranscript
+from debrief.sessions.scanning import ScanEntry
+from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, UNREAD_TABLE
+from debrief.settings import load_settings
+from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
+from debrief.stages.outcomes import EXECUTED_OUTCOMES
+from debrief.stages.reports import ALL, report_path, reports_are_current
+from debrief.stages.rubrics import EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS, rubrics_are_current
+from debrief.stages.run import StageRun
+from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, is_read
+from debrief.stages.table import TableStage
+from debrief.stages.training import stale_pairs
+from debrief.stages.troubles import ALL_TROUBLES, LINE_EFFECTS, TROUBLE_EVENTS
+
+WEEKLY: tuple[TableStage[Any], ...] = (
+    *(TROUBLE_EVENTS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
+    *(JUDGE_EVALUATIONS, SESSION_SCORES, EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS),
+)
+"""The stages that make a table week by week, each after those that it is made from."""
+
+
+def weeks_are_current(run: StageRun, repository: Path | None) -> bool:
+    """Return whether a run would leave what it makes week by week as it is.
+
+    Labels are gathered for it, since verdicts rest on them. What a server has of scores and labels
+    has no stamp: where one is configured, only a run finds out.
+
+    Args:
+        run: over weeks with sessions.
+        repository: whose ``human_feedback.md`` files are read; None without one.
+    """
+    lake, pages = run.lake, set(run.lake.names("reports"))
+    if not is_read(lake, run.sources, run.weeks):
+        return False
+    forgotten = Forgotten.of(lake, run.redactor)
+    gather_labels(lake, load_settings(), None, repository, forgotten)
+    return pages.issuperset(map(report_path, run.weeks)) and all(
+        stage.is_current(run, week) for stage in WEEKLY for week in run.weeks
+    )
+
+
+def rest_is_current(run: StageRun) -> bool:
+    """Return whether a run would leave what is made of all weeks as it is, and succeed."""
+    return (
+        not _has_failed(run)
+        and all(stage.is_current(run, ALL) for stage in (ALL_TROUBLES, LINE_EFFECTS))
+        and rubrics_are_current(run)
+        and reports_are_current(run)
+        and not stale_pairs(run.lake, run.weeks)
+    )
+
+
+def _has_failed(run: StageRun) -> bool:
+    """Return whether a server did not answer, or a file of labels cannot be used: a run fails for
+    it, and says so each time."""
+    lake = run.lake
+    read: list[ScanEntry | UnreadTranscript] = [
+        *lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry),
+        *lake.rows(UNREAD_TABLE, UnreadTranscript, run.weeks),
+    ]
+    problems = lake.read(PROBLEMS, ALL, LabelProblem)
+    return any(row.cause == "server" for row in read) or any(each.whole for each in problems)

@@ -1,0 +1,298 @@
+"""Rubrics: mined by week, consolidated over all weeks, tried, and every session judged on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from debrief.errors import ModelError
+from debrief.evaluation import version_of
+from debrief.evaluators import Evaluators
+from debrief.keys import digest_of, week_after, week_of
+from debrief.lake import Lake
+from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.model import (
+    ALL,
+    CANDIDATES,
+    DROPPED,
+    EVALUATIONS,
+    EXTRACTED,
+    RUBRICS,
+    SEARCHES,
+    TRIALS,
+    UNMINED,
+    DroppedRubric,
+    ExtractedRubric,
+    Rubric,
+    RubricEvaluation,
+    RubricSearch,
+    RubricTrial,
+    UnminedSession,
+)
+from debrief.rubrics.offline_miner import EARLIER_WEEKS
+from debrief.rubrics.trial import (
+    MOST_OFFLINE,
+    Split,
+    final_rubrics,
+    looked_at,
+    searches_of,
+    settle,
+    split_of,
+    try_rubrics,
+)
+from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.speaking import speaking_rows
+from debrief.sessions.model import Session
+from debrief.stages.evaluations import evaluated_rows, none_open
+from debrief.stages.run import StageRun
+from debrief.stages.table import Row, TableStage, upstream
+
+
+def of_miner(run: StageRun, table: str, row_type: type[Row], *weeks: str) -> list[Row]:
+    """Return the rows that the run's miner gave, of all weeks if none is named."""
+    return _rows(run, table, row_type, ("extractor", run.evaluators.miner.name), weeks)
+
+
+def _rows(
+    run: StageRun, table: str, row_type: type[Row], only: tuple[str, str], weeks: Iterable[str] = ()
+) -> list[Row]:
+    """Return the rows with a value in a column, of all weeks if none is named."""
+    column, value = only
+    chosen = weeks or run.lake.partitions(table)
+    read = partial(run.lake.read, table, row_type=row_type, only=(column, [value]))
+    return [row for week in chosen for row in read(week)]
+
+
+def _scores(run: StageRun, *weeks: str) -> list[SessionScores]:
+    """Return the row that speaks for each session, of all weeks if none is named."""
+    chosen = weeks or run.lake.partitions("session_scores")
+    return list(speaking_rows(run.lake.rows("session_scores", SessionScores, chosen)))
+
+
+def _split(run: StageRun) -> Split:
+    """Return which sessions are mined, by how many scored ones each week has."""
+
+    def found() -> Split:
+        weeks = run.lake.partitions("session_scores")
+        return split_of(
+            (week, sum(row.status == "ok" for row in _scores(run, week))) for week in weeks
+        )
+
+    return run.once("split", found)
+
+
+def _mined(run: StageRun, week: str) -> Iterator[tuple[Session, SessionScores]]:
+    mines = _split(run).mines
+    scores = {row.session_id: row for row in _scores(run, week) if mines(row)}
+    for session in run.lake.read("raw_sessions", week, Session):
+        if session.id in scores:
+            yield session, scores[session.id]
+
+
+def _mining_inputs(run: StageRun, week: str) -> str:
+    by = run.evaluators
+    weeks = [week_after(week, -back) for back in range(EARLIER_WEEKS, -1, -1)]
+    return digest_of(
+        [upstream(run.lake, "raw_sessions", "session_scores", week=each) for each in weeks],
+        by.scoring_fingerprint,
+        by.miner.name,
+        version_of(by.miner),
+        _split(run),
+    )
+
+
+def _mine(run: StageRun, week: str, stored: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
+    """Yield a week's rubrics; file what was dropped, and the sessions that could not be mined."""
+    miner = run.evaluators.miner
+    mined = [miner.extract(week, name, partial(_mined, run)) for name in SCORE_NAMES]
+    yield from (row for each in mined for row in each.rubrics)
+    yield from (row for row in stored if row.extractor != miner.name)
+    if run.evaluators.dry_run:
+        return
+    _file(run, DROPPED, week, DroppedRubric, [row for each in mined for row in each.dropped])
+    _file(run, UNMINED, week, UnminedSession, [row for each in mined for row in each.unmined])
+
+
+def _file(run: StageRun, table: str, week: str, row_type: type[Row], rows: list[Row]) -> None:
+    """Write the rows of the run's miner beside those of others."""
+    stored: Iterable[Any] = run.lake.read(table, week, row_type)
+    others = [row for row in stored if row.extractor != run.evaluators.miner.name]
+    run.lake.write(table, week, [*rows, *others], row_type)
+
+
+def _none_unmined(run: StageRun, week: str, rows: Sequence[ExtractedRubric]) -> bool:
+    return not of_miner(run, UNMINED, UnminedSession, week)
+
+
+EXTRACTED_RUBRICS = TableStage(
+    table=EXTRACTED,
+    row_type=ExtractedRubric,
+    inputs=_mining_inputs,
+    make=_mine,
+    is_final=_none_unmined,
+    asks_models=True,
+)
+
+
+def all_mined(run: StageRun) -> list[ExtractedRubric]:
+    """Return what the run's miner found in all weeks."""
+    return run.once("mined", lambda: of_miner(run, EXTRACTED, ExtractedRubric))
+
+
+def _of_score_name(run: StageRun, score_name: str) -> list[ExtractedRubric]:
+    return [row for row in all_mined(run) if row.score_name == score_name]
+
+
+def _candidate_inputs(run: StageRun, score_name: str) -> str:
+    miner = run.evaluators.miner
+    return digest_of(miner.name, version_of(miner), _of_score_name(run, score_name))
+
+
+def _consolidate(run: StageRun, score_name: str, stored: list[Rubric]) -> Iterable[Rubric]:
+    (name,) = (each for each in SCORE_NAMES if each == score_name)
+    return run.evaluators.miner.consolidate(_of_score_name(run, name), name, stored)
+
+
+RUBRIC_CANDIDATES = TableStage(
+    table=CANDIDATES,
+    row_type=Rubric,
+    inputs=_candidate_inputs,
+    make=_consolidate,
+    asks_models=True,
+)
+"""By score name: what was mined in all weeks, merged."""
+
+
+def _candidates(run: StageRun) -> dict[str, list[Rubric]]:
+    return {name: list(run.lake.read(CANDIDATES, name, Rubric)) for name in SCORE_NAMES}
+
+
+def _trial_inputs(run: StageRun, partition: str) -> str:
+    lake, by = run.lake, run.evaluators
+    weeks = lake.partitions("session_scores")
+    return digest_of(
+        _candidates(run),
+        [upstream(lake, "raw_sessions", "session_scores", DROPPED, week=week) for week in weeks],
+        by.scoring_fingerprint,
+        by.rubric_judge.model,
+        version_of(by.rubric_judge),
+        run.most_judgements,
+        _split(run),
+    )
+
+
+def _try(run: StageRun, partition: str, stored: list[RubricTrial]) -> list[RubricTrial]:
+    """Return the trials of all candidates; what the search came to is filed beside them."""
+    lake, by, split = run.lake, run.evaluators, _split(run)
+    scores = _scores(run)
+    judged = _rows(run, EVALUATIONS, RubricEvaluation, ("model", by.rubric_judge.model))
+    trials = [
+        trial
+        for own in _candidates(run).values()
+        for trial in try_rubrics(
+            own,
+            partial(_sessions, lake, scores),
+            [row for row in scores if not split.mines(row)],
+            by.rubric_judge,
+            judged,
+            most_judgements=MOST_OFFLINE if by.models is None else run.most_judgements,
+            workers=by.concurrency,
+        )
+    ]
+    count = looked_at(trials, all_mined(run), of_miner(run, DROPPED, DroppedRubric))
+    settled = settle(trials, count)
+    if not by.dry_run:
+        lake.write(SEARCHES, ALL, searches_of(settled, scores, split, count), RubricSearch)
+    return settled
+
+
+def _sessions(lake: Lake, scores: list[SessionScores], ids: Collection[str]) -> Iterator[Session]:
+    weeks = {week_of(row.started) for row in scores if row.session_id in set(ids)}
+    for week in sorted(weeks):
+        yield from lake.read("raw_sessions", week, Session, only=("id", ids))
+
+
+def _none_failed(run: StageRun, partition: str, trials: Sequence[RubricTrial]) -> bool:
+    return not any(trial.failed for trial in trials)
+
+
+RUBRIC_TRIALS = TableStage(
+    table=TRIALS,
+    row_type=RubricTrial,
+    inputs=_trial_inputs,
+    make=_try,
+    is_final=_none_failed,
+    asks_models=True,
+)
+
+
+def _final(run: StageRun, score_name: str) -> list[Rubric]:
+    trials = run.lake.read(TRIALS, ALL, RubricTrial)
+    return final_rubrics([trial for trial in trials if trial.score_name == score_name])
+
+
+def _final_inputs(run: StageRun, score_name: str) -> str:
+    return digest_of(_final(run, score_name))
+
+
+def _keep(run: StageRun, score_name: str, stored: list[Rubric]) -> list[Rubric]:
+    return _final(run, score_name)
+
+
+FINAL_RUBRICS = TableStage(table=RUBRICS, row_type=Rubric, inputs=_final_inputs, make=_keep)
+"""By score name: the candidates that were kept."""
+
+
+def final_rubrics_of(run: StageRun) -> list[Rubric]:
+    """Return the final rubrics of all score names."""
+    return run.once("rubrics", lambda: list(run.lake.rows(RUBRICS, Rubric, SCORE_NAMES)))
+
+
+def rubrics_are_current(run: StageRun) -> bool:
+    """Return whether consolidating and trying would leave the rubrics as they are."""
+    return RUBRIC_TRIALS.is_current(run, ALL) and all(
+        stage.is_current(run, name)
+        for name in SCORE_NAMES
+        for stage in (RUBRIC_CANDIDATES, FINAL_RUBRICS)
+    )
+
+
+def rehearse_rubrics(run: StageRun) -> None:
+    """Consolidate and try what the lake holds of candidates, with evaluators that only count."""
+    for score_name in SCORE_NAMES:
+        with suppress(ModelError):
+            RUBRIC_CANDIDATES.fill(run, score_name)
+    with suppress(ModelError):
+        RUBRIC_TRIALS.fill(run, ALL)
+
+
+def _rubric_evaluation_inputs(run: StageRun, week: str) -> str:
+    judge = run.evaluators.rubric_judge
+    above = upstream(run.lake, "raw_sessions", week=week)
+    return digest_of(above, final_rubrics_of(run), judge.model, version_of(judge), ())
+
+
+def _evaluate(
+    run: StageRun, week: str, stored: list[RubricEvaluation]
+) -> Iterable[RubricEvaluation]:
+    def evaluate(
+        by: Evaluators, sessions: Iterable[Session], known: Sequence[RubricEvaluation]
+    ) -> Iterable[RubricEvaluation]:
+        return evaluate_rubrics(
+            sessions, final_rubrics_of(run), by.rubric_judge, known, workers=by.concurrency
+        )
+
+    return evaluated_rows(run, week, stored, [run.evaluators], evaluate, lambda by, row: True)
+
+
+RUBRIC_EVALUATIONS = TableStage(
+    table=EVALUATIONS,
+    row_type=RubricEvaluation,
+    inputs=_rubric_evaluation_inputs,
+    make=_evaluate,
+    is_final=none_open,
+    asks_models=True,
+    is_scoped=True,
+)

@@ -20,7 +20,7 @@ from resources import LakeResource
 
 MODEL_POOL = "language_model"
 """Of every stage that asks a model: with a limit of 1, no two runs ask the same at once."""
-OWNERS, KINDS = ["team:debrief"], {"python", "parquet"}
+OWNERS, KINDS = ["team:debrief"], {"python", "jsonl"}
 COUNT = "dagster/partition_row_count"
 OFF = "off"
 """Of the metadata of a stage that is off: why. Reports and progress leave it out."""

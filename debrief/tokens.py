@@ -85,9 +85,7 @@ def _encoder() -> Any:
             del os.environ[_CACHE_VARIABLE]
         else:
             os.environ[_CACHE_VARIABLE] = before
-    encoder = tiktoken.Encoding(**parts)
-    parts["mergeable_ranks"].clear()  # 28 MB; the encoder has made its own table of them
-    return encoder
+    return tiktoken.Encoding(**parts)
 
 
 def _vocabulary_folder() -> Path:

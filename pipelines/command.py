@@ -26,7 +26,6 @@ from debrief.cli.shared import (
     console,
     existing_lake,
 )
-from debrief.processes import return_large_blocks
 
 Weeks = Annotated[
     list[str] | None,
@@ -427,7 +426,6 @@ def worker(
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
-    return_large_blocks()
     if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
         sys.argv.append("start")
     app()

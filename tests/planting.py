@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 
 import hyperscan
 import pyarrow.parquet as pq
+import zstandard
 
 from tests.redaction.synthetic import KNOWN, Maker
 
@@ -320,6 +321,8 @@ def texts_of(path: Path) -> Iterator[str]:
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
+    if data[:4] == b"\x28\xb5\x2f\xfd":
+        data = zstandard.ZstdDecompressor().stream_reader(data).read()
     yield data.decode("utf-8", "replace")
     if data[:4] == b"PAR1":
         rows = pq.read_table(path).to_pylist()

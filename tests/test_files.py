@@ -37,7 +37,7 @@ def test_where_writing_fails_the_old_file_stays_and_nothing_lies_beside_it(tmp_p
     path = tmp_path / "state.json"
     path.write_bytes(b"old")
     with pytest.raises(TypeError), atomic(path) as file:
-        file.write("not bytes")  # type: ignore[call-overload]
+        file.writelines([b"new", None])  # type: ignore[list-item]
     with pytest.raises(FileExistsError), atomic(path, replace=False) as file:
         file.write(b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [(path.name, b"old")]

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+import duckdb
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ THINGS = st.builds(
     id=st.text(st.characters(codec="utf-8"), max_size=5),
     at=st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)),
     kind=st.sampled_from(["a", "b"]),
-    ratio=st.none() | st.floats(allow_nan=False),
+    ratio=st.none() | st.floats(allow_nan=False, allow_infinity=False),
     parts=st.lists(
         st.builds(
             Part,
@@ -52,7 +54,9 @@ THINGS = st.builds(
     names=st.lists(st.text(st.characters(codec="utf-8"), max_size=3), max_size=3).map(tuple),
     good=st.booleans(),
     sizes=st.dictionaries(
-        st.text(st.characters(codec="utf-8"), max_size=3), st.floats(allow_nan=False), max_size=3
+        st.text(st.characters(codec="utf-8"), max_size=3),
+        st.floats(allow_nan=False, allow_infinity=False),
+        max_size=3,
     ),
 )
 
@@ -119,3 +123,24 @@ def test_a_damaged_partition_is_named_with_the_next_move(tmp_path: Path) -> None
         list(lake.read("things", "w", Thing))
     assert damaged.value.culprit == str(path)
     assert "Remove the file" in damaged.value.next_move
+
+
+def test_others_read_the_rows_of_a_table_and_pass_over_its_stamp(tmp_path: Path) -> None:
+    rows = [thing(f"t{number}", ratio=number / 2, names=("x",)) for number in range(3)]
+    written = Lake(str(tmp_path)).write("things", "w", rows, Thing)
+    asked = f"SELECT count(*), max(ratio), max(names[1]) FROM '{tmp_path}/things/*.jsonl.zst'"
+    with duckdb.connect() as database:
+        assert database.sql(asked).fetchall() == [(3, 1.0, "x")]
+    frame = pandas.read_json(written.path, lines=True)
+    assert [*frame["id"]] == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("byte", [20, 60])
+def test_no_changed_byte_of_a_table_is_read_as_rows(tmp_path: Path, byte: int) -> None:
+    lake = Lake(str(tmp_path))
+    path = Path(lake.write("things", "w", [thing(kind="b", names=("name",))], Thing).path)
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 0x10
+    path.write_bytes(data)
+    with pytest.raises(LakeError, match="is damaged"):
+        list(lake.read("things", "w", Thing))

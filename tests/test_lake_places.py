@@ -133,7 +133,7 @@ def test_a_writer_that_fails_leaves_what_was_there(url: str) -> None:
         unwanted.keep = False
     assert list(lake.read("things", "w", Thing)) == [Thing("old")]
     assert lake.read_bytes("a.jsonl") == b"old\n"
-    assert (lake.partitions("things"), lake.names("things")) == (["w"], ["things/w.parquet"])
+    assert (lake.partitions("things"), lake.names("things")) == (["w"], ["things/w.jsonl.zst"])
 
 
 def _fail_half_way(lake: Lake) -> None:
@@ -184,8 +184,8 @@ def test_an_empty_file_and_a_damaged_partition_are_what_they_are(url: str) -> No
     assert lake.write_bytes("empty.txt", b"").changed
     assert not lake.write_bytes("empty.txt", b"").changed
     assert lake.read_bytes("empty.txt") == b""
-    lake.write_bytes("things/none.parquet", b"")
-    lake.write_bytes("things/half.parquet", b"PAR1 and no more")
+    lake.write_bytes("things/none.jsonl.zst", b"")
+    lake.write_bytes("things/half.jsonl.zst", b"and no more")
     assert lake.stamp("things", "none") is None
     assert lake.stamp("things", "half") is None
     assert lake.write("things", "half", [Thing("a")], Thing).changed

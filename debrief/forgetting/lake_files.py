@@ -18,7 +18,8 @@ from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row, quotes_
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
-from debrief.lake import Lake
+from debrief.lake import SUFFIXES, Lake
+from debrief.lake.rows import SUFFIX, read_values
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
@@ -154,15 +155,14 @@ def _sweep_partition(
     if table.rows is Session:
         is_theirs = any(row.id in signs.ids for row in lake.read(name, partition, _Id))
         if is_theirs and act:  # each has a partition of its own
-            lake.remove(f"{name}/{partition}.parquet")
+            lake.drop(name, partition)
         return int(is_theirs)
     try:
         rows = list(lake.read(name, partition, table.rows))
     except msgspec.ValidationError:  # of another version: nobody can tell what to take out of it
-        file = f"{name}/{partition}.parquet"
-        is_theirs = holds(lake, file, signs)
+        is_theirs = _holds_partition(lake, name, partition, signs)
         if is_theirs and act:
-            lake.remove(file)
+            lake.drop(name, partition)
         return int(is_theirs)
     left = [
         pruned_row(row, signs, may_quote=table.may_quote and not _is_kept_transcript(row))
@@ -200,7 +200,7 @@ def _store(
     if rows:
         lake.write(table, partition, rows, row_type, lambda: inputs)
     else:
-        lake.remove(f"{table}/{partition}.parquet")
+        lake.drop(table, partition)
 
 
 def sweep_sessions(subject: Subject, act: bool) -> Iterator[Swept]:
@@ -212,7 +212,7 @@ def sweep_sessions(subject: Subject, act: bool) -> Iterator[Swept]:
         count += len(gone)
         if gone and act:
             if len(gone) == len(ids):
-                lake.remove(f"{SESSIONS_TABLE}/{week}.parquet")
+                lake.drop(SESSIONS_TABLE, week)
             else:
                 rows = lake.read(SESSIONS_TABLE, week, Session, ("id", {*ids} - gone))
                 lake.write(SESSIONS_TABLE, week, rows, Session)
@@ -268,10 +268,10 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
             of_set = next(lake.read(INDEX, partition, TrainingSetRow))
             rows = list(lake.read(LINES, partition, LineRow))
         except msgspec.ValidationError:  # of another version, whose sets nothing reads
-            tables = [f"{table}/{partition}.parquet" for table in (LINES, INDEX)]
-            if act and any(holds(lake, name, signs) for name in tables):
-                for name in tables:
-                    lake.remove(name)
+            tables = (LINES, INDEX)
+            if act and any(_holds_partition(lake, each, partition, signs) for each in tables):
+                for table in tables:
+                    lake.drop(table, partition)
             continue
         left = [row for row in rows if pruned_row(row, signs, may_quote=False) is not None]
         new = pruned_row(of_set, signs, may_quote=False)
@@ -354,7 +354,7 @@ def _restore_set(
             lake.remove(name)
     if not rows and not skipped:
         for table in (LINES, INDEX):
-            lake.remove(f"{table}/{partition}.parquet")
+            lake.drop(table, partition)
         return
     digest, train = content.hexdigest(), sum(row.split == "train" for row in rows)
     lake.write(LINES, partition, rows, LineRow, lambda: digest)
@@ -382,7 +382,7 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
     lake, signs = subject.lake, subject.signs
     for name in lake.names():
         top, suffix = name.partition("/")[0], Path(name).suffix
-        is_swept = suffix == ".parquet" and top in TABLES
+        is_swept = name.endswith(SUFFIXES) and top in TABLES
         if top.startswith(".") or suffix == ".png" or is_swept:
             continue
         if (suffix == ".jsonl" and top == "training") or name == MANIFEST:
@@ -405,6 +405,10 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
                     leftover.unlink(missing_ok=True)
 
 
+def _holds_partition(lake: Lake, table: str, partition: str, signs: Signs) -> bool:
+    return any(holds(lake, f"{table}/{partition}{suffix}", signs) for suffix in SUFFIXES)
+
+
 def holds(place: Lake, name: str, signs: Signs) -> bool:
     """Return whether a file of a place names one of the sessions or holds words of one."""
     if Path(name).suffix in (".jsonl", ".md"):
@@ -418,6 +422,8 @@ def holds(place: Lake, name: str, signs: Signs) -> bool:
             batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
             return any(_is_in(batch.to_pylist(), signs) for batch in batches)
         data = file.read()
+    if name.endswith(SUFFIX):
+        return any(_is_in([row], signs) for row in read_values(data))
     with suppress(msgspec.DecodeError):
         return _is_in([msgspec.json.decode(data)], signs)
     return signs.are_in(data.decode("utf-8", "replace"))

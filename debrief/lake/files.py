@@ -7,25 +7,18 @@ uploaded whole. A store that is away is retried by its own client, for about thr
 from __future__ import annotations
 
 import errno
-import glob
 import io
 import os
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import IO, Any, cast
-from uuid import uuid4
 
 from debrief.errors import ConfigurationError, LakeError
+from debrief.files import atomic
 from debrief.settings import location
 
-_ABANDONED = 3_600.0
-"""Seconds after which nobody can still be writing to an unfinished file."""
 S3_OPTIONS = {"config_kwargs": {"retries": {"mode": "standard", "total_max_attempts": 18}}}
 """Waits between attempts are random, up to 20 s: about three minutes in all."""
 _SMALL = 4 << 20
@@ -101,6 +94,12 @@ class FileStore:
                 return io.BytesIO(start)
         return cast(IO[bytes], self._fs.open(path, "rb", block_size=_SMALL))
 
+    def read(self, path: str) -> bytes | None:
+        """Return a file; None if it does not exist."""
+        with suppress(*_ABSENT), self._explained():
+            return cast(bytes, self._fs.cat_file(path))
+        return None
+
     def tail(self, path: str, size: int) -> bytes | None:
         """Return the last ``size`` bytes of a file, or all it has; None if it does not exist."""
         with suppress(*_ABSENT), self._explained():
@@ -108,45 +107,32 @@ class FileStore:
         return None
 
     @contextmanager
-    def writing(self, path: str) -> Iterator[Path]:
-        """Yield a new local file's path, to be written and then moved to ``path`` by ``put``.
+    def writing(self, path: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
+        """Yield a new file, which is at ``path`` when the block has ended without an error.
 
-        What killed writers of the same file left behind is removed.
+        Args:
+            path: its full path; the folders above it are made.
+            durable: force a local file to the disk.
 
         Raises:
-            LakeError: there is no room for it.
+            LakeError: there is no room for it, or the store is away.
         """
-        scratch = self._scratch(path)
         try:
-            yield scratch
+            if self.is_local:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                with atomic(Path(path), mode=0o666, durable=durable) as file:
+                    yield file
+            else:
+                with tempfile.NamedTemporaryFile(prefix="debrief-") as file:
+                    yield cast(IO[bytes], file)
+                    file.flush()
+                    with self._explained():
+                        self._fs.put_file(file.name, path)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
             reason = f"cannot be written: {_NO_ROOM[error.errno]}"
             raise LakeError(str(error.filename or path), reason, _MAKE_ROOM) from error
-        finally:
-            scratch.unlink(missing_ok=True)
-
-    def _scratch(self, path: str) -> Path:
-        if not self.is_local:
-            handle, name = tempfile.mkstemp(prefix="debrief-scratch-", suffix=Path(path).suffix)
-            os.close(handle)
-            return Path(name)
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for leftover in target.parent.glob(f".{glob.escape(target.name)}.????????"):
-            with suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > _ABANDONED:
-                    leftover.unlink()
-        return target.with_name(f".{target.name}.{uuid4().hex[:8]}")
-
-    def put(self, scratch: Path, path: str) -> None:
-        """Move or upload a finished scratch file to ``path``, in one atomic step."""
-        if self.is_local:
-            scratch.replace(path)
-            return
-        with self._explained():
-            self._fs.put_file(str(scratch), path)
 
     def find(self, folder: str) -> dict[str, dict[str, Any]]:
         """Return fsspec's description of each file at any depth below a folder, by path."""
@@ -195,27 +181,3 @@ class FileStore:
                 move = "What was finished is kept; run the same again once it answers."
                 raise LakeError(self.url, reason, move) from error
             raise ConfigurationError(self.url, what, move) from error
-
-
-class _NoPandas(MetaPathFinder):
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ImportError(fullname)
-
-
-@cache
-def arrow_without_pandas() -> Any:
-    """Return ``pyarrow``, which has looked for pandas and found none.
-
-    It looks once, at the first list that it converts, and imports pandas where it is installed:
-    56 MB where nothing else needs it, and a lake has no use for it.
-    """
-    import pyarrow as pa
-
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        pa.array([])
-    finally:
-        sys.meta_path.remove(finder)
-    return pa

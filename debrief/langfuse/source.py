@@ -252,7 +252,7 @@ class LangfuseSource:
         found = None if placeholders(row.id) else list_session(self.client, row.id)
         if found is not None:
             return found.listed(row.id, self.now(), row.reason)
-        lake.remove(f"{FETCHED_TABLE}/{_key(row.id)}.parquet")
+        lake.drop(FETCHED_TABLE, _key(row.id))
         day = self.now().date().isoformat()
         reason = f"taken out: it was deleted on the server, as seen on {day}"
         return replace(row, reason=reason, is_gone=True)

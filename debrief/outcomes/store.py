@@ -199,7 +199,7 @@ ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "det
 
 def put_labels(lake: Lake, found: Labels) -> None:
     """Keep labels beside those of before, except what was read again and does not say so now."""
-    lake.remove(f"{LABELS}/attribution.parquet")
+    lake.drop(LABELS, "attribution")
     for source in ALL_SOURCES:
         read = found.read.get(source, frozenset())
         new = [label for label in found.labels if label.source == source]

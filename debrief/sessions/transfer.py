@@ -250,15 +250,13 @@ def _documents(entry: ScanEntry, name: str) -> Iterator[tuple[str, Iterable[byte
 
 
 def _put(store: FileStore, parts: Iterable[bytes], target: str, redactor: Redactor) -> int:
-    with store.writing(target) as scratch:
-        secrets = 0
-        with scratch.open("wb") as sink:
-            for part in parts:
-                clean, count = _redacted(part, redactor)
-                sink.write(clean)
-                secrets += count
-        store.put(scratch, target)
-        return secrets
+    secrets = 0
+    with store.writing(target) as file:
+        for part in parts:
+            clean, count = _redacted(part, redactor)
+            file.write(clean)
+            secrets += count
+    return secrets
 
 
 def _redacted(part: bytes, redactor: Redactor) -> tuple[bytes, int]:

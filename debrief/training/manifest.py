@@ -138,7 +138,7 @@ def settle_sets(lake: Lake, pairs: Collection[Pair], today: date, keep_days: flo
     for table in (LINES, INDEX):
         for key in lake.partitions(table):
             if _pair_of(key) not in pairs:
-                lake.remove(f"{table}/{key}.parquet")
+                lake.drop(table, key)
     return Settled(len(moved), expired)
 
 

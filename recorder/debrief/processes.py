@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from debrief.errors import ConfigurationError
@@ -21,18 +20,6 @@ def stop_with_parent(number: signal.Signals) -> Callable[[], None]:
 
     prctl = ctypes.CDLL(None).prctl
     return lambda: prctl(1, number)  # 1: PR_SET_PDEATHSIG
-
-
-def return_large_blocks() -> None:
-    """Have Linux take back every megabyte that is freed, at once.
-
-    As it comes, the C library keeps up to twice its largest block, such as a long session's text.
-    """
-    if sys.platform == "linux":
-        import ctypes
-
-        with suppress(AttributeError):  # musl has no such setting
-            ctypes.CDLL(None).mallopt(-3, 1 << 20)  # -3: M_MMAP_THRESHOLD
 
 
 def socket_folder(folder: Path) -> Path:

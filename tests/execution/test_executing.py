@@ -107,7 +107,7 @@ def test_a_session_is_run_once_it_is_agreed_to_and_what_comes_of_it_is_shown_eve
     ]  # fmt: skip
     assert "<secret:github-token" in check.after[0].output
     assert TOKEN.encode() not in b"".join(
-        path.read_bytes() for path in Path(machine.lake.url).rglob("*.parquet")
+        path.read_bytes() for path in Path(machine.lake.url).rglob("*.zst")
     )
 
     success = success_labels(machine.lake)[one.id]

@@ -39,7 +39,7 @@ def test_a_week_that_does_not_fit_names_its_file_and_leaves_the_old_one(tmp_path
     assert "cannot be written: the file would be larger than is allowed." in said.stdout
     assert "Make room" in said.stdout
     assert list(lake.read(TABLE, WEEK, JudgeEvaluation)) == old
-    assert [path.name for path in (tmp_path / TABLE).iterdir()] == [f"{WEEK}.parquet"]
+    assert [path.name for path in (tmp_path / TABLE).iterdir()] == [f"{WEEK}.jsonl.zst"]
 
 
 def write_much(url: str) -> None:

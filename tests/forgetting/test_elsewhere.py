@@ -128,7 +128,7 @@ def test_our_scores_and_labels_on_langfuse_go_and_the_session_is_not_fetched_aga
         machine.lake.write("langfuse_scores", week_of(START), receipts, ScoreReceipt)
         written = {one.score_id: one.session_id for one in receipts if one.status == "written"}
         assert len(written) == 2 * len(NAMES) + 1
-        machine.lake.remove(f"langfuse_scores/{week_of(START)}.parquet")  # as on another machine
+        machine.lake.drop("langfuse_scores", week_of(START))  # as on another machine
 
         receipt = machine.forgets("s0")
         assert machine.found_in(receipt)["Langfuse"] == len(NAMES) + 1

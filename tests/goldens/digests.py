@@ -13,7 +13,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import msgspec
+from msgspec import Struct
+
+from debrief.forgetting.lake_files import TABLES
+from debrief.lake import Lake
+from debrief.lake.rows import SUFFIX
 
 UNSTABLE = {("scan", "mtime_ns")}
 """Columns that describe this machine's files and not the sessions."""
@@ -23,15 +28,14 @@ def digests_of(lake: Path) -> dict[str, Any]:
     """Return each table's columns, row count and digest, and each file's digest."""
     tables = {}
     for folder in sorted(path for path in lake.iterdir() if path.is_dir()):
-        partitions = sorted(folder.rglob("*.parquet"))
-        if partitions:
+        if any(folder.rglob(f"*{SUFFIX}")):
             rows = list(rows_of(folder))
-            columns = pq.read_schema(partitions[0]).names
+            columns = list(TABLES[folder.name].rows.__struct_fields__)
             tables[folder.name] = {"columns": columns, "rows": len(rows), "digest": _sha256(rows)}
     files = {
         str(path.relative_to(lake)): _sha256([path.read_bytes()])
         for path in sorted(lake.rglob("*"))
-        if path.is_file() and path.suffix != ".parquet" and ".dagster" not in path.parts
+        if path.is_file() and not path.name.endswith(SUFFIX) and ".dagster" not in path.parts
     }
     return {"tables": tables, "files": files}
 
@@ -39,10 +43,9 @@ def digests_of(lake: Path) -> dict[str, Any]:
 def rows_of(table: Path) -> Iterator[bytes]:
     """Yield the rows of a table as JSON lines, sorted by their bytes."""
     lines = []
-    for file in sorted(table.rglob("*.parquet")):
-        for row in pq.read_table(file).to_pylist():
-            kept = {k: _plain(v) for k, v in row.items() if (table.name, k) not in UNSTABLE}
-            lines.append(json.dumps(kept, sort_keys=True).encode())
+    for row in Lake(str(table.parent)).rows(table.name, TABLES[table.name].rows):
+        kept = {k: v for k, v in _plain(row).items() if (table.name, k) not in UNSTABLE}
+        lines.append(json.dumps(kept, sort_keys=True).encode())
     yield from sorted(lines)
 
 
@@ -58,7 +61,11 @@ def _plain(value: Any) -> Any:
         case list() | tuple():
             return [_plain(each) for each in value]
         case dict():
-            return {str(key): _plain(each) for key, each in value.items()}
+            return [[key, _plain(each)] for key, each in value.items()]
+        case Struct():
+            return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        case msgspec.UnsetType():
+            return None
         case _:
             return value
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import dagster as dg
+import duckdb
 import pytest
 
 from debrief.execution.model import Execution
@@ -245,13 +246,24 @@ def test_each_week_has_a_page_in_the_lake(demo: Demo) -> None:
     assert "Nothing: no model was asked." in last
 
 
+def test_duckdb_answers_the_query_of_the_documentation_as_is_written_there(demo: Demo) -> None:
+    page = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
+    found = re.search(r"```sql\n(.*?)```\n\n(.*?)\n\n", page, re.DOTALL)
+    assert found is not None
+    with duckdb.connect() as database:
+        asked = database.sql(found[1].replace("~/.debrief/demo", demo.lake.url))
+        table = [asked.columns, ["---"] * len(asked.columns), *asked.fetchall()]
+    shown = ["|".join(map(str, row)) for row in table]
+    assert shown == [line.strip("|").replace(" | ", "|").strip() for line in found[2].splitlines()]
+
+
 @pytest.mark.parametrize("table", ["session_scores", "scan"])
 def test_a_damaged_table_is_named_with_the_next_move(
     demo: Demo, home: Home, tmp_path: Path, table: str
 ) -> None:
     lake = tmp_path / "lake"
     shutil.copytree(demo.lake.path("raw_sessions").removesuffix("/raw_sessions"), lake)
-    damaged = sorted((lake / table).glob("*.parquet"))[-1]
+    damaged = sorted((lake / table).glob("*.zst"))[-1]
     damaged.write_bytes(b"hello")
     arguments = ("run", "--offline", "--sessions", str(folder()), "--week", "2026-11-02")
     line = only_line(home.typed(*arguments, "--lake", str(lake)))

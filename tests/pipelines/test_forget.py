@@ -255,7 +255,7 @@ def test_what_is_not_known_ends_in_one_line(demo: Demo, asked: tuple[str, ...]) 
 def test_nothing_happens_unless_somebody_agrees_or_while_a_run_is_under_way(
     machine: Machine,
 ) -> None:
-    before = {path: path.read_bytes() for path in machine.lake_at.glob("*/*.parquet")}
+    before = {path: path.read_bytes() for path in machine.lake_at.glob("*/*.zst")}
     said = machine.typed("forget", CHOSEN, "--lake", str(machine.lake_at))
     assert "Forget them? [y/N]" in said.all
     settings = load_settings(
@@ -265,7 +265,7 @@ def test_nothing_happens_unless_somebody_agrees_or_while_a_run_is_under_way(
         run = instance.create_run_for_job(prune_runs, status=dg.DagsterRunStatus.STARTED)
         said = machine.typed("forget", CHOSEN, "--yes", "--lake", str(machine.lake_at))
         assert f"run {run.run_id[:8]}: is under way" in only_line(said)
-    assert before == {path: path.read_bytes() for path in machine.lake_at.glob("*/*.parquet")}
+    assert before == {path: path.read_bytes() for path in machine.lake_at.glob("*/*.zst")}
 
 
 def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
@@ -487,7 +487,7 @@ def test_a_lake_that_forgot_under_another_key_reads_nothing_in(own: Machine) -> 
 def test_every_table_of_a_lake_is_listed_and_a_tombstone_holds_no_id(machine: Machine) -> None:
     machine.forget(CHOSEN, "--yes")
     lake = machine.lake
-    tables = {name.partition("/")[0] for name in lake.names(suffix=".parquet")}
+    tables = {name.partition("/")[0] for name in lake.names(suffix=".zst")}
     assert tables <= TABLES.keys()
     (row, *_) = lake.rows(TABLE, Tombstone)
     assert len(row.mark) == 64
@@ -530,7 +530,7 @@ def test_a_table_that_nobody_listed_goes_when_it_holds_words(machine: Machine) -
     session = next(one for one in machine.sessions() if one.id == CHOSEN)
     machine.lake.write("stray", "theirs", [Stray(session.turns[0].prompt)], Stray)
     machine.lake.write("stray", "others", [Stray("Nothing of it.")], Stray)
-    assert "lake's files: stray/theirs.parquet" in machine.forget(CHOSEN, "--yes")
+    assert "lake's files: stray/theirs.jsonl.zst" in machine.forget(CHOSEN, "--yes")
     assert machine.lake.partitions("stray") == ["others"]
 
 

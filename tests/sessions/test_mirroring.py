@@ -53,7 +53,7 @@ def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: 
         assert not store_week(lake, scan_into(lake, places, REDACTOR), WEEK, REDACTOR)
         lakes.append(lake)
     first, second = lakes
-    for name in ("raw_sessions/2026-11-02.parquet", "scan/transcripts.parquet"):
+    for name in ("raw_sessions/2026-11-02.jsonl.zst", "scan/transcripts.jsonl.zst"):
         assert first.read_bytes(name) == second.read_bytes(name)
     (session,) = first.read("raw_sessions", WEEK, Session)
     assert session.transcripts[0].path.startswith(bucket.url("transcripts", "kim", "kim-"))

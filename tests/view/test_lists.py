@@ -228,7 +228,7 @@ def test_pages_follow_the_lake(tmp_path: Path) -> None:
         assert "0.30" in client.get("/sessions").text
         fill(lake, [(session, 0.8), (session_of("two", started=LAST_WEEK), 0.5)])
         assert _later(client, "two") == ["two", "one"]
-        (Path(settings.lake) / "raw_sessions" / "2026-10-26.parquet").unlink()
+        (Path(settings.lake) / "raw_sessions" / "2026-10-26.jsonl.zst").unlink()
         assert _later(client, "one") == ["one"]
 
 

@@ -92,7 +92,7 @@ def test_a_damaged_table_is_named_with_the_next_move_and_costs_no_other_week(
 ) -> None:
     settings = settings_of(tmp_path)
     fill(Lake(settings.lake), [(session_of("one"), 0.3)])
-    damaged = Path(settings.lake) / "raw_sessions" / "2026-11-09.parquet"
+    damaged = Path(settings.lake) / "raw_sessions" / "2026-11-09.jsonl.zst"
     damaged.write_bytes(b"PAR1?")
     with served(settings) as client:
         text = client.get("/sessions").text
@@ -155,7 +155,7 @@ def test_a_session_that_leaves_the_lake_while_it_is_read_is_said_to_be_gone(tmp_
     fill(Lake(settings.lake), [(session_of("one"), 0.3)])
     app = app_of(settings)
     app.state.index.follow = bool
-    (Path(settings.lake) / "raw_sessions" / f"{MONDAY:%Y-%m-%d}.parquet").unlink()
+    (Path(settings.lake) / "raw_sessions" / f"{MONDAY:%Y-%m-%d}.jsonl.zst").unlink()
     with serving(app) as client:
         answer = client.get("/sessions/one")
     assert (answer.status_code, "is no longer in the lake" in answer.text) == (404, True)

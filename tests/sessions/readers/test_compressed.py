@@ -153,7 +153,11 @@ def test_a_broken_first_record_is_a_reason_and_costs_no_other_rollout(tmp_path: 
     write(tmp_path, [meta(), *asked(1, "go")])
     path = write(tmp_path, [meta(id="other"), *asked(1, "lost")], name="other")
     packed = squeeze(path)
-    packed.write_bytes(flushed([json.dumps(meta(id="other")).encode() + b"\n"]) + b"garbage")
+    begun = [
+        json.dumps(meta(id="other")).encode() + b"\n",
+        b'{"text": "' + os.urandom(900).hex().encode(),
+    ]
+    packed.write_bytes(flushed(begun) + b"garbage")
     sessions, reasons = [], []
     for transcript in READER.find(walk(tmp_path)):
         try:

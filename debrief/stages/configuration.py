@@ -14,8 +14,8 @@ from msgspec import Struct
 from debrief.evaluators import Evaluators, make_evaluators
 from debrief.langfuse.source import source_from_settings
 from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
-from debrief.sessions.recorder_source import recorder_source
 from debrief.redaction.redactor import Redactor, redactor_of
+from debrief.sessions.recorder_source import recorder_source
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror

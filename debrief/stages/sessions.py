@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.sessions.redaction import redact_rows
 from debrief.sessions.model import SessionHead
+from debrief.sessions.redaction import redact_rows
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row

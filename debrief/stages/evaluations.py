@@ -110,7 +110,7 @@ JUDGE_EVALUATIONS = TableStage(
     inputs=_judging_inputs,
     make=_judge,
     is_final=none_open,
-    asks_models=True,
+    calls_models=True,
     is_scoped=True,
 )
 
@@ -167,6 +167,6 @@ SESSION_SCORES = TableStage(
     inputs=_scoring_inputs,
     make=_score,
     is_final=none_open,
-    asks_models=True,
+    calls_models=True,
     is_scoped=True,
 )

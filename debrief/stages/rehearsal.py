@@ -45,7 +45,7 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
     """
     log, found = logging.getLogger(PROGRESS), []
     read = [week for week in run.weeks if run.lake.stamp("raw_sessions", week) is not None]
-    asking = [stage for stage in WEEKLY if stage.asks_models and stage.table in (stages or _ALL)]
+    asking = [stage for stage in WEEKLY if stage.calls_models and stage.table in (stages or _ALL)]
     for stage in sorted(asking, key=lambda stage: stage.table != SCORES):
         before, waiting = run.evaluators.spent, set[str]()
         due = [week for week in read if stage.is_due(run, week)]

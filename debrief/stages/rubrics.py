@@ -132,7 +132,7 @@ EXTRACTED_RUBRICS = TableStage(
     inputs=_mining_inputs,
     make=_mine,
     is_final=_none_unmined,
-    asks_models=True,
+    calls_models=True,
 )
 
 
@@ -160,7 +160,7 @@ RUBRIC_CANDIDATES = TableStage(
     row_type=Rubric,
     inputs=_candidate_inputs,
     make=_consolidate,
-    asks_models=True,
+    calls_models=True,
 )
 """By score name: what was mined in all weeks, merged."""
 
@@ -224,7 +224,7 @@ RUBRIC_TRIALS = TableStage(
     inputs=_trial_inputs,
     make=_try,
     is_final=_none_failed,
-    asks_models=True,
+    calls_models=True,
 )
 
 
@@ -293,6 +293,6 @@ RUBRIC_EVALUATIONS = TableStage(
     inputs=_rubric_evaluation_inputs,
     make=_evaluate,
     is_final=none_open,
-    asks_models=True,
+    calls_models=True,
     is_scoped=True,
 )

@@ -49,7 +49,7 @@ class TableStage(Struct, Generic[Row], frozen=True, kw_only=True):
     """Says of a partition's rows whether they need not be made again from the same inputs."""
     why_off: Callable[[StageRun], str] = _is_never_off
     """Says why the stage is off, so that its rows stay as they are; empty where it is on."""
-    asks_models: bool = False
+    calls_models: bool = False
     """In a dry run, rows are made and thrown away, to count the calls."""
     is_scoped: bool = False
     """It makes rows of the sessions of the run's scope alone."""
@@ -67,7 +67,9 @@ class TableStage(Struct, Generic[Row], frozen=True, kw_only=True):
         if not self.is_due(run, partition) or self.why_off(run):
             return True
         stamp = run.lake.stamp(self.table, partition)
-        if stamp is None or stamp.inputs or run.scope.force or self.asks_models:
+        if stamp is None or stamp.inputs or run.scope.force:
+            return False
+        if self.calls_models and run.evaluators.models is not None:
             return False
         stored = list(run.lake.read(self.table, partition, self.row_type))
         return list(self.make(run, partition, stored)) == stored
@@ -80,7 +82,7 @@ class TableStage(Struct, Generic[Row], frozen=True, kw_only=True):
         is_same = stamp is not None and stamp.inputs == inputs
         if is_same and not run.scope.force:
             return Filled(stored, skipped=True)
-        if self.asks_models and run.evaluators.dry_run:
+        if self.calls_models and run.evaluators.dry_run:
             if run.evaluators.models is not None:
                 self.rehearse(run, partition, stored)
             return Filled(stored, skipped=False)

@@ -101,8 +101,10 @@ def test_a_person_is_told_who_read_and_why(folder: Path) -> None:
         env = {"DEBRIEF_MODEL_BASE_URL": server.url, "DEBRIEF_SECOND_OPINION": "openai/large"}
         given = ["score", str(folder / "broken.jsonl"), "--model", "openai/small", "--yes"]
         done = CliRunner().invoke(app, given, env={**env, "COLUMNS": "200"})
-    assert "scored by openai/large (" in done.stdout
-    said = "openai/small read it first and was unsure: the last check says the opposite; it said: "
+    assert "scored by openai/large" in done.stdout
+    said = (
+        "openai/small read it first and was unsure: the last check says the opposite; its verdict: "
+    )
     assert f"{said}done, checked" in done.stdout
 
 

@@ -69,8 +69,10 @@ def git(
     except subprocess.TimeoutExpired as error:
         raise InputError(str(folder), f"git {arguments[0]} took over {timeout:g} s") from error
     if done.returncode != 0:
-        reason = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise InputError(str(folder), f"git {arguments[0]} failed: {reason[-1]}")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        # What it dies of, where hints follow: at the end of a file system it says how to go beyond.
+        reason = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+        raise InputError(str(folder), f"git {arguments[0]} failed: {reason}")
     return done.stdout
 
 

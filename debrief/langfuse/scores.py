@@ -2,7 +2,7 @@
 receipts.
 
 An id stands for a session and a name alone, so a score is the same one on any day, from any
-machine, by any scorer, and nothing is deleted but what earlier versions wrote.
+machine, by any scorer. Nothing is deleted here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Scores on their way: their configs on the server, sent, read back until it shows them; and those
-under the ids of earlier versions, one for each scorer, which are deleted once.
-
-A server deletes by and by, at most one score every two minutes, and deletes by its id alone: also
-what was written anew under it meanwhile. So these ids are never written again, each deletion is
-asked for once, and a receipt waits until the score is seen to be gone.
-"""
+"""Scores on their way: their configs on the server, sent, and read back until it shows them."""
 
 from __future__ import annotations
 

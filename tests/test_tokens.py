@@ -97,7 +97,9 @@ def test_without_any_vocabulary_the_error_says_what_to_do(tmp_path: Path) -> Non
     code = "from debrief.tokens import _vocabulary_folder\n_vocabulary_folder()"
     environ = {
         "TIKTOKEN_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "recorder")]
+        ),
     }
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],

@@ -1,5 +1,5 @@
 // Bundles the extension and its page into out/; --tests and --editor, what tests them as well.
-import { readdir, rm } from "node:fs/promises";
+import { copyFile, readdir, rm } from "node:fs/promises";
 import { build } from "esbuild";
 
 const shared = {
@@ -12,6 +12,8 @@ const shared = {
 };
 
 await rm("out", { recursive: true, force: true });
+// The package has the project's licence.
+await copyFile("../LICENSE", "LICENSE");
 const onNode = { ...shared, platform: "node", format: "cjs", external: ["vscode"] };
 await build({ ...onNode, entryPoints: ["src/extension.ts"], outdir: "out", minify: true });
 await build({ ...shared, entryPoints: ["src/webview/page.ts"], outdir: "out", minify: true });
@@ -23,6 +25,6 @@ if (process.argv.includes("--tests")) {
   await build({ ...onNode, entryPoints: tests.map((name) => `test/${name}`), outdir: "out/tests" });
 }
 if (process.argv.includes("--editor")) {
-  const external = ["playwright-core"];
+  const external = ["playwright-core", "axe-core"];
   await build({ ...onNode, external, entryPoints: ["test/editor/story.ts"], outdir: "out/editor" });
 }

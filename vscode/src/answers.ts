@@ -1,15 +1,10 @@
 /** What the recorder answers with `--json`, as the page shows it; `docs/recorder.md` has the forms. */
 
-import type { Action, Notice, Offer, RanCommand, Session, Task, Upload } from "./model";
+import type { Action, Notice, Offer, Place, RanCommand, Session, Task, Upload } from "./model";
 import { Refusal } from "./refusal";
 
-export interface Status {
-  worktree: string;
-  repoName: string;
-  branch: string | null;
-  head: string;
+export interface Status extends Place {
   session: (Omit<Session, "commands" | "stopped"> & { state: string; commands: Ran[] }) | null;
-  notClean: string[];
   waiting: number;
 }
 
@@ -37,13 +32,10 @@ export interface Commands {
   source: string | null;
   digest: string | null;
   agreed: boolean;
-  kinds: Record<string, string>;
   commands: Rule[];
 }
 
 export interface Stopped {
-  sessionId: string;
-  sent: boolean;
   status: string;
   notReady: string[];
   meta: { changes: unknown[]; warnings: string[]; redactions: { count: number } };
@@ -56,6 +48,11 @@ export interface History {
 
 export interface Tasks {
   tasks: Task[];
+}
+
+export interface Sent {
+  sent: { error: Problem | null }[];
+  waiting: number;
 }
 
 export interface Exported {
@@ -138,10 +135,21 @@ function problemIn(errors: string): Problem | undefined {
   return undefined;
 }
 
-export function sessionOf(status: Status): Session | null {
-  if (!status.session) return null;
-  const { state, commands, ...session } = status.session;
-  return { ...session, stopped: state === "stopped", commands: commands.map(ranOf) };
+/** Return where a session would start; the rest of a status is not the page's. */
+export function placeOf({ repoName, branch, head, notClean }: Status): Place {
+  return { repoName, branch, head, notClean };
+}
+
+export function sessionOf({ session }: Status): Session | null {
+  if (!session) return null;
+  const { id, taskId, prompt, worktree, branch, baseRef, startedAt, contents } = session;
+  const { changes, skipped, warnings, notReady, state, commands } = session;
+  return {
+    ...{ id, taskId, prompt, worktree, branch, baseRef, startedAt, contents },
+    ...{ changes, skipped, warnings, notReady },
+    stopped: state === "stopped",
+    commands: commands.map(ranOf),
+  };
 }
 
 function ranOf(ran: Ran): RanCommand {
@@ -174,7 +182,11 @@ function problemOf(rule: Rule): string {
 }
 
 export function uploadsOf(history: History): Upload[] {
-  return history.sessions.map(({ state, ...upload }) => ({ ...upload, isSent: state === "sent" }));
+  return history.sessions.map((entry) => {
+    const { sessionId, taskId, repoName, stoppedAt, status, notReady } = entry;
+    const isSent = entry.state === "sent";
+    return { sessionId, taskId, repoName, stoppedAt, status, notReady, isSent };
+  });
 }
 
 /** Return what became of a session that was stopped. */

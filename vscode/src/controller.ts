@@ -2,8 +2,9 @@
 
 import * as vscode from "vscode";
 
-import type { Commands, Exported, History, Status, Stopped, Tasks } from "./answers";
-import { endOf, offersOf, refusalFor, sessionOf, uploadsOf } from "./answers";
+import type { Commands, Exported, History, Sent, Status, Stopped, Tasks } from "./answers";
+import { endOf, offersOf, placeOf, refusalFor, sessionOf, uploadsOf } from "./answers";
+import { isInside } from "./folders";
 import type { CommandInputs, Draft, Session, StopOptions, Task, Upload, ViewState } from "./model";
 import { Notices } from "./notices";
 import { follow, type Running } from "./recorder";
@@ -34,7 +35,7 @@ export class Controller implements vscode.Disposable {
   /** Whether anybody sees what is read; a page that is shown again asks for all of it. */
   isShown = (): boolean => false;
   private readonly disposables: vscode.Disposable[] = [];
-  private watcher: vscode.Disposable | undefined;
+  private watcher: { folder: string; end: vscode.Disposable } | undefined;
   private settling: NodeJS.Timeout | undefined;
   private resending: NodeJS.Timeout | undefined;
   private reading: Promise<void> | undefined;
@@ -58,7 +59,7 @@ export class Controller implements vscode.Disposable {
       this.changed,
       this.notices,
       this.terminal,
-      workspace.onDidChange(() => void this.refresh()),
+      workspace.onDidChange(() => void this.showAgain()),
       workspace.onDidChangeToken(() => void this.refreshServer()),
     );
   }
@@ -66,7 +67,7 @@ export class Controller implements vscode.Disposable {
   dispose(): void {
     clearTimeout(this.settling);
     clearTimeout(this.resending);
-    this.watcher?.dispose();
+    this.watcher?.end.dispose();
     for (const each of this.disposables) each.dispose();
   }
 
@@ -87,6 +88,16 @@ export class Controller implements vscode.Disposable {
     return this.live.session;
   }
 
+  get tasks(): Task[] {
+    return this.live.tasks;
+  }
+
+  /** What the conditions of commands and menus ask; undefined until the recorder was asked. */
+  get contextKeys(): Record<string, unknown> {
+    if (!this.live.known) return {};
+    return { session: this.session ? "open" : "none", waiting: this.live.waiting > 0 };
+  }
+
   get taskId(): string | null {
     return this.memory.globalState.get<string>("task") ?? null;
   }
@@ -99,10 +110,19 @@ export class Controller implements vscode.Disposable {
     await this.memory.workspaceState.update("draft", draft);
   }
 
-  /** Read everything again: the session, the tasks, the uploads. */
+  /** Read again what is shown: the session, the tasks, the uploads. */
   async refresh(): Promise<void> {
-    this.watch();
     await Promise.all([this.refreshSession(), this.refreshServer()]);
+  }
+
+  /** Read again what somebody sees, once the settings or the folders are others. */
+  private async showAgain(): Promise<void> {
+    if (this.isShown() || this.session) await this.refresh();
+  }
+
+  /** See what changed in the worktree while nothing watched it. */
+  async lookAgain(): Promise<void> {
+    if (!this.watcher) await this.refreshSession();
   }
 
   /** Read the session again; a call while one runs is answered by one more after it. */
@@ -128,27 +148,47 @@ export class Controller implements vscode.Disposable {
     this.notices.set("folder", this.workspace.missing);
     if (!this.workspace.folder) {
       Object.assign(this.live, NOTHING);
-      return;
+      return this.watch();
     }
-    this.live.place = null;
-    const status = (await this.workspace.ask(["status", "--json"])) as Status;
-    this.live.session = sessionOf(status);
-    this.live.waiting = status.waiting;
-    this.live.place = status;
+    try {
+      const status = (await this.workspace.ask(["status", "--json"])) as Status;
+      this.live.session = sessionOf(status);
+      this.live.waiting = status.waiting;
+      this.live.place = placeOf(status);
+    } catch (error) {
+      this.live.place = null;
+      throw error;
+    } finally {
+      this.watch();
+    }
     if (this.session?.id !== before || !this.live.offers.length) await this.readOffers();
   }
 
-  /** Ask the API, through the recorder, for its tasks and what became of this machine's uploads. */
+  /**
+   * Ask the API, through the recorder, what became of this machine's uploads, and for its tasks
+   * where one can be chosen. Where nobody sees them, nobody is asked.
+   */
   async refreshServer(): Promise<void> {
+    if (!this.isShown()) return;
     await this.notices.during("api", async () => {
       const history = (await this.workspace.send(["history", `--limit=${SHOWN}`, "--json"])) as History;
       this.live.uploads = uploadsOf(history);
       this.update();
       if (history.error) throw refusalFor(history.error);
-      this.live.tasks = ((await this.workspace.send(["tasks", "list", "--json"])) as Tasks).tasks;
-      await this.memory.globalState.update("tasks", this.live.tasks);
+      if (!this.session) await this.readTasks();
     });
     this.update();
+  }
+
+  /** Ask the API for its tasks; where it is away, those last seen stay. */
+  async refreshTasks(): Promise<void> {
+    await this.notices.during("api", () => this.readTasks());
+    this.update();
+  }
+
+  private async readTasks(): Promise<void> {
+    this.live.tasks = ((await this.workspace.send(["tasks", "list", "--json"])) as Tasks).tasks;
+    await this.memory.globalState.update("tasks", this.live.tasks);
   }
 
   async chooseFolder(path: string): Promise<void> {
@@ -170,7 +210,7 @@ export class Controller implements vscode.Disposable {
       if (task.description) args.push(`--description=${task.description}`);
       await this.workspace.send([...args, "--", task.id, task.name]);
       await this.memory.globalState.update("task", task.id);
-      await this.refreshServer();
+      await this.readTasks();
     });
   }
 
@@ -194,8 +234,11 @@ export class Controller implements vscode.Disposable {
       const args = ["start", "--json", `--task=${taskId}`, "--prompt-file=-"];
       if (draft.system.trim()) args.push(`--system=${draft.system}`);
       if (this.workspace.settings.neverContents) args.push("--no-contents");
-      await this.workspace.ask(args, draft.prompt);
-      await this.refreshSession();
+      try {
+        await this.workspace.ask(args, draft.prompt);
+      } finally {
+        await this.refreshSession();
+      }
     });
   }
 
@@ -283,9 +326,7 @@ export class Controller implements vscode.Disposable {
   /** Send the records that wait. */
   async send(): Promise<void> {
     await this.act("Sending", async () => {
-      const answer = (await this.workspace.send(["upload", "--json"])) as {
-        sent: { error: Parameters<typeof refusalFor>[0] | null }[];
-      };
+      const answer = (await this.workspace.send(["upload", "--json"])) as Sent;
       await this.refresh();
       const failed = answer.sent.find((each) => each.error)?.error;
       if (failed) throw refusalFor(failed);
@@ -316,7 +357,7 @@ export class Controller implements vscode.Disposable {
     const change = this.session?.changes.find((each) => each.path === path);
     if (!this.session || !change || change.kind === "delete") return;
     const file = vscode.Uri.joinPath(vscode.Uri.file(this.session.worktree), path);
-    void vscode.window.showTextDocument(file, { preview: true });
+    void vscode.window.showTextDocument(file, { preview: true, preserveFocus: true });
   }
 
   /** Do what a person asked for, one thing at a time; a refusal is told. */
@@ -330,11 +371,14 @@ export class Controller implements vscode.Disposable {
     this.update();
   }
 
+  /** Watch the files of a session under way, and nothing without one. */
   private watch(): void {
-    this.watcher?.dispose();
-    const folder = this.workspace.folder;
+    const folder = this.session ? this.workspace.folder?.path : undefined;
+    if (this.watcher?.folder === folder) return;
+    this.watcher?.end.dispose();
+    this.watcher = undefined;
     if (!folder) return;
-    const pattern = new vscode.RelativePattern(vscode.Uri.file(folder.path), "**/*");
+    const pattern = new vscode.RelativePattern(vscode.Uri.file(folder), "**/*");
     const watcher = vscode.workspace.createFileSystemWatcher(pattern);
     const later = (): void => {
       if (!this.isShown()) return;
@@ -344,7 +388,7 @@ export class Controller implements vscode.Disposable {
     watcher.onDidChange(later);
     watcher.onDidCreate(later);
     watcher.onDidDelete(later);
-    this.watcher = watcher;
+    this.watcher = { folder, end: watcher };
   }
 
   private resendLater(): void {
@@ -355,7 +399,9 @@ export class Controller implements vscode.Disposable {
   /** Send what waits without a word; the API's notice tells whether it is still away. */
   private async resend(): Promise<void> {
     if (this.live.busy) return this.resendLater();
-    await this.workspace.send(["upload", "--json"]).catch(() => undefined);
+    const answer = await this.workspace.send(["upload", "--json"]).catch(() => undefined);
+    const left = (answer as Sent | undefined)?.waiting ?? this.live.waiting;
+    if (left === this.live.waiting) return this.resendLater();
     await this.refresh();
     if (!this.live.waiting) this.notices.set("action", undefined);
     this.update();
@@ -370,5 +416,5 @@ function unsavedIn(folder: string): string[] {
   return vscode.workspace.textDocuments
     .filter((each) => each.isDirty && each.uri.scheme === "file")
     .map((each) => each.uri.fsPath)
-    .filter((path) => path.startsWith(folder));
+    .filter((path) => isInside(path, folder));
 }

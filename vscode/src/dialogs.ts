@@ -27,13 +27,17 @@ type Dialogs = Record<
 export function dialogs(controller: Controller, store: (token: string) => Promise<void>): Dialogs {
   const selectTask = async (): Promise<void> => {
     const create = { label: "$(add) Create a task…", id: "" };
-    const tasks = controller.state.tasks.map((each) => ({
-      label: each.name,
-      description: each.id + (each.id === controller.taskId ? " · chosen" : ""),
-      detail: each.description ?? "",
-      id: each.id,
-    }));
-    const chosen = await vscode.window.showQuickPick([...tasks, create], {
+    const tasks = async (): Promise<(typeof create)[]> => {
+      await controller.refreshTasks();
+      const items = controller.tasks.map((each) => ({
+        label: each.name,
+        description: each.id + (each.id === controller.taskId ? " · chosen" : ""),
+        detail: each.description ?? "",
+        id: each.id,
+      }));
+      return [...items, create];
+    };
+    const chosen = await vscode.window.showQuickPick(tasks(), {
       title: "Task that sessions are recorded for",
       matchOnDescription: true,
     });
@@ -85,6 +89,7 @@ export function dialogs(controller: Controller, store: (token: string) => Promis
   };
 
   const discard = async (): Promise<void> => {
+    await controller.refreshSession();
     if (controller.session) {
       const sure = await vscode.window.showWarningMessage(
         "Discard the session?",

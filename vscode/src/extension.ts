@@ -32,6 +32,8 @@ export function activate(context: vscode.ExtensionContext): void {
       case "shown":
         view.update();
         return void controller.refresh();
+      case "focused":
+        return void controller.lookAgain();
       case "chooseFolder":
         return void controller.chooseFolder(request.path);
       case "chooseTask":
@@ -67,12 +69,21 @@ export function activate(context: vscode.ExtensionContext): void {
 
   function showStatus(): void {
     view.update();
+    for (const [key, value] of Object.entries(controller.contextKeys)) setKey(key, value);
     const session = controller.session;
     if (!session) return status.hide();
     status.text = `$(record) ${session.taskId}`;
     status.tooltip = `Recording for task ${session.taskId}, from ${session.baseRef.slice(0, 8)} on`;
     status.accessibilityInformation = { label: status.tooltip };
     status.show();
+  }
+
+  const keys = new Map<string, unknown>();
+  /** Tell the editor what its menus ask. */
+  function setKey(key: string, value: unknown): void {
+    if (keys.get(key) === value) return;
+    keys.set(key, value);
+    void vscode.commands.executeCommand("setContext", `dataset.${key}`, value);
   }
 
   const commands: Record<string, () => unknown> = {
@@ -104,6 +115,4 @@ export function activate(context: vscode.ExtensionContext): void {
       vscode.commands.registerCommand(`dataset.${name}`, run),
     ),
   );
-  // What the recorder holds is read again, so that a session outlives the window; nobody waits.
-  setImmediate(() => void controller.refresh());
 }

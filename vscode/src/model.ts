@@ -44,6 +44,15 @@ export interface Session {
   stopped: boolean;
 }
 
+/** Where a session would start. */
+export interface Place {
+  repoName: string;
+  branch: string | null;
+  head: string;
+  /** Paths that keep a session from starting. */
+  notClean: string[];
+}
+
 /** A command of the validator's table, filled with what is typed in the page. */
 export interface Offer {
   title: string;
@@ -117,8 +126,8 @@ export interface ViewState {
   timeLimit: number;
   /** False until the recorder was asked once. */
   known: boolean;
-  /** Where a session would start; null where it cannot be told. */
-  place: { repoName: string; branch: string | null; head: string; notClean: string[] } | null;
+  /** Null where it cannot be told. */
+  place: Place | null;
   session: Session | null;
   offers: Offer[];
   /** The repository's own commands that its person has not agreed to yet. */
@@ -143,7 +152,10 @@ export interface StopOptions {
 }
 
 export type Request =
+  /** The page is there, and shows nothing yet. */
   | { type: "shown" }
+  /** A person turned to the page. */
+  | { type: "focused" }
   | { type: "chooseFolder"; path: string }
   | { type: "chooseTask"; id: string }
   | { type: "createTask" }

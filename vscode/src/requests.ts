@@ -31,6 +31,7 @@ const values: Check = (value) =>
 
 const REQUESTS: Record<Request["type"], Record<string, Check>> = {
   shown: {},
+  focused: {},
   chooseFolder: { path: text },
   chooseTask: { id: text },
   createTask: {},

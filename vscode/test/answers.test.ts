@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { endOf, offersOf, refusalOf, sessionOf, type Commands, type Status } from "../src/answers";
+import { endOf, offersOf, placeOf, refusalOf, sessionOf } from "../src/answers";
+import type { Commands, Status } from "../src/answers";
 
 function error(code: string, facts: object = {}, message = "The reason. The next move."): string {
   const problem = { code, culprit: "x", reason: "is wrong", nextMove: "", message, facts };
@@ -43,7 +44,7 @@ const rule = (words: string, answer: object | null, own = false): object => {
   return { program, arguments: rest, isCheck: false, timeLimit: 600, own, filled: answer };
 };
 const COMMANDS = {
-  ...{ source: null, digest: null, agreed: true, kinds: {} },
+  ...{ source: null, digest: null, agreed: true },
   commands: [
     rule("pnpm test", filled(["pnpm", "test"])),
     rule("pnpm add -D <package>+", null),
@@ -82,9 +83,18 @@ test("a session that was stopped is told apart from one under way", () => {
   assert.equal(sessionOf({ session: null } as unknown as Status), null);
 });
 
+test("the page gets no more of an answer than it shows", () => {
+  const command = { cmd: "pnpm", args: ["test"], cwd: ".", state: "ended", exitCode: 0, output: "long" };
+  const session = { id: "1", system: "secret", state: "recording", elapsedSeconds: 7, commands: [command] };
+  const place = { repoName: "shop", branch: null, head: "2adf1ed2", notClean: [] };
+  const status = { ...place, worktree: "/shop", repoRemote: "x", session, waiting: 0 } as unknown as Status;
+  assert.deepEqual(placeOf(status), place);
+  assert.doesNotMatch(JSON.stringify(sessionOf(status)), /secret|elapsed|long/);
+});
+
 test("the end of a session tells warnings and what it lacks", () => {
   const meta = { changes: [{}], warnings: ["merged"], redactions: { count: 2 } };
-  const stopped = { sessionId: "1", sent: true, status: "draft", notReady: ["no check"], meta };
+  const stopped = { status: "draft", notReady: ["no check"], meta };
   const { level, text, details } = endOf(stopped);
   assert.equal(level, "warning");
   assert.match(text, /stored as draft: 1 file,/);

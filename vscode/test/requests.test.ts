@@ -5,6 +5,7 @@ import { requestOf } from "../src/requests";
 
 const TAKEN = [
   { type: "shown" },
+  { type: "focused" },
   { type: "chooseTask", id: "cart" },
   { type: "draft", draft: { template: "", system: "", prompt: "Add a discount." } },
   { type: "inputs", inputs: { selector: "web", package: "left-pad" } },

@@ -94,7 +94,7 @@ export class Commands {
     fill(this.own, kinds, () =>
       kinds.map((kind) => {
         const input = this.input("");
-        input.dataset.kind = kind;
+        input.dataset.kind = input.dataset.key = kind;
         return field(`<${kind}>`, input);
       }),
     );
@@ -129,7 +129,8 @@ export class Commands {
       "button",
       {
         class: "secondary",
-        disabled: offer.problem !== "" || isBusy,
+        "aria-disabled": String(offer.problem !== "" || isBusy),
+        "data-key": offer.title,
         title: offer.problem || `${offer.argv.join(" ")}, at most ${offer.timeLimit} s`,
         click,
       },

@@ -3,7 +3,12 @@
 type Child = Node | string | null;
 type Attributes = Record<string, string | boolean | ((event: Event) => void)>;
 
-/** Make an element; an attribute that is a function listens to the event of its name. */
+/**
+ * Make an element; an attribute that is a function listens to the event of its name.
+ *
+ * What cannot be pressed is `aria-disabled` and never `disabled`: a button that is disabled loses
+ * the focus, and whoever works by keyboard starts again at the top of the page.
+ */
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -11,7 +16,11 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
+    if (typeof value === "function") {
+      element.addEventListener(name, (event) => {
+        if (name !== "click" || element.ariaDisabled !== "true") value(event);
+      });
+    }
     else if (typeof value === "string") element.setAttribute(name, value);
     else if (value) element.setAttribute(name, "");
   }
@@ -21,12 +30,29 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 
 const shown = new WeakMap<Element, string>();
 
-/** Fill an element anew where what it shows has changed, so that the focus is not lost. */
+/**
+ * Fill an element anew where what it shows has changed. The focus stays: where it was on a child
+ * of a `data-key`, it goes to the new one of that key.
+ */
 export function fill(element: Element, value: unknown, children: () => Child[]): void {
   const text = JSON.stringify(value);
   if (shown.get(element) === text) return;
   shown.set(element, text);
+  const before = focused();
+  const key = element.contains(before) ? before?.getAttribute("data-key") : null;
   element.replaceChildren(...children().filter((child) => child !== null));
+  if (key) element.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)?.focus();
+}
+
+/** Let a button be pressed or not; it keeps the focus. */
+export function allow(button: HTMLElement, isAllowed: boolean): void {
+  button.ariaDisabled = String(!isAllowed);
+}
+
+/** Return what has the focus; nothing while the person is elsewhere, whose focus is not taken. */
+export function focused(): Element | null {
+  const element = document.hasFocus() ? document.activeElement : null;
+  return element === document.body ? null : element;
 }
 
 const parser = new DOMParser();

@@ -1,5 +1,5 @@
 import type { Upload, ViewState } from "../model";
-import { fill, icon, make } from "./dom";
+import { allow, fill, icon, make } from "./dom";
 import { post } from "./host";
 import { ICONS } from "./icons";
 import { counted, moment } from "./words";
@@ -10,20 +10,21 @@ export class History {
   private readonly rows = make("ul", { class: "rows", "aria-label": "Uploads" });
   private readonly exporting = make(
     "button",
-    { class: "plain", title: "Export this task's JSONL", "aria-label": "Export this task's JSONL" },
+    {
+      class: "plain",
+      title: "Export this task's JSONL",
+      "aria-label": "Export this task's JSONL",
+      click: () => post({ type: "export" }),
+    },
     icon(ICONS.download),
   );
   readonly element = make(
     "section",
-    { "aria-label": "Uploads" },
+    { "aria-label": "Uploads", tabindex: "-1" },
     this.waiting,
     make("div", { class: "heading" }, make("h2", {}, "Uploads"), this.exporting),
     this.rows,
   );
-
-  constructor() {
-    this.exporting.addEventListener("click", () => post({ type: "export" }));
-  }
 
   update(state: ViewState): void {
     const { waiting, uploads } = state;
@@ -35,13 +36,14 @@ export class History {
         "button",
         {
           class: "secondary",
-          disabled: state.busy !== "",
+          "aria-disabled": String(state.busy !== ""),
+          "data-key": "send",
           click: () => post({ type: "act", action: "send" }),
         },
         "Send now",
       ),
     ]);
-    this.exporting.disabled = !state.taskId || state.busy !== "";
+    allow(this.exporting, state.taskId !== null && state.busy === "");
     const today = new Date().toDateString();
     fill(this.rows, [uploads, state.busy, today], () =>
       uploads.length
@@ -59,7 +61,8 @@ function uploadRow(upload: Upload, busy: boolean): HTMLElement {
     "button",
     {
       class: "link",
-      disabled: busy || lacks !== "",
+      "aria-disabled": String(busy || lacks !== ""),
+      "data-key": upload.sessionId,
       title: isReady ? "Make it a draft again" : lacks || "It may train a model",
       click: () =>
         post({ type: "mark", id: upload.sessionId, status: isReady ? "draft" : "ready" }),

@@ -1,6 +1,6 @@
 import type { FileChange, Session, ViewState } from "../model";
 import { Commands } from "./commands";
-import { field, fill, icon, make } from "./dom";
+import { allow, field, fill, icon, make } from "./dom";
 import { keep, kept, post } from "./host";
 import { ICONS } from "./icons";
 import { elapsed, shortIds } from "./words";
@@ -48,7 +48,7 @@ export class Recording {
   );
   readonly element = make(
     "section",
-    { "aria-label": "Session under way" },
+    { "aria-label": "Session under way", tabindex: "-1" },
     make(
       "div",
       { class: "recording" },
@@ -94,7 +94,7 @@ export class Recording {
     const { notReady } = session;
     this.accepting.hidden = !session.skipped.length;
     fill(this.lacks, notReady, () => notReady.map((each) => remark(`Not ready: ${each}`, "info")));
-    this.stop.disabled = this.discard.disabled = state.busy !== "";
+    for (const button of [this.stop, this.discard]) allow(button, state.busy === "");
   }
 
   private updateFacts(session: Session, state: ViewState): void {
@@ -157,7 +157,7 @@ function fileRow(change: FileChange): HTMLElement {
   const slash = change.path.lastIndexOf("/") + 1;
   const row = make(
     change.kind === "delete" ? "span" : "button",
-    { class: "row", title: `${change.path}, ${KINDS[change.kind]}` },
+    { class: "row", title: `${change.path}, ${KINDS[change.kind]}`, "data-key": change.path },
     make("span", { class: "name" }, change.path.slice(slash)),
     make("span", { class: "where" }, change.path.slice(0, Math.max(0, slash - 1))),
     make("span", { class: "added" }, change.added ? `+${change.added}` : ""),

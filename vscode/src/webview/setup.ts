@@ -1,5 +1,5 @@
 import type { Draft, ViewState } from "../model";
-import { field, fill, icon, make } from "./dom";
+import { allow, field, fill, icon, make } from "./dom";
 import { post, settled } from "./host";
 import { ICONS } from "./icons";
 import { counted } from "./words";
@@ -44,7 +44,7 @@ export class Setup {
   private hasDraft = false;
   readonly element = make(
     "section",
-    { "aria-label": "New session" },
+    { "aria-label": "New session", tabindex: "-1" },
     this.folderField,
     field("Task", make("div", { class: "beside" })),
     this.about,
@@ -89,7 +89,7 @@ export class Setup {
     ]);
     if (!this.hasDraft || state.draft.prompt === "") this.takeDraft(state.draft);
     this.updatePlace(state.place);
-    this.button.disabled = state.busy !== "" || state.folder === null;
+    allow(this.button, state.busy === "" && state.folder !== null);
     fill(this.remark, state.neverContents, () =>
       state.neverContents
         ? [icon(ICONS.lock), "Contents of files are never recorded (your settings)."]
@@ -109,7 +109,7 @@ export class Setup {
           ? make(
               "details",
               { class: "dirty" },
-              make("summary", {}, icon(ICONS.warning), `Not clean: ${counted(dirty.length, "file")}`),
+              make("summary", { "data-key": "dirty" }, icon(ICONS.warning), `Not clean: ${counted(dirty.length, "file")}`),
               make("p", { class: "hint" }, "A session begins at a commit: commit or stash these."),
               make("ul", {}, ...dirty.map((each) => make("li", {}, each))),
             )
@@ -161,7 +161,7 @@ export class Setup {
   }
 
   private start(): void {
-    if (this.button.disabled) return;
+    if (this.button.ariaDisabled === "true") return;
     post({ type: "draft", draft: this.draft });
     post({ type: "start" });
   }

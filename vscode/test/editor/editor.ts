@@ -1,5 +1,8 @@
 /** A real VS Code, code-server, driven in a headless browser. */
 
+import { strict as assert } from "node:assert";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 
@@ -21,6 +24,12 @@ const BASE = {
   "chat.disableAIFeatures": true,
   "workbench.secondarySideBar.defaultVisibility": "hidden",
 };
+
+const AXE = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Findings {
+  violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[];
+}
 
 type Settings = Record<string, unknown>;
 
@@ -85,12 +94,28 @@ export class Editor {
     await this.start();
   }
 
-  /** Show a folder, and the extension's sidebar. */
-  async show(query: string): Promise<void> {
+  /** Show a folder. */
+  async load(query: string): Promise<void> {
     await this.page.goto(`${this.url}/?${query}`);
     await this.page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
     await this.page.locator(".activitybar").waitFor();
+  }
+
+  /** Show a folder, and the extension's sidebar. */
+  async show(query: string): Promise<void> {
+    await this.load(query);
     await this.sidebar();
+  }
+
+  /** Open a file of a folder, add a line at its start, and save it, as a person does. */
+  async save(folder: string, name: string, line: string): Promise<void> {
+    await this.page.getByRole("treeitem", { name }).dblclick();
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+    await this.page.locator(".view-lines .view-line").first().click();
+    await this.page.keyboard.press("Control+Home");
+    await this.page.keyboard.type(`${line}\n`);
+    await this.page.keyboard.press("Control+S");
+    await until("the file", () => readFileSync(join(folder, name), "utf8").includes(line));
   }
 
   async sidebar(): Promise<void> {
@@ -103,6 +128,62 @@ export class Editor {
   /** The extension's page. */
   get view(): FrameLocator {
     return this.page.frameLocator("iframe.webview").frameLocator("iframe#active-frame");
+  }
+
+  /** Return the name of what has the focus in the extension's page; empty where nothing has. */
+  async focused(): Promise<string> {
+    const focus = this.view.locator("*:focus");
+    if (!(await focus.count())) return "";
+    return focus.evaluate((element) => {
+      const { labels } = element as HTMLInputElement;
+      return (element.ariaLabel ?? labels?.[0]?.textContent ?? element.textContent ?? "").trim();
+    });
+  }
+
+  /** Turn to the extension's page by the palette, as a person without a mouse does. */
+  async turnTo(): Promise<void> {
+    await this.command("Session Recorder: Focus on Session Recorder View");
+    await until("the focus", () => this.hasFocus());
+  }
+
+  private async hasFocus(): Promise<boolean> {
+    return this.view.locator("body").evaluate(() => document.hasFocus());
+  }
+
+  /** Go by Tab alone to what has a name in the extension's page, to its end and back. */
+  async tabTo(name: string): Promise<void> {
+    const seen: string[] = [];
+    for (const key of ["Tab", "Shift+Tab", "Tab"]) {
+      if (!(await this.hasFocus())) await this.turnTo();
+      for (let step = 0; step < 60 && (await this.hasFocus()); step++) {
+        if ((await this.focused()) === name) return;
+        await this.page.keyboard.press(key);
+        seen.push(await this.focused());
+      }
+    }
+    throw new Error(`${name}: no Tab leads there, but to ${seen.join(", ")}`);
+  }
+
+  async press(name: string): Promise<void> {
+    await this.tabTo(name);
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** See that everybody can use the extension's page as it is now. */
+  async usable(): Promise<void> {
+    const body = await this.view.locator("body").elementHandle();
+    const frame = await body?.ownerFrame();
+    await frame?.evaluate(AXE);
+    // The page is transparent: what is behind it belongs to the editor.
+    await frame?.evaluate(() => {
+      document.body.style.background = "var(--vscode-sideBar-background)";
+    });
+    const found = (await frame?.evaluate("axe.run()")) as Findings;
+    const grave = found.violations.filter(({ impact }) => /serious|critical/.test(impact));
+    const lines = grave.map(({ id, impact, nodes }) =>
+      [impact, id, ...nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + node.failureSummary)].join(" "),
+    );
+    assert.deepEqual(lines, []);
   }
 
   async command(title: string): Promise<void> {

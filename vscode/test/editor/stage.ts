@@ -19,6 +19,8 @@ export class Stage {
   readonly root = mkdtempSync(join(tmpdir(), "debrief-editor-"));
   readonly home = join(this.root, "home");
   readonly bin: string;
+  /** The program `debrief`, which notes each call of it. */
+  readonly recorder = join(this.root, "debrief");
   token = "";
   api = "";
   private readonly children: ChildProcess[] = [];
@@ -28,6 +30,10 @@ export class Stage {
     chmodSync(this.root, 0o755);
     this.bin = join(places.programs, "editor", "node_modules", ".bin");
     mkdirSync(this.home);
+    const log = join(this.root, "calls");
+    const script = `#!/bin/sh\necho "$*" >>'${log}'\nexec '${places.debrief}' "$@"\n`;
+    this.write(this.root, { debrief: script, calls: "" });
+    chmodSync(this.recorder, 0o755);
     // The editor asks a login shell for its environment.
     this.write(this.root, { ".profile": `export PATH="${this.env.PATH}"\n` });
   }
@@ -50,6 +56,11 @@ export class Stage {
       ...{ HOME: this.root, PATH: path, DEBRIEF_HOME: this.home, LANG: "C.UTF-8" },
       ...{ GIT_CONFIG_GLOBAL: "/dev/null", npm_config_update_notifier: "false" },
     };
+  }
+
+  /** Return what the recorder was asked until now, a line a call. */
+  get calls(): string[] {
+    return readFileSync(join(this.root, "calls"), "utf8").split("\n").filter(Boolean);
   }
 
   run(folder: string, program: string, ...args: string[]): string {

@@ -73,10 +73,17 @@ async function main(): Promise<void> {
   let api = await stage.startApi(port);
   const shop = stage.repository("shop", SHOP);
   const settings = { "workbench.colorTheme": "Default Dark Modern" };
-  const machine = { "dataset.apiBaseUrl": stage.api, "dataset.recorderPath": debrief };
+  const machine = { "dataset.apiBaseUrl": stage.api, "dataset.recorderPath": stage.recorder };
   await editor.open(settings, machine);
   const { view } = { view: () => editor.view };
   const button = (name: string | RegExp) => view().getByRole("button", { name, exact: true });
+
+  began("a window in which nobody records starts nothing, and neither does a save there");
+  await editor.load(`folder=${shop}`);
+  await editor.page.getByRole("button", { name: /main/ }).first().waitFor({ timeout: 60_000 });
+  await editor.save(shop, "cart.js", "// Prices are in cents.");
+  assert.deepEqual(stage.calls, []);
+  stage.git(shop, "checkout", "-q", "--", "cart.js");
 
   began("a wrong token is told, the right one is taken");
   await editor.show(`folder=${shop}`);
@@ -99,24 +106,36 @@ async function main(): Promise<void> {
 
   began("a repository that is not clean is refused, with the list");
   stage.write(shop, { "notes.txt": "to do\n" });
+  await editor.turnTo();
   await editor.says("Not clean: 1 file");
-  await view().getByLabel("Prompt", { exact: true }).fill("Give ten percent off from a total of 100 on.");
-  await view().getByLabel("System prompt", { exact: true }).selectOption("Coding agent");
-  await button("Start session").click();
+  await editor.tabTo("System prompt");
+  await editor.page.keyboard.type("Coding");
+  await editor.tabTo("Prompt");
+  await editor.page.keyboard.type("Give ten percent off from a total of 100 on.");
+  await editor.press("Start session");
   await editor.says("The worktree is not clean");
   assert.equal(await view().locator(".notice.error li").innerText(), "notes.txt");
+  await editor.usable();
   await picture("not-clean");
   stage.run(shop, "rm", "notes.txt");
+  await editor.command("Dataset: Refresh");
   await editor.says("Clean: a session can start");
   await picture("start");
 
-  began("a red check, then a green one");
-  await button("Start session").click();
+  began("by keyboard alone: a red check, then a green one");
+  await editor.press("Start session");
   await editor.says("Recording");
+  await until("the focus", async () => (await editor.focused()) === "Session under way");
+  const before = stage.calls.length;
   stage.write(shop, { "cart.test.js": TEST });
   await view().locator(".row", { hasText: "cart.test.js" }).waitFor();
-  await button("pnpm test").click();
+  const asked = stage.calls.slice(before);
+  console.log(`  a save asked the recorder ${asked.length} times`);
+  assert.deepEqual([...new Set(asked)], ["record status --json"]);
+  await editor.press("pnpm test");
   await editor.says(/exit code 1,/);
+  await until("the button", () => button("pnpm test").isEnabled());
+  assert.equal(await editor.focused(), "pnpm test");
   stage.write(shop, { "cart.js": DISCOUNT });
   await view().locator(".row", { hasText: /^cart\.js/ }).waitFor();
 
@@ -126,8 +145,10 @@ async function main(): Promise<void> {
   await editor.says(/exit code 1,/, 60);
   await button("pnpm test").waitFor();
   await until("the button", () => button("pnpm test").isEnabled());
-  await button("pnpm test").click();
+  await editor.turnTo();
+  await editor.press("pnpm test");
   await editor.says(/exit code 0,/);
+  await editor.usable();
   await picture("recording");
 
   began("what may not run cannot be pressed");
@@ -139,10 +160,13 @@ async function main(): Promise<void> {
   await until("the button", () => button("pnpm add").isEnabled());
 
   began("the record is in Postgres, its steps in their order, each verified");
-  await view().getByLabel("Mark ready for training").check();
-  await button("Stop and upload").click();
+  await editor.tabTo("Mark ready for training");
+  await editor.page.keyboard.press("Space");
+  await editor.press("Stop and upload");
   await editor.says("Sent and stored as ready", 60);
   await editor.says("Make draft");
+  assert.equal(await editor.focused(), "New session");
+  await editor.usable();
   await picture("history");
   const [first] = await stored();
   assert.ok(first);
@@ -164,8 +188,11 @@ async function main(): Promise<void> {
   stage.git(shop, "commit", "-qm", "Discount");
 
   began("a mark is taken back, and lines are exported");
-  await button("Make draft").click();
-  await button("Mark ready").click();
+  await editor.press("Make draft");
+  await button("Mark ready").waitFor();
+  await until("the button", () => button("Mark ready").isEnabled());
+  assert.equal(await editor.focused(), "Mark ready");
+  await editor.press("Mark ready");
   await button("Make draft").waitFor();
   await button("Export this task's JSONL").click();
   await editor.answer("Ready sessions");
@@ -183,6 +210,7 @@ async function main(): Promise<void> {
   stage.git(shop, "checkout", "-q", "main");
   await view().getByLabel("Prompt", { exact: true }).fill("Round totals to cents.");
   await until("the button", () => button("Start session").isEnabled());
+  await editor.command("Dataset: Refresh");
   await editor.says("Clean: a session can start");
   await button("Start session").click();
   await editor.says("Recording");
@@ -257,6 +285,7 @@ async function main(): Promise<void> {
   await editor.sidebar();
   await view().locator("body.vscode-light").waitFor();
   await editor.says("Make draft");
+  await editor.usable();
   await picture("light");
 
   began("the extension is activated in no time");

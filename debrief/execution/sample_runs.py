@@ -39,7 +39,7 @@ CHOSEN = (
 )
 """Sample sessions that are executed; the others take as long each."""
 _LIMITS = SandboxLimits(seconds=60)
-_NO_PYTEST = "pytest is not installed; pip install 'debrief[sandbox]' brings it"
+_NO_PYTEST = "pytest is not installed; pip install 'agent-debrief[sandbox]' brings it"
 
 
 class SampleRuns(Struct, frozen=True, kw_only=True):
@@ -76,9 +76,7 @@ def execute_samples(lake: Lake, settings: Settings) -> SampleRuns:
     try:
         packages = own_packages()
     except PackageNotFoundError:
-        return SampleRuns(
-            why_not="pytest is not installed; pip install 'debrief[sandbox]' brings it"
-        )
+        return SampleRuns(why_not=_NO_PYTEST)
     redactor = redactor_of(settings)
     places = {place.name: place for place in lay_out_repositories(settings.home / "samples")}
     try:

@@ -33,9 +33,14 @@ _ANCHORS = {
 }
 
 
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+
+
 def letters(text: str) -> str:
     """What stays of a text when nothing but letters and digits counts."""
-    return re.sub(r"[\W_]+", "", text.casefold())
+    bare = text.casefold().encode("utf-8", "surrogatepass").translate(None, _SIGNS)
+    left = bare.decode("utf-8", "surrogatepass")
+    return left if left.isascii() else re.sub(r"\W+", "", left)
 
 
 def sentences(session: Session) -> set[str]:
@@ -121,7 +126,7 @@ def _read(data: bytes) -> Said:
     return Said.of(readings(data))
 
 
-_kept = lru_cache(maxsize=300)(_read)
+_kept = lru_cache(maxsize=2_000)(_read)
 
 
 def readings(data: bytes, depth: int = 0) -> Iterator[str]:

@@ -62,7 +62,9 @@ def sentences_of_some(sessions: Iterable[Session], ids: Collection[str]) -> set[
         else:
             others.append(session)
     for other in others:
-        left.difference_update(Needles(left).found_in(Said.of(_strings(msgspec.to_builtins(other), 0))))
+        left.difference_update(
+            Needles(left).found_in(Said.of(_strings(msgspec.to_builtins(other), 0)))
+        )
     return left
 
 
@@ -119,7 +121,6 @@ class Needles:
 _PIECE = 16
 _SMALL = 1_000_000
 """Bytes below which a file is decoded once for all searches: most are the same before and after."""
-
 
 
 def _read(data: bytes) -> Said:

@@ -26,7 +26,7 @@ from debrief.git.scratch import (
     lfs_digest,
     scratch_of,
 )
-from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.contracts import MAX_STRING
 from debrief.recorder.paths import path_problem
 from debrief.recorder.repository import head_commit
 

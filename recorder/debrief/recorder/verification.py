@@ -16,8 +16,8 @@ from debrief.git import find_commit
 from debrief.git.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
-from debrief.recorder.contracts import Record
-from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
+from debrief.recorder.contracts import MAX_STRING, Record
+from debrief.recorder.encoding import files_of, patches_of
 from debrief.recorder.patching import apply_operations, check_folders
 from debrief.recorder.repository import head_commit, worktree_of
 from debrief.redaction import Redactor

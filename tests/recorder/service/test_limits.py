@@ -105,7 +105,7 @@ def test_a_large_body_keeps_no_other_client_waiting(api: Api, body: bytes) -> No
         waits = []
         while not answer.done():
             waits.append(other.get(f"{api.url}/health").elapsed.total_seconds())
-    assert_problem(answer.result(), 400, "over 250,000 values")
+    assert_problem(answer.result(), 422, "at the top")
     assert max(waits) < 1
 
 

@@ -138,7 +138,7 @@ def _first(reasons: Sequence[str]) -> list[str]:
 
 _REFERENCE = "#/components/schemas/{model}"
 _MEANINGS = {
-    400: "The body is not JSON, or two parsers would read it in two ways.",
+    400: "The body is not JSON in UTF-8.",
     401: "The token is missing, unknown or revoked.",
     403: "The token lacks the scope.",
     404: "There is no such thing.",
@@ -212,7 +212,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         summary="Records of coding sessions in, training lines out.",
         description=(
             "Every refusal is one `ProblemDetails`. Bodies are JSON in UTF-8, at most 8,000,000 "
-            "bytes, not compressed, without keys that occur twice, NUL, or lone surrogates."
+            "bytes, not compressed, without NUL and lone surrogates."
         ),
         routes=app.routes,
     )

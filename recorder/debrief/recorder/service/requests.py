@@ -30,7 +30,14 @@ from starlette.requests import ClientDisconnect
 
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, reading
-from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
+from debrief.recorder.encoding import (
+    MAX_BYTES,
+    SCHEMA,
+    canonical,
+    decode,
+    decode_record,
+    encode_record,
+)
 from debrief.recorder.exporting import Form
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
@@ -291,8 +298,8 @@ class Ingest(Struct, frozen=True):
                 f"the program {program} is not one that this service takes" for program in refused
             ]
             raise UnfitError("record", reasons, "Ask who runs the service.")
-        sent = member(body, "record")
-        text, record = sent, upload.record
+        record = canonical(upload.record)
+        sent = text = encode_record(record)
         if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
 
 from debrief.cli.shared import AsJson, Database, console, print_json
 
@@ -64,6 +63,8 @@ def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
     if not tokens:
         console().print("There are no tokens. Make one with: debrief tokens create NAME")
         return
+    from rich.table import Table
+
     table = Table("name", "scopes", "made", "last used", "revoked", box=None, pad_edge=False)
     for token in tokens:
         moments = (token.created_at, token.last_used_at, token.revoked_at)

@@ -122,13 +122,14 @@ class Contract(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        defer_build=True,
     )
 
 
 class _Plain(BaseModel):
     """What OpenAI's own shapes share: frozen and closed, their names in JSON as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Function(Contract):
@@ -362,7 +363,7 @@ class Meta(Contract):
     rules: CommandRules | None = None
     """The commands that the repository adds to the allowlist."""
     commands: list[CommandSummary] = []
-    redactions: Redactions = Redactions()
+    redactions: Redactions = Field(default_factory=Redactions)
     warnings: list[Text] = []
     parallel_tool_calls: Annotated[Literal[False], _exactly(False)] = False
 

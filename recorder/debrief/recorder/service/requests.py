@@ -121,7 +121,8 @@ _PageSize = Annotated[int, Field(ge=1, le=500), _Digits]
 class _Query(Contract):
     """A query. Names that it does not know are refused: a misspelt filter would filter nothing."""
 
-    model_config = ConfigDict(validate_by_name=False)
+    # Built at once: FastAPI silences a warning of pydantic's while it builds a query.
+    model_config = ConfigDict(validate_by_name=False, defer_build=False)
     cursor: _Cursor | None = None
     """From an earlier answer: continues where that ended."""
 

@@ -11,6 +11,7 @@ import shlex
 import stat
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -395,8 +396,21 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     environ = os.environ if environ is None else environ
     home = home_folder(environ)
     values = {**_environment_file(home / ".env"), **{k: v for k, v in environ.items() if v}}
+    values["DEBRIEF_HOME"] = str(home)
+    return _settings_of(frozenset(values.items()), Path.cwd(), Path.home())
+
+
+@lru_cache(maxsize=8)
+def _settings_of(values: frozenset[tuple[str, str]], folder: Path, user: Path) -> Settings:
+    """Return the settings of an environment; stages ask for them in every week.
+
+    Args:
+        values: of the variables.
+        folder: that relative paths begin in.
+        user: the folder that ``~`` stands for.
+    """
     try:
-        return Settings(values={**values, "DEBRIEF_HOME": str(home)})
+        return Settings(values=dict(values))
     except ValidationError as error:
         problem = error.errors()[0]
         name = str(problem["loc"][0])

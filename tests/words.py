@@ -10,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
@@ -31,8 +32,7 @@ PHRASES = re.compile(
 def wrong_in(folder: Path) -> Iterator[str]:
     """Yield what is wrong with names and docstrings below a folder, one line each."""
     classes: defaultdict[str, list[str]] = defaultdict(list)
-    for path in sorted(file for room in ROOMS for file in (PROJECT / room).rglob("*.py")):
-        tree = ast.parse(path.read_text())
+    for path, tree in _trees():
         place = str(path.relative_to(PROJECT))
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -44,6 +44,12 @@ def wrong_in(folder: Path) -> Iterator[str]:
         below = any((PROJECT / each.partition(":")[0]).is_relative_to(folder) for each in places)
         if len(places) > 1 and below:
             yield f"class {name} has {len(places)} meanings: {', '.join(places)}"
+
+
+@cache
+def _trees() -> list[tuple[Path, ast.Module]]:
+    paths = sorted(file for room in ROOMS for file in (PROJECT / room).rglob("*.py"))
+    return [(path, ast.parse(path.read_text())) for path in paths]
 
 
 def _names(tree: ast.AST, path: Path, place: str) -> Iterator[str]:

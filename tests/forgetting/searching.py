@@ -33,9 +33,14 @@ _ANCHORS = {
 }
 
 
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+
+
 def letters(text: str) -> str:
     """What stays of a text when nothing but letters and digits counts."""
-    return re.sub(r"[\W_]+", "", text.casefold())
+    bare = text.casefold().encode("utf-8", "surrogatepass").translate(None, _SIGNS)
+    left = bare.decode("utf-8", "surrogatepass")
+    return left if left.isascii() else re.sub(r"\W+", "", left)
 
 
 def sentences(session: Session) -> set[str]:
@@ -57,53 +62,72 @@ def sentences_of_some(sessions: Iterable[Session], ids: Collection[str]) -> set[
         else:
             others.append(session)
     for other in others:
-        said = "\0".join(map(letters, _strings(msgspec.to_builtins(other), 0)))
-        left = {sentence for sentence in left if sentence not in said}
+        left.difference_update(
+            Needles(left).found_in(Said.of(_strings(msgspec.to_builtins(other), 0)))
+        )
     return left
 
 
 def found_in(folders: Iterable[Path], needles: Iterable[str]) -> dict[str, list[str]]:
     """Return by file what of some needles it holds."""
-    wanted = sorted(needles)
+    wanted = Needles(needles)
     found: dict[str, list[str]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and not path.is_symlink():
                 data = path.read_bytes()
-                said = _kept(data) if len(data) < _SMALL else Said.in_bytes(data)
-                hits = [needle for needle in wanted if needle in said]
-                if hits:
+                said = _kept(data) if len(data) < _SMALL else _read(data)
+                if hits := wanted.found_in(said):
                     found[str(path.relative_to(folder))] = hits
     return found
 
 
 class Said(NamedTuple):
-    """The letters of a file, and its pieces: thousands of sentences are looked for in each.
-
-    Whatever is as long as two pieces but one letter holds a whole one wherever it stands, so most
-    of what is not there is known without a search.
-    """
+    """The letters of a file, and its pieces, which lie end to end."""
 
     text: str
     pieces: frozenset[str]
 
     @classmethod
-    def in_bytes(cls, data: bytes) -> Said:
-        text = "\0".join(letters(each) for each in readings(data))
+    def of(cls, texts: Iterable[str]) -> Said:
+        text = "\0".join(map(letters, texts))
         return cls(text, frozenset(text[at : at + _PIECE] for at in range(0, len(text), _PIECE)))
 
-    def __contains__(self, needle: object) -> bool:
-        assert isinstance(needle, str)
-        is_long = len(needle) >= 2 * _PIECE - 1
-        if is_long and self.pieces.isdisjoint(needle[at : at + _PIECE] for at in range(_PIECE)):
-            return False
-        return needle in self.text
+
+class Needles:
+    """Thousands of sentences that are looked for in each of hundreds of files.
+
+    Whatever is as long as two pieces but one letter holds a whole piece of a file wherever it
+    stands there, so those that can be in a file are known by the pieces that both have.
+    """
+
+    def __init__(self, needles: Iterable[str]) -> None:
+        self.short: list[str] = []
+        self.by_piece: dict[str, set[str]] = {}
+        for needle in needles:
+            if len(needle) < 2 * _PIECE - 1:
+                self.short.append(needle)
+                continue
+            for at in range(_PIECE):
+                self.by_piece.setdefault(needle[at : at + _PIECE], set()).add(needle)
+
+    def found_in(self, said: Said) -> list[str]:
+        possible = set(self.short)
+        for piece in self.by_piece.keys() & said.pieces:
+            possible |= self.by_piece[piece]
+        return sorted(needle for needle in possible if needle in said.text)
 
 
 _PIECE = 16
 _SMALL = 1_000_000
 """Bytes below which a file is decoded once for all searches: most are the same before and after."""
-_kept = lru_cache(maxsize=300)(Said.in_bytes)
+
+
+def _read(data: bytes) -> Said:
+    return Said.of(readings(data))
+
+
+_kept = lru_cache(maxsize=2_000)(_read)
 
 
 def readings(data: bytes, depth: int = 0) -> Iterator[str]:

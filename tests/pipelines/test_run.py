@@ -106,7 +106,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     write(folder, "broken.jsonl", b'{"type": "user", "sessionId": "broken", \x00\x00\n[[[\n')
     big = conversation("big")
     report = "".join(f"{n}: the amount was rounded to cents.\n" for n in range(23_000))
-    for n in range(1, 56):
+    for n in range(1, 14):
         big[-1:-1] = [call(n, "big"), result(n, "big", report)]
     write(folder, "big.jsonl", big)
     lake = home.path / "lake"
@@ -140,10 +140,10 @@ def test_two_records_on_a_line_and_unknown_records_lose_nothing(run: Run, sessio
     assert run.sessions()[session].api_calls == 1
 
 
-def test_a_transcript_of_50_mb_is_one_session_like_any_other(run: Run) -> None:
+def test_a_transcript_of_10_mb_is_one_session_like_any_other(run: Run) -> None:
     big = run.sessions()["big"]
-    assert big.transcripts[0].size > 50_000_000
-    assert len(big.turns[0].messages) == 56
+    assert big.transcripts[0].size > 10_000_000
+    assert len(big.turns[0].messages) == 14
 
 
 def test_files_without_a_session_are_listed_with_the_reason(run: Run) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ModelError
-from debrief.judging.dspy_judge import read_judgement
+from debrief.judging.answers import read_judgement
 from debrief.keys import digest_of
 from debrief.models.answers import refuse
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted

@@ -10,10 +10,11 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.commands import check_command, digest_of, read_rules
-from debrief.recorder.encoding import decode_record, encode_record, upload_body
+from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.session import session_of
 from debrief.recorder.storage.rows import UnfitError
+from tests.recorder.records import upload_of
 from tests.recorder.session_scenario import REDACTOR, Shop
 from tests.snapshots.scenario import commit, write
 
@@ -227,18 +228,18 @@ def test_a_server_holds_a_record_to_its_rules_and_its_owner_to_some_programs(
     shop.change()
     shop.run("pytest", "-q", agrees=lambda rules: True)
     record = shop.stop(file).record
-    body = upload_body(encode_record(record), record.meta)
-    assert Ingest(REDACTOR, ReadyRule()).check(body).validated
-    assert Ingest(REDACTOR, ReadyRule(), ("pnpm", "pytest")).check(body).not_ready == []
+    upload = upload_of(record)
+    assert Ingest(REDACTOR, ReadyRule()).check(upload).validated
+    assert Ingest(REDACTOR, ReadyRule(), ("pnpm", "pytest")).check(upload).not_ready == []
     with pytest.raises(UnfitError, match="the program pytest is not one that this service takes"):
-        Ingest(REDACTOR, ReadyRule(), ("pnpm",)).check(body)
+        Ingest(REDACTOR, ReadyRule(), ("pnpm",)).check(upload)
     assert record.meta.rules is not None
     stranger = record.meta.rules.model_copy(update={"commands": [*record.meta.rules.commands[1:]]})
     unruled = record.meta.model_copy(update={"rules": None})
     for meta in (record.meta.model_copy(update={"rules": stranger}), unruled):
         other = record.model_copy(update={"meta": meta})
         with pytest.raises(UnfitError, match=r"digest|the program is not"):
-            Ingest(REDACTOR, ReadyRule()).check(upload_body(encode_record(other), meta))
+            Ingest(REDACTOR, ReadyRule()).check(upload_of(other))
     elsewhere = json.loads(encode_record(record))
     elsewhere["meta"]["rules"]["commands"][0] |= {"program": "bin/run", "arguments": []}
     problems = problems_of(decode_record(json.dumps(elsewhere).encode()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -24,7 +24,10 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-READ_FILE, APPLY_PATCH, RUN_COMMAND = "repo.readFile", "apply_patch", "run_cmd"
+Tool = Literal["repo.readFile", "apply_patch", "run_cmd"]
+READ_FILE: Final = "repo.readFile"
+APPLY_PATCH: Final = "apply_patch"
+RUN_COMMAND: Final = "run_cmd"
 TRUNCATED = "\n(truncated)"
 """Ends the output of a command that was cut at ``OUTPUT_LIMIT`` characters."""
 OUTPUT_LIMIT = 50_000
@@ -117,6 +120,8 @@ class Contract(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
         from_attributes=True,
         use_attribute_docstrings=True,
         alias_generator=to_camel,
@@ -129,13 +134,15 @@ class Contract(BaseModel):
 class _Plain(BaseModel):
     """What OpenAI's own shapes share: frozen and closed, their names in JSON as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class Function(Contract):
     """A call's tool and arguments."""
 
-    name: Literal["repo.readFile", "apply_patch", "run_cmd"]
+    name: Tool
     arguments: Annotated[str, StringConstraints(pattern=_NO_NUL)]
     """Compact JSON text of the tool's arguments: ``ReadFile``, ``ApplyPatch`` or ``RunCommand``."""
 

@@ -370,7 +370,10 @@ class Meta(Contract):
     rules: CommandRules | None = None
     """The commands that the repository adds to the allowlist."""
     commands: list[CommandSummary] = []
-    redactions: Redactions = Field(default_factory=Redactions)
+    redactions: Redactions = Field(
+        default_factory=Redactions,
+        json_schema_extra={"default": {"count": 0, "unsure": 0, "kinds": []}},
+    )
     warnings: list[Text] = []
     parallel_tool_calls: Annotated[Literal[False], _exactly(False)] = False
 

@@ -28,7 +28,7 @@ from debrief.recorder.service.requests import (
     Ingest,
     RateLimit,
     SessionQuery,
-    Tokens,
+    TokenAuthentication,
     needs,
     refuse_token,
 )
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from starlette import types as asgi
 
     from debrief.recorder.storage.listing import Export
+
+for _body in (NewTask, NewBenchmark, Upload):
+    _body.model_rebuild()  # a contract is built at its first use, and FastAPI warns of such bodies
 
 router = APIRouter()
 OPEN_PATHS = frozenset({"/health", "/openapi.json"})
@@ -146,7 +149,7 @@ class StoredUpload(StoredSession):
     """The session's id."""
 
 
-class NewStatus(Contract):
+class NewStatus(Contract, defer_build=False):
     """The status that a session gets."""
 
     status: Status
@@ -321,5 +324,7 @@ def create_app(service: Service) -> FastAPI:
     for kind in (DebriefError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, refuse)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES)
-    app.add_middleware(AuthenticationMiddleware, backend=Tokens(OPEN_PATHS), on_error=refuse_token)
+    app.add_middleware(
+        AuthenticationMiddleware, backend=TokenAuthentication(OPEN_PATHS), on_error=refuse_token
+    )
     return app

@@ -156,7 +156,7 @@ _bearer = HTTPBearer(
 )
 
 
-class Tokens(AuthenticationBackend):
+class TokenAuthentication(AuthenticationBackend):
     """Refuses a request without a token before anything of its body is read.
 
     Args:

@@ -142,7 +142,7 @@ class Scratch:
                     raise
 
     def add_ignored(self, paths: Iterable[str]) -> None:
-        """Put files into our index, also those that git ignores."""
+        """Put files into our index that are there, ignored by git or not."""
         options = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
         if data := "\0".join(paths).encode():
             self.git("--literal-pathspecs", *options, data=data)

@@ -139,12 +139,13 @@ def run_graph(
                 for graph in _graph_runs(instance, lake, taken, found, resources, limit):
                     graphs.append(graph)
                     parts.extend(done_in(graph.events))
+        content = content_of(lake, found)
         with shown.log.open("a", encoding="utf-8") as file:
-            print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
+            print_tables(lake, content, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
-    print_summary(lake, found, screen, where, added_up("", parts))
+    print_summary(lake, content, screen, where, added_up("", parts))
     if is_offline and not of_demo:
-        _say_offer(_stored_sessions(lake, found), screen)
+        _say_offer(len(content.heads), screen)
     screen.print(
         f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(shown.log))}"
     )
@@ -322,13 +323,6 @@ class _OfSession(Struct, frozen=True, kw_only=True):
 def _say_offer(sessions: int, screen: Console) -> None:
     if offer := offer_of(sessions):
         screen.print(offer)
-
-
-def _stored_sessions(lake: Lake, weeks: Sequence[str]) -> int:
-    from debrief.sessions.model import SessionHead
-    from debrief.sessions.store import SESSIONS_TABLE
-
-    return sum(1 for _ in lake.rows(SESSIONS_TABLE, SessionHead, weeks))
 
 
 def _count_sessions(resources: dict[str, dict[str, Any]]) -> int:

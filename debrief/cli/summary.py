@@ -28,7 +28,6 @@ from debrief.summary import (
     Evaluated,
     Failure,
     RankedSession,
-    content_of,
     ranked_sessions,
 )
 from debrief.troubles.model import TROUBLES, Trouble
@@ -49,7 +48,7 @@ _NEGLIGIBLE = 0.147
 
 def print_summary(
     lake: Lake,
-    weeks: Iterable[str],
+    content: Content,
     console: Console,
     where: str = "",
     done: Done = NOTHING_DONE,
@@ -60,14 +59,13 @@ def print_summary(
 
     Args:
         lake: what the run wrote.
-        weeks: that it took.
+        content: of the weeks that it took.
         console: to print on.
         where: options of ``debrief view`` that name the lake.
         done: by the run, with what it spent.
     """
     from debrief.training.manifest import stored_sets
 
-    content = content_of(lake, weeks)
     if done.calls:
         console.print(_spent_line(done))
     if content.not_scored:
@@ -185,12 +183,11 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
 _SHOWN = 8
 
 
-def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
+def print_tables(lake: Lake, content: Content, console: Console) -> None:
     """Print all of what was read, scored, found and written, and what failed and why."""
     from debrief.training.manifest import stored_sets
     from debrief.training.model import training_path
 
-    content = content_of(lake, weeks)
     rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
     sets = stored_sets(lake).sets
     samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}

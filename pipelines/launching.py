@@ -1,4 +1,4 @@
-"""Runs that a command starts: the whole graph, then the training sets that follow from it."""
+"""``debrief run``: launch the graph, then the training sets that follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run ends with: a summary for a person, and all the tables for the log."""
+"""The summary that a run prints at its end, and what it adds to its log."""
 
 from __future__ import annotations
 

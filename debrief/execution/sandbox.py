@@ -1,4 +1,4 @@
-"""Commands of strangers, run where they can change nothing and learn nothing.
+"""A sandbox for commands of sessions and repositories: no network, no home, no secrets.
 
 A command gets a copy of the files it works on, the system's programs, and nothing else: no
 network, no home, no keys, no process or socket of the machine. The copy lies in memory that ends

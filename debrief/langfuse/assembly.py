@@ -1,4 +1,4 @@
-"""Turns from traces: a trace is a turn when somebody asks for something in it."""
+"""Build turns from Langfuse traces: a trace is a turn when a person asks for something in it."""
 
 from __future__ import annotations
 

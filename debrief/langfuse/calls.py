@@ -1,4 +1,4 @@
-"""The calls of a session, reported once, and what came back from them, told again and again.
+"""Tool calls in Langfuse observations, where later messages repeat them: each is taken once.
 
 A model's output reports a call. Its result is in the inputs after it, each of which repeats
 the whole conversation up to there, and often in an observation of the tool as well. Nothing of

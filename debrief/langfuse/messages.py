@@ -1,4 +1,4 @@
-"""What was said in a model's input or output, in any vendor's words, wherever it is put.
+"""Find the messages in a generation's input or output, in the format of any model provider.
 
 An integration writes down what its library hands it: the messages alone, the request around them,
 the response around the answer. All of these are looked into; what is no conversation at all gives

@@ -1,5 +1,4 @@
-"""Scores to Langfuse: one for each session and name, kept up to date in place, read back, with
-receipts.
+"""Keep one score for each session and name on Langfuse up to date, and read it back.
 
 An id stands for a session and a name alone, so a score is the same one on any day, from any
 machine, by any scorer. Nothing is deleted here.

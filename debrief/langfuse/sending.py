@@ -1,4 +1,4 @@
-"""Scores on their way: their configs on the server, sent, and read back until it shows them."""
+"""Send scores and their configs to the server, and wait until it shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models as the settings of a machine configure them."""
+"""Make the models that a machine's settings configure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offline evaluator: a judge and scorer without a model.
+"""The offline judge and scorer: deterministic answers from a session's facts.
 
 It is a baseline that model judges are measured against: deterministic, free, and built on what a
 session shows, never on how its code reads. Its model name is ``offline``, so its rows and

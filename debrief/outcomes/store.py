@@ -1,4 +1,4 @@
-"""Labels: what is known of sessions from outside, kept as a table, a partition a source.
+"""The table of labels, one partition for each source of labels.
 
 A label is a session, the name of what is labelled, and a value. People name judges, dimensions
 (``overall_quality`` included, also called ``score``) and rubrics: a rubric's key, with its score

@@ -1,4 +1,4 @@
-"""Parts: a session of any length cut so that each part fits one scoring call.
+"""Cut a session into chunks that each fit one scoring call.
 
 Whatever the input:
 

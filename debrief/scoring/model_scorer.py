@@ -1,4 +1,4 @@
-"""A language model as scorer: what it is shown of a chunk and asked, and how its answer is read."""
+"""Score a chunk with a language model: the prompt, the call, and its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcripts to and from an object store: one person pushes them, a team's workers mirror them.
+"""Push transcripts to an object store, and mirror them from there for a team's workers.
 
 What leaves the machine is redacted, line by line and in the transcript's own format, so that the
 store holds no secret and every reader reads it as it would the file itself. A mirrored transcript

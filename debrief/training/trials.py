@@ -1,4 +1,4 @@
-"""Trying prompts out: an agent under them describes its course of work, and a model judges that.
+"""Try a prompt: an agent under it describes how it would work, and a model judges that.
 
 A session cannot be run again to see what other prompts would have made of it. What can be had at
 a price is what a model under those prompts says it would do with the same request, judged by

@@ -1,4 +1,4 @@
-"""A git folder of our own, over somebody's working tree and objects.
+"""A git directory of our own over a person's working tree and objects.
 
 Commands that look at a working tree write to an index and an object store. Both are copies here,
 in a temporary folder, together with the few settings that shape blobs. The repository's own

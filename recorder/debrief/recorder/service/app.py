@@ -23,12 +23,12 @@ from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
 from debrief.recorder.service.requests import (
+    BearerTokens,
     BenchmarkQuery,
     ExportQuery,
     Ingest,
     RateLimit,
     SessionQuery,
-    Tokens,
     needs,
     refuse_token,
 )
@@ -321,5 +321,7 @@ def create_app(service: Service) -> FastAPI:
     for kind in (DebriefError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, refuse)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES)
-    app.add_middleware(AuthenticationMiddleware, backend=Tokens(OPEN_PATHS), on_error=refuse_token)
+    app.add_middleware(
+        AuthenticationMiddleware, backend=BearerTokens(OPEN_PATHS), on_error=refuse_token
+    )
     return app

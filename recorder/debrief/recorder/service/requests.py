@@ -155,7 +155,7 @@ _bearer = HTTPBearer(
 )
 
 
-class Tokens(AuthenticationBackend):
+class BearerTokens(AuthenticationBackend):
     """Refuses a request without a token before anything of its body is read.
 
     Args:

@@ -450,8 +450,8 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     assert said.code == 0, said.all
 
     def dumped() -> str:
-        command = [str(programs_folder() / "pg_dump"), postgres_url]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        dump = [str(programs_folder() / "pg_dump"), postgres_url]
+        return subprocess.run(dump, check=True, capture_output=True, text=True).stdout
 
     state = State(postgres_url)
     state.put("k", FIRST.encode())

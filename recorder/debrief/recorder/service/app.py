@@ -23,12 +23,12 @@ from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
 from debrief.recorder.service.requests import (
+    BearerTokens,
     BenchmarkQuery,
     ExportQuery,
     Ingest,
     RateLimit,
     SessionQuery,
-    TokenAuthentication,
     needs,
     refuse_token,
 )
@@ -325,6 +325,6 @@ def create_app(service: Service) -> FastAPI:
         app.add_exception_handler(kind, refuse)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES)
     app.add_middleware(
-        AuthenticationMiddleware, backend=TokenAuthentication(OPEN_PATHS), on_error=refuse_token
+        AuthenticationMiddleware, backend=BearerTokens(OPEN_PATHS), on_error=refuse_token
     )
     return app

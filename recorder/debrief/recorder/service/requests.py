@@ -156,7 +156,7 @@ _bearer = HTTPBearer(
 )
 
 
-class TokenAuthentication(AuthenticationBackend):
+class BearerTokens(AuthenticationBackend):
     """Refuses a request without a token before anything of its body is read.
 
     Args:

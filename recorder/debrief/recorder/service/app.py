@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
     from debrief.recorder.storage.listing import Export
 
-for _body in (NewTask, NewBenchmark, Upload):
-    _body.model_rebuild()  # a contract is built at its first use, and FastAPI warns of such bodies
-
 router = APIRouter()
 OPEN_PATHS = frozenset({"/health", "/openapi.json"})
 """What is answered without a token."""

@@ -28,7 +28,7 @@ from debrief.recorder.contracts import (
 )
 
 
-class NewTask(Contract):
+class NewTask(Contract, defer_build=False):
     """A bucket of work, as it is made."""
 
     id: TaskId
@@ -42,7 +42,7 @@ class Task(NewTask):
     created_at: datetime
 
 
-class Upload(Contract):
+class Upload(Contract, defer_build=False):
     """The body of ``POST /sessions``. What is repeated in ``record.meta`` has to agree with it."""
 
     id: Identity
@@ -68,7 +68,7 @@ def _storable(details: dict[str, JsonValue]) -> dict[str, JsonValue]:
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-class NewBenchmark(Contract):
+class NewBenchmark(Contract, defer_build=False):
     """A figure that was measured on a version of a trained adapter."""
 
     adapter: Label

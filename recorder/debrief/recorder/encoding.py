@@ -80,13 +80,18 @@ def tools_for(rules: contracts.CommandRules | None) -> tuple[contracts.ToolDefin
     return (*others, run.model_copy(update={"function": function}))
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: Record, *, only_set: bool = False) -> bytes:
     """Return the record as compact JSON in UTF-8; the same record always gives the same bytes.
+
+    Args:
+        record: the record.
+        only_set: leave out what it did not say and has by default: a record that an earlier
+            recorder wrote, which knew fewer fields, gives its own bytes again.
 
     Raises:
         InputError: a text cannot be written in UTF-8.
     """
-    return _dump(record, "record").encode()
+    return _dump(record, "record", only_set=only_set).encode()
 
 
 def canonical(record: Record) -> Record:
@@ -185,9 +190,9 @@ def place_of(steps: tuple[int | str, ...]) -> str:
     return place or "at the top"
 
 
-def _dump(model: BaseModel, culprit: str) -> str:
+def _dump(model: BaseModel, culprit: str, *, only_set: bool = False) -> str:
     try:
-        return model.model_dump_json(by_alias=True)
+        return model.model_dump_json(by_alias=True, exclude_unset=only_set)
     except (PydanticSerializationError, UnicodeError) as error:
         raise InputError(culprit, "a text in it cannot be written in UTF-8") from error
 

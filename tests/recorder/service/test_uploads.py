@@ -56,6 +56,21 @@ def test_a_record_is_stored_in_one_form_however_it_was_written(client: httpx.Cli
     assert upload(client, record).json()["sha256"] == session["sha256"]
 
 
+def test_a_record_of_an_earlier_recorder_keeps_its_bytes(client: httpx.Client) -> None:
+    record = new_record()
+    values = as_json(record)
+    for later in ("others", "rules", "skippedAccepted", "skipped", "warnings", "steps"):
+        del values["meta"][later]
+    values["meta"]["version"] = 1
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+
+    answer = client.post("/sessions", content=body_of(record, text), headers=JSON)
+
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["sha256"] == hashlib.sha256(text).hexdigest()
+    assert client.get(f"/sessions/{record.meta.session_id}/record").content == text
+
+
 def test_ten_retries_at_once_make_one_row_and_other_bytes_are_a_conflict(api: Api) -> None:
     record = new_record(repo_name="ten-at-once")
     with ThreadPoolExecutor(10) as pool, api.client() as client:

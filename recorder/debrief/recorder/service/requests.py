@@ -246,7 +246,7 @@ class Ingest(Struct, frozen=True):
             ]
             raise UnfitError("record", reasons, "Ask who runs the service.")
         record = canonical(upload.record)
-        sent = text = encode_record(record)
+        sent = text = encode_record(record, only_set=True)
         if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):

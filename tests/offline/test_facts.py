@@ -308,7 +308,7 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
     assert {place.turn for place in facts.edits[:depth]} == {1}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(steps)
 def test_any_session_has_facts_and_always_the_same(given_steps: list[tuple[str, str]]) -> None:
     session = story_of(given_steps).session()

@@ -107,10 +107,10 @@ def measured(heading: str, values: Iterable[tuple[str, float | None]]) -> dg.Mar
     return preview((heading, "values", "mean", "least", "most", "without one"), rows)
 
 
-def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
+def picture(svg: bytes, words: str) -> dg.MarkdownMetadataValue:
     """Return a picture as metadata, with words for those who cannot see it."""
-    data = base64.b64encode(png).decode("ascii")
-    return dg.MetadataValue.md(f"![{words}](data:image/png;base64,{data})")
+    data = base64.b64encode(svg).decode("ascii")
+    return dg.MetadataValue.md(f"![{words}](data:image/svg+xml;base64,{data})")
 
 
 def _is_wide(text: str) -> bool:

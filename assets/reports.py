@@ -1,7 +1,7 @@
 """Reports: what a run did, which prompts, tools and models do better, and each week in one page."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import dagster as dg
@@ -26,15 +26,9 @@ from debrief.stages.reports import (
     report_path,
 )
 from debrief.stages.run import StageRun
-from debrief.training.decomposition import (
-    moves_markdown,
-    moves_plot,
-    scores_over_weeks_plot,
-)
-from debrief.training.leaderboard import (
-    leaderboard_markdown,
-    leaderboard_plot,
-)
+from debrief.training.decomposition import moves_markdown
+from debrief.training.leaderboard import leaderboard_markdown
+from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
 from resources import LakeResource, ScopeResource, WebhookResource, account_of
@@ -110,19 +104,16 @@ def fingerprint_leaderboard(
     run = StageRun(lake.open(), scope=scope.open())
     tables = run.lake
     board, moves = FINGERPRINT_LEADERBOARD.fill(run, ALL), WEEKLY_MOVES.fill(run, ALL)
-    unchanged = board.skipped and moves.skipped
     names = fingerprint_names(tables)
     ranking, moved = leaderboard_markdown(board.rows, names), moves_markdown(moves.rows, names)
     tables.write_bytes(
         LEADERBOARD_PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode()
     )
 
-    def drawn(name: str, words: str, plot: Callable[[], bytes]) -> dg.MarkdownMetadataValue:
-        png = tables.read_bytes(f"reports/{name}.png") if unchanged else None
-        if png is None:
-            png = plot()
-            tables.write_bytes(f"reports/{name}.png", png)
-        return picture(png, words)
+    def drawn(name: str, words: str, plot: bytes) -> dg.MarkdownMetadataValue:
+        tables.write_bytes(f"reports/{name}.svg", plot)
+        tables.remove(f"reports/{name}.png")  # an earlier version's
+        return picture(plot, words)
 
     return dg.MaterializeResult(
         metadata={
@@ -133,16 +124,16 @@ def fingerprint_leaderboard(
             "picture": drawn(
                 "fingerprint_leaderboard",
                 "sessions done and checked",
-                lambda: leaderboard_plot(board.rows),
+                leaderboard_plot(board.rows),
             ),
             "moves": markdown(moved),
             "moves_picture": drawn(
-                "weekly_moves", "what the weekly mean moved by", lambda: moves_plot(moves.rows)
+                "weekly_moves", "what the weekly mean moved by", moves_plot(moves.rows)
             ),
             "over_weeks": drawn(
                 "scores_over_weeks",
                 "overall quality over the weeks",
-                lambda: scores_over_weeks_plot(calibrated_scores(run)),
+                scores_over_weeks_plot(calibrated_scores(run)),
             ),
         }
     )

@@ -383,7 +383,7 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
     for name in lake.names():
         top, suffix = name.partition("/")[0], Path(name).suffix
         is_swept = name.endswith(SUFFIXES) and top in TABLES
-        if top.startswith(".") or suffix == ".png" or is_swept:
+        if top.startswith(".") or is_swept:
             continue
         if (suffix == ".jsonl" and top == "training") or name == MANIFEST:
             continue

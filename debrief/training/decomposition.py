@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -23,22 +22,11 @@ from debrief.markdown import plain
 from debrief.reports import Markdown, report
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.stats import Z, mean_of
-from debrief.training.leaderboard import (
-    COLOURS,
-    GREY,
-    INK,
-    error_bars,
-    known_scores,
-    new_figure,
-    notice,
-    png_of,
-    style_axes,
-)
+from debrief.stats import Z
+from debrief.training.leaderboard import known_scores
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 
@@ -242,115 +230,3 @@ def _shown_level(level: LevelEffect, names: Mapping[str, str]) -> str:
 def _signed(value: float) -> str:
     text = f"{value:+.2f}"
     return "0.00" if text in ("-0.00", "+0.00") else text
-
-
-_MOST_WEEKS = 26
-_MOST_SERIES = len(COLOURS)
-_FACTORS = ("mix of tasks", "prompts", "tool and model", "judges", "the sessions themselves")
-"""What can move a weekly mean, in the order of a move's parts, and what no factor explains."""
-
-
-_LINE: dict[str, Any] = {"fmt": "o-", "capsize": 3, "markersize": 6, "elinewidth": 1.1}
-
-
-def scores_over_weeks_plot(
-    scores: Iterable[SessionScores], title: str = "Overall quality of sessions by week"
-) -> bytes:
-    """Return a plot of overall quality by week: a dot a session, the mean, its 95 % interval.
-
-    Each scorer (model and scoring fingerprint) has its own colour, as they are not comparable;
-    the six with most sessions are drawn.
-    """
-    series: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in sorted(scores, key=lambda row: (row.started, row.session_id)):
-        if row.status == "ok" and row.overall_quality is not None:
-            scorer = (row.model, row.scoring_fingerprint)
-            series[scorer][week_of(row.started)].append(row.overall_quality)
-    if not series:
-        return notice("No scored session yet")
-    ranked = sorted(series, key=lambda key: (-sum(map(len, series[key].values())), key))
-    weeks = sorted({week for scorer in ranked for week in series[scorer]})
-    figure = new_figure(_width(len(weeks)), 4.4)
-    axes = figure.add_subplot()
-    for number, scorer in enumerate(ranked[:_MOST_SERIES]):
-        label = f"{scorer[0]} ({scorer[1]})"
-        shift = 0.9 * (number - (min(len(ranked), _MOST_SERIES) - 1) / 2)
-        _draw_series(axes, series[scorer], COLOURS[number], label, shift)
-    style_axes(axes, title)
-    axes.set_ylim(-0.03, 1.08)
-    axes.set_ylabel("overall quality (0 to 1)", color=INK)
-    totals = {week: sum(len(one.get(week, ())) for one in series.values()) for week in weeks}
-    _label_weeks(axes, totals)
-    if len(ranked) > 1:
-        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.27), ncols=2)
-    return png_of(figure)
-
-
-def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
-    """Return a plot of what the weekly mean moved by: a bar a week, its parts stacked.
-
-    At most 26 weeks are drawn, the latest.
-    """
-    if not moves:
-        return notice("No two weeks with scored sessions yet")
-    import numpy as np
-
-    shown = moves[-_MOST_WEEKS:]
-    figure = new_figure(_width(len(shown)), 4.8)
-    axes = figure.add_subplot()
-    places = list(range(len(shown)))
-    up, down = np.zeros(len(shown)), np.zeros(len(shown))
-    parts = np.array([[*(part.value for part in move.parts), move.rest] for move in shown]).T
-    for heights, label, colour in zip(parts, _FACTORS, (*COLOURS[:4], GREY), strict=True):
-        bottoms = np.where(heights > 0, up, down)
-        axes.bar(places, heights, 0.6, bottom=bottoms, color=colour, label=label)
-        up += heights.clip(min=0.0)
-        down += heights.clip(max=0.0)
-    moved = [move.moved for move in shown]
-    axes.plot(places, moved, "D", color=INK, markersize=6, label="moved in all")
-    axes.axhline(0, color=INK, linewidth=0.8)
-    style_axes(axes, "What the weekly mean of overall quality moved by")
-    texts = [f"{move.week}  n = {move.sessions}" for move in shown]
-    axes.set_xticks(places, texts, rotation=90, fontsize=8)
-    axes.set_ylabel("points of overall quality", color=INK)
-    figure.legend(fontsize=8, frameon=False, loc="outside lower left", ncols=3)
-    return png_of(figure)
-
-
-def _draw_series(
-    axes: Axes, weeks: dict[str, list[float]], colour: str, label: str, shift: float
-) -> None:
-    import numpy as np
-
-    days = [_day(week) + shift for week in weeks]
-    estimates = [mean_of(values, 1.0) for values in weeks.values()]
-    means = [value.mean or 0.0 for value in estimates]
-    for day, values in zip(days, weeks.values(), strict=True):
-        half = 0.4 if len(values) > 1 else 0.0
-        spots = np.linspace(day - half, day + half, len(values))
-        axes.scatter(spots, values, s=14, color=colour, alpha=0.35, linewidths=0)
-    axes.errorbar(
-        days, means, yerr=error_bars(estimates), color=colour, label=label, linewidth=1.8, **_LINE
-    )
-
-
-def _label_weeks(axes: Axes, totals: dict[str, int]) -> None:
-    """Name the weeks on the axis, at most 14 and none over another, with their sessions."""
-    weeks = list(totals)
-    apart = (_day(weeks[-1]) - _day(weeks[0])) / 14
-    named = weeks[:1]
-    for week in weeks[1:]:
-        if _day(week) - _day(named[-1]) >= apart:
-            named.append(week)
-    texts = [f"{week}\nn = {totals[week]}" for week in named]
-    axes.set_xticks([_day(week) for week in named], texts, rotation=30, ha="right", fontsize=8)
-    axes.set_xlim(_day(weeks[0]) - 4, _day(weeks[-1]) + 4)
-    axes.set_xlabel("week (Monday)", color=INK)
-
-
-def _width(weeks: int) -> float:
-    return max(7.0, min(14.0, 3.0 + 0.75 * weeks))
-
-
-def _day(week: str) -> int:
-    return date.fromisoformat(week).toordinal()

@@ -1,30 +1,25 @@
-"""The leaderboard: how prompts, tools and models compare, where they can be compared; its picture.
+"""The leaderboard: how prompts, tools and models compare, where they can be compared.
 
 What is compared is how many of the sessions with a verdict are done and checked. Rows of one group
 were looked at by the same judges (eval fingerprint) and the same scorer (scoring fingerprint), and
 within it like is compared with like: sessions on the same task, else in the same repository, of the
 same kind and size. A row that shares too little of that with the best one has no rank.
-
-Pictures are PNG bytes that are the same for the same numbers, drawn with matplotlib's object
-interface on its Agg canvas: pyplot keeps global state that threads of one process would share.
 """
 
 from __future__ import annotations
 
-import io
-import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.markdown import interval, plain, shorten
+from debrief.markdown import interval, plain
 from debrief.outcomes.store import LabelledSession, Success, own_task, success_labels
 from debrief.reports import Markdown, report
 from debrief.scoring.model import SessionScores
@@ -41,11 +36,6 @@ from debrief.stats import (
 )
 from debrief.training.samples import judges_mean
 from debrief.training.selection import verdict_by
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 MEASURES: dict[str, tuple[str, float | None]] = {
     "overall_quality": ("overall quality", 1.0),
@@ -471,107 +461,3 @@ def _share(value: Estimate | None) -> str:
 
 def _cell(value: MeanEstimate) -> str:
     return interval(value.mean, value.low, value.high, none="–")
-
-
-COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b7791f", "#c53030")
-INK, GRID, GREY = "#2d3748", "#e2e8f0", "#a0aec0"
-_DPI = 112
-_MOST_ROWS = 20
-_LONGEST_NAME = 58
-_POINT: dict[str, Any] = {"fmt": "o", "capsize": 4, "markersize": 7, "linewidth": 2}
-_BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 9}
-
-
-def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
-    """Return a plot of the shares of done sessions with 95 % intervals: a row a candidate, a panel
-    a group; grey where there is no rank.
-
-    At most 20 rows are drawn, the first of each group; the title says so when there are more.
-    """
-    if not rows:
-        return notice("No scored session yet")
-    groups = groups_of(rows)[:_MOST_ROWS]
-    groups = [group[: _MOST_ROWS // len(groups)] for group in groups]
-    heights = [len(group) + 1.4 for group in groups]
-    figure = new_figure(9.5, 1.0 + 0.42 * sum(heights))
-    grid = figure.add_gridspec(len(groups), 1, height_ratios=heights)
-    shown = sum(map(len, groups))
-    title = "Sessions done and checked, of those with a verdict: share and 95 % interval"
-    if shown < len(rows):
-        title += f"\n({shown} of {len(rows)} rows)"
-    figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
-    for number, group in enumerate(groups):
-        axes = figure.add_subplot(grid[number, 0])
-        _draw_group(axes, group, last=number == len(groups) - 1)
-    return png_of(figure)
-
-
-def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
-    places = list(range(len(group)))[::-1]
-    for place, row in zip(places, group, strict=True):
-        value = row.done
-        if value is None:
-            continue
-        reach = [[value.value - value.low], [value.high - value.value]]
-        colour = COLOURS[0] if row.rank is not None else GREY
-        axes.errorbar([value.value], [place], xerr=reach, color=colour, **_POINT)
-        text = f"{value.value:.2f}   n = {row.with_verdict}"
-        axes.annotate(text, (1.02, place), color=INK, **_BESIDE)
-    first = group[0]
-    scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"
-    style_axes(axes, f"eval {first.eval_fingerprint}, scored by {scorer}", size=9)
-    axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
-    axes.set(ylim=(-0.7, len(group) - 0.3), xlim=(0, 1), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    if last:
-        axes.set_xlabel("share of sessions that are done and checked", color=INK)
-
-
-def error_bars(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
-    """Return the distances from the means down and up, not a number where none is known."""
-    reaches = [
-        (max(0.0, value.mean - value.low), max(0.0, value.high - value.mean))
-        if value.mean is not None and value.low is not None and value.high is not None
-        else (math.nan, math.nan)
-        for value in estimates
-    ]
-    return [list(side) for side in zip(*reaches, strict=True)]
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty picture, its size in inches."""
-    from matplotlib import rcParams
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    rcParams["text.parse_math"] = False  # a model's name is no formula
-    margins = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
-    figure = Figure(figsize=(width, height), dpi=_DPI, layout=margins, facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def style_axes(axes: Axes, title: str, size: int = 12) -> None:
-    """Give axes their title, and the look of all our pictures."""
-    axes.set_title(title, fontsize=size, color=INK, loc="left")
-    axes.grid(True, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    for name in ("top", "right"):
-        axes.spines[name].set_visible(False)
-    for name in ("left", "bottom"):
-        axes.spines[name].set_color(GRID)
-    axes.tick_params(colors=INK, length=0)
-
-
-def notice(text: str) -> bytes:
-    """Return a picture that says why there is nothing to draw."""
-    figure = new_figure(6, 1.6)
-    figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, color=INK)
-    return png_of(figure)
-
-
-def png_of(figure: Figure) -> bytes:
-    """Return a picture as PNG, without the time at which it was drawn."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", metadata={"Software": None, "Creation Time": None})
-    return picture.getvalue()

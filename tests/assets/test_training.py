@@ -162,9 +162,9 @@ def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:
     page = lake.read_bytes("reports/fingerprint_leaderboard.md")
     assert page is not None
     assert b"## What moved the weekly mean" in page
-    before = lake.read_bytes("reports/weekly_moves.png")
+    before = lake.read_bytes("reports/weekly_moves.svg")
     run(lake, fingerprint_leaderboard)
-    assert lake.read_bytes("reports/weekly_moves.png") == before
+    assert lake.read_bytes("reports/weekly_moves.svg") == before
 
 
 def test_candidates_without_a_model_say_that_they_need_one(lake: Lake) -> None:

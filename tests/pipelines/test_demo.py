@@ -175,7 +175,7 @@ def test_the_later_prompts_lead_the_board_with_an_interval(demo: Demo) -> None:
     first = board[0].overall_quality
     assert first.low is not None
     assert first.low < (first.mean or 0) < (first.high or 0)
-    assert demo.before["reports/fingerprint_leaderboard.png"].startswith(b"\x89PNG")
+    assert demo.before["reports/fingerprint_leaderboard.svg"].startswith(b"<svg")
 
 
 def test_a_training_set_stands_for_each_observed_pair_and_none_besides(demo: Demo) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -20,11 +21,11 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.stats import mean_of, share_of
 from debrief.training.decomposition import (
+    FACTORS,
     Factor,
+    FactorEffect,
     WeeklyMove,
     moves_markdown,
-    moves_plot,
-    scores_over_weeks_plot,
     weekly_moves,
 )
 from debrief.training.leaderboard import (
@@ -34,12 +35,11 @@ from debrief.training.leaderboard import (
     WorkedOn,
     leaderboard,
     leaderboard_markdown,
-    leaderboard_plot,
     work_of,
 )
+from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from tests.training.scenario import MONDAY, judgement, metadata, said, scores, session
 
-PNG = b"\x89PNG\r\n\x1a\n"
 World = tuple[
     list[SessionScores], list[SessionMetadataRow], list[JudgeEvaluation], dict[str, WorkedOn]
 ]
@@ -282,24 +282,36 @@ def many(count: int) -> list[LeaderboardRow]:
     return leaderboard(*world(*candidates))
 
 
-def size_of(picture: bytes) -> tuple[int, int]:
-    assert picture.startswith(PNG)
-    return int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])
+def words_of(plot: bytes) -> list[str]:
+    """Return the texts of a plot, which is a whole SVG document."""
+    return [text for text in ElementTree.fromstring(plot).itertext() if text.strip()]
+
+
+def height_of(plot: bytes) -> float:
+    return float(ElementTree.fromstring(plot).attrib["height"])
 
 
 def test_plots_grow_up_to_twenty_rows_and_are_the_same_bytes_for_the_same_numbers() -> None:
     small, twenty, more = (leaderboard_plot(many(count)) for count in (2, 20, 21))
-    assert size_of(small)[1] < size_of(twenty)[1] == size_of(more)[1]
+    assert height_of(small) < height_of(twenty) == height_of(more)
+    assert any("(20 of 21 rows)" in text for text in words_of(more))
     assert leaderboard_plot(many(2)) == small
-    assert b"Software" not in small
     qualities = enumerate((0.2, 0.4, 0.9, 0.3))
     made_scores = [scores(session(f"s{number}"), value) for number, value in qualities]
     assert scores_over_weeks_plot(made_scores) == scores_over_weeks_plot(made_scores[::-1])
+    assert "n = 4" in words_of(scores_over_weeks_plot(made_scores))
+
+
+def test_a_plot_shows_names_as_they_are() -> None:
+    name = '<script>alert("1")</script> & co'
+    row = replace(many(2)[0], scoring_model=name)
+    assert any(name[:20] in text for text in words_of(leaderboard_plot([row])))
+    assert b"<script" not in leaderboard_plot([row])
 
 
 def test_plots_of_nothing_say_so() -> None:
-    assert leaderboard_plot([]).startswith(PNG)
-    assert scores_over_weeks_plot([]).startswith(PNG)
+    assert "No scored session yet" in words_of(leaderboard_plot([]))
+    assert "No scored session yet" in words_of(scores_over_weeks_plot([]))
     assert "No scored session" in leaderboard_markdown([])
 
 
@@ -415,9 +427,30 @@ def test_the_table_of_moves_is_narrow_however_much_changed() -> None:
 
 def test_few_weeks_are_told_and_drawn_too() -> None:
     assert "nothing can have moved" in moves_markdown([])
-    assert moves_plot([]).startswith(b"\x89PNG")
+    assert "No two weeks with scored sessions yet" in words_of(moves_plot([]))
     weeks: Weeks = ([], [])
     for week in range(12):
         add(weeks, week, week / 40, 2, prompt_fingerprint=str(week // 5))
     moves = weekly_moves(*weeks)
     assert moves_plot(moves) == moves_plot(moves)
+    assert f"{moves[-1].week}  n = 2" in words_of(moves_plot(moves))
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_a_move_of_any_size_is_drawn_between_lines(first: float, rest: float) -> None:
+    values = {"tasks": first}
+    move = WeeklyMove(
+        week="2026-01-12",
+        before="2026-01-05",
+        sessions=2,
+        sessions_before=2,
+        mean=0.5,
+        mean_before=0.5,
+        parts=tuple(
+            FactorEffect(factor=name, value=values.get(name, 0.0), low=0.0, high=0.0)
+            for name in FACTORS
+        ),
+        rest=rest,
+    )
+    lines = [text for text in words_of(moves_plot([move])) if re.fullmatch(r"[-+]\d\.\d\d|0", text)]
+    assert 5 <= len(lines) <= 9

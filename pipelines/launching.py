@@ -21,7 +21,7 @@ from rich.console import Console
 from debrief.cli.asking import agree, estimate_of
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
-from debrief.cli.summary import print_summary, print_tables
+from debrief.cli.summary import print_problems, print_summary
 from debrief.conditions import parse_where
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.lake import Lake
@@ -141,14 +141,12 @@ def run_graph(
                     parts.extend(done_in(graph.events))
         content = content_of(lake, found)
         with shown.log.open("a", encoding="utf-8") as file:
-            print_tables(lake, content, Console(file=file, width=_LOG_WIDTH))
+            print_problems(content, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
     print_summary(lake, content, screen, where, added_up("", parts))
     if is_offline and not of_demo:
         _say_offer(len(content.heads), screen)
-    screen.print(
-        f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(shown.log))}"
-    )
+    screen.print(f"Took {time.monotonic() - started:.0f} s. All lines: {readable(str(shown.log))}")
     for graph in graphs:
         graph.check()
 

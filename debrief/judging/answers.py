@@ -66,8 +66,8 @@ def _of_sections(text: str) -> Iterator[dict[str, Any]]:
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     given: dict[str, Any] = {}
     for heading, end in zip(headings, ends, strict=False):
-        said = text[heading.end() : end].strip()
-        if given.setdefault(heading[1], said) != said:
+        decision = text[heading.end() : end].strip()
+        if given.setdefault(heading[1], decision) != decision:
             refuse(f"it gives {heading[1]} twice")
     if "score" in given:
         yield given
@@ -92,20 +92,24 @@ def read_criteria(
     found: dict[int, tuple[str, str]] = {}
     for row in _rows(answer_text(answer)):
         place = fold(str(row.get("question"))).strip(" .")
-        said = fold(str(row.get("answer"))).strip(" .").casefold()
+        decision = fold(str(row.get("answer"))).strip(" .").casefold()
         reason = " ".join(str(row.get("reason") or "").split())
-        if not place.isdecimal() or said not in _DECIDED or not reason:
+        if not place.isdecimal() or decision not in _DECIDED or not reason:
             refuse("an object in it has no question's number, no reason, or no known answer")
         number = int(place[:4])
-        if found.setdefault(number, (said, reason))[0] != said:
-            refuse(f"it answers question {number} by both {found[number][0]} and {said}")
+        if found.setdefault(number, (decision, reason))[0] != decision:
+            refuse(f"it answers question {number} by both {found[number][0]} and {decision}")
     if missing := [place for place in range(1, len(criteria) + 1) if place not in found]:
         refuse(f"it does not answer question {missing[0]}")
     answered = [(each, *found[place]) for place, each in enumerate(criteria, 1)]
-    decided = [(each.weight, said == "yes") for each, said, _ in answered if said != UNSEEN]
+    decided = [
+        (each.weight, decision == "yes") for each, decision, _ in answered if decision != UNSEEN
+    ]
     whole = sum(weight for weight, _ in decided)
     score = sum(weight for weight, met in decided if met) / whole if decided else None
-    feedback = "\n".join(f"{each.question} {said}: {reason}" for each, said, reason in answered)
+    feedback = "\n".join(
+        f"{each.question} {decision}: {reason}" for each, decision, reason in answered
+    )
     return score, feedback, [reason for _, _, reason in answered]
 
 

@@ -76,16 +76,16 @@ class DspyJudge:
         model = self.models(judge.model)
         context = _fitted(context, judge)
         numbers = range(self.first, self.first + self.samples)
-        said = [self._sample(number, model, judge, context) for number in numbers]
-        scores = [score for score, _, _ in said if score is not None]
-        mean = fmean(scores) if 2 * len(scores) >= len(said) else None
-        _, feedback, nearest = min(said, key=lambda each: distance(each[0], mean))
+        samples = [self._sample(number, model, judge, context) for number in numbers]
+        scores = [score for score, _, _ in samples if score is not None]
+        mean = fmean(scores) if 2 * len(scores) >= len(samples) else None
+        _, feedback, nearest = min(samples, key=lambda each: distance(each[0], mean))
         return Judgement(
             score=mean,
             feedback=feedback,
-            samples=len(said),
+            samples=len(samples),
             **(interval_of(scores) if mean is not None else {}),
-            **total(answer.usage for _, _, answer in said).columns(),
+            **total(answer.usage for _, _, answer in samples).columns(),
             answered_by=nearest.model if nearest.model != judge.model else "",
             evidence=cited_evidence(feedback),
         )

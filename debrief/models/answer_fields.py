@@ -112,7 +112,7 @@ def problem_of(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     place = " ".join(str(part) for part in first["loc"] if part not in ("dimensions", "score"))
     given = first.get("input")
-    said = first["msg"].removeprefix("Value error, ")
+    problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "literal_error":
-        said = f"needs {first['ctx']['expected']}, not {str(given)[:40]!r}"
-    return f"{place} {said[:1].lower()}{said[1:]}" if place else said
+        problem = f"needs {first['ctx']['expected']}, not {str(given)[:40]!r}"
+    return f"{place} {problem[:1].lower()}{problem[1:]}" if place else problem

@@ -36,23 +36,23 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReadingAnswer:
     ]
     if is_cut_short(answer):
         refuse("it is cut short")
-    said = one_object(found, "a verdict and the six dimensions")
+    fields = one_object(found, "a verdict and the six dimensions")
     names = {word(name): name for name in judges}
-    given = said.get("judges")
+    given = fields.get("judges")
     if isinstance(given, dict):
-        said["judges"] = {names[key]: each for key, each in given.items() if key in names}
+        fields["judges"] = {names[key]: each for key, each in given.items() if key in names}
     else:
-        said.pop("judges", None)
-    flat = {name: said[name] for name in BY_NAME if name in said}
-    inner = said.get("dimensions")
+        fields.pop("judges", None)
+    flat = {name: fields[name] for name in BY_NAME if name in fields}
+    inner = fields.get("dimensions")
     dimensions = {**flat, **(inner if isinstance(inner, dict) else {})}
     for name in BY_NAME:
         if name not in dimensions:
             refuse(f"it leaves out {name}")
-    if "verdict" not in said:
+    if "verdict" not in fields:
         refuse("it leaves out verdict")
     try:
-        read = answer_form(tuple(judges)).model_validate({**said, "dimensions": dimensions})
+        read = answer_form(tuple(judges)).model_validate({**fields, "dimensions": dimensions})
     except ValidationError as error:
         refuse(problem_of(error))
     if not any(read.dimension(name).rationale for name in BY_NAME):

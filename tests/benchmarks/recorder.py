@@ -36,7 +36,7 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.encoding import decode, encode_record, upload_body
 from debrief.recorder.exporting import FORMS, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
-from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.storage.rows import NewTask, Upload
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

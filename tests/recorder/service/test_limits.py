@@ -24,8 +24,8 @@ from debrief.cli.app import app
 from debrief.cli.serve import ready_rule, write_token
 from debrief.errors import ConfigurationError
 from debrief.recorder.checks import ReadyRule
+from debrief.recorder.service.access import RateLimit
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.service.requests import RateLimit
 from debrief.recorder.service.running import ServiceLimits, listen
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import build

@@ -43,13 +43,15 @@ class Mutant(Struct, frozen=True):
 
     path: str
     line: int
+    column: int
     begin: int
     end: int
     before: str
     after: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}  {_short(self.before)}  ->  {_short(self.after)}"
+        place = f"{self.path}:{self.line}:{self.column}"
+        return f"{place}  {_short(self.before)}  ->  {_short(self.after)}"
 
     @property
     def tests(self) -> list[str]:
@@ -70,7 +72,7 @@ class Mutant(Struct, frozen=True):
 def mutants_of(path: str, source: bytes) -> Iterator[Mutant]:
     """Yield every mutant of a file.
 
-    Annotations and docstrings are left alone, as they change nothing that runs.
+    Annotations, decorators and what a class declares of itself, such as ``frozen``, are left alone.
     """
     starts = [0]
     for line in source.splitlines(keepends=True):
@@ -82,12 +84,14 @@ def mutants_of(path: str, source: bytes) -> Iterator[Mutant]:
             assert node.end_col_offset is not None
             end = starts[node.end_lineno - 1] + node.end_col_offset
             before, after = source[begin:end].decode(), f"({ast.unparse(changed)})"
-            yield Mutant(path, node.lineno, begin, end, before, after)
+            yield Mutant(path, node.lineno, node.col_offset + 1, begin, end, before, after)
 
 
 def _running(tree: ast.AST) -> Iterator[ast.expr]:
     for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "decorator_list"):
+        if name in ("annotation", "returns", "decorator_list") or (
+            name == "keywords" and isinstance(tree, ast.ClassDef)
+        ):
             continue
         for node in value if isinstance(value, list) else [value]:
             if isinstance(node, ast.JoinedStr):  # its parts have no places of their own

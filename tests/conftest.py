@@ -10,10 +10,14 @@ import resource
 import shutil
 import signal
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.postgres import postgres_server, postgres_url, record_store, shared_store
@@ -23,7 +27,7 @@ __all__ = ["postgres_server", "postgres_url", "record_store", "shared_store"]
 
 # A test is to fail for what it finds, not for what else the machine is doing.
 settings.register_profile(
-    "patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "patient", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("patient")
 
@@ -64,6 +68,24 @@ if _SOFT != resource.RLIM_INFINITY and _SOFT < _WANTED:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def _commands_in(app: typer.Typer) -> int:
+    groups = [group.typer_instance for group in app.registered_groups]
+    return len(app.registered_commands) + sum(1 + _commands_in(each) for each in groups if each)
+
+
+@cache
+def _command_line_of(app: typer.Typer, _: int) -> Any:
+    return typer.main.get_command(app)
+
+
+# A command line is made from some fifty functions, which takes longer than most tests of it: once
+# is enough, until a module adds commands.
+typer.testing._get_command = lambda app: _command_line_of(app, _commands_in(app))  # type: ignore
+
+# Until all tests are imported, there is next to no garbage in what is made.
+gc.disable()
+
 OF_THE_DEMO = ("tests/pipelines/test_demo.py", "tests/pipelines/test_forget.py")
 
 
@@ -88,5 +110,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over what was imported: it would look through it often."""
-    gc.collect()
     gc.freeze()
+    gc.enable()

@@ -61,7 +61,7 @@ THINGS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(THINGS, max_size=6))
 def test_rows_come_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Thing]

@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,30 +31,46 @@ PHRASES = re.compile(
 
 def wrong_in(folder: Path) -> Iterator[str]:
     """Yield what is wrong with names and docstrings below a folder, one line each."""
-    classes: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in _trees():
-        place = str(path.relative_to(PROJECT))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                classes[node.name].append(f"{place}:{node.lineno}")
+    for path, nodes in _parsed():
         if path.is_relative_to(folder):
-            yield from _names(tree, path, place)
-            yield from _docstrings(tree, place)
-    for name, places in sorted(classes.items()):
+            place = str(path.relative_to(PROJECT))
+            yield from _names(nodes, path, place)
+            yield from _docstrings(nodes, place)
+    for name, places in sorted(_classes().items()):
         below = any((PROJECT / each.partition(":")[0]).is_relative_to(folder) for each in places)
         if len(places) > 1 and below:
             yield f"class {name} has {len(places)} meanings: {', '.join(places)}"
 
 
+_READ = (
+    *(ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef),
+    *(ast.arg, ast.Name, ast.Expr),
+)
+_Nodes = Sequence[ast.AST]
+
+
 @cache
-def _trees() -> list[tuple[Path, ast.Module]]:
+def _parsed() -> list[tuple[Path, _Nodes]]:
     paths = sorted(file for room in ROOMS for file in (PROJECT / room).rglob("*.py"))
-    return [(path, ast.parse(path.read_text())) for path in paths]
+    return [
+        (path, [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _READ)])
+        for path in paths
+    ]
 
 
-def _names(tree: ast.AST, path: Path, place: str) -> Iterator[str]:
+@cache
+def _classes() -> Mapping[str, list[str]]:
+    classes: defaultdict[str, list[str]] = defaultdict(list)
+    for path, nodes in _parsed():
+        for node in nodes:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(f"{path.relative_to(PROJECT)}:{node.lineno}")
+    return classes
+
+
+def _names(nodes: _Nodes, path: Path, place: str) -> Iterator[str]:
     named: dict[str, int] = {path.stem: 1}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             named.setdefault(node.name, node.lineno)
         elif isinstance(node, ast.arg):
@@ -69,8 +85,8 @@ def _names(tree: ast.AST, path: Path, place: str) -> Iterator[str]:
             yield f"{place}:{line}: the name {name} has the word {', '.join(sorted(banned))}"
 
 
-def _docstrings(tree: ast.AST, place: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _docstrings(nodes: _Nodes, place: str) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             text = node.value.value
             for match in PHRASES.finditer(text) if isinstance(text, str) else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
@@ -23,7 +23,6 @@ from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import (
     Content,
     RankedSession,
-    content_of,
     ranked_sessions,
 )
 from debrief.troubles.model import TROUBLES, Trouble
@@ -44,7 +43,7 @@ _NEGLIGIBLE = 0.147
 
 def print_summary(
     lake: Lake,
-    weeks: Iterable[str],
+    content: Content,
     console: Console,
     where: str = "",
     done: Done = NOTHING_DONE,
@@ -55,14 +54,13 @@ def print_summary(
 
     Args:
         lake: what the run wrote.
-        weeks: that it took.
+        content: of the weeks that it took.
         console: to print on.
         where: options of ``debrief view`` that name the lake.
         done: by the run, with what it spent.
     """
     from debrief.training.manifest import stored_sets
 
-    content = content_of(lake, weeks)
     if done.calls:
         console.print(_spent_line(done))
     if content.not_scored:
@@ -177,9 +175,8 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     return f"Training sets: {samples} in {sets}{left}"
 
 
-def print_problems(lake: Lake, weeks: Iterable[str], console: Console) -> None:
+def print_problems(content: Content, console: Console) -> None:
     """Print all that failed or was skipped, with the reason: the summary has the first of them."""
-    content = content_of(lake, weeks)
     for title, problems in (
         ("Failed", content.failures),
         ("Skipped, while all around it was read", content.passed_over),

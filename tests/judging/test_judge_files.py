@@ -30,7 +30,7 @@ def test_the_projects_own_judges_load_in_name_order() -> None:
         assert "feedback" in judge.body
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(body=st.text(st.characters(codec="utf-8")).filter(lambda text: bool(text.strip())))
 @example("\n  Indented first.\r\n\n---\n\nA rule is no fence.  \n\n\n")
 def test_any_body_comes_back_byte_for_byte(

@@ -198,13 +198,13 @@ CUTS: dict[str, Callable[[int, int], str]] = {
 
 
 @given(talks=ANSWERED, cut=st.sampled_from(sorted(CUTS)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_was_said_comes_back_from_calls_that_have_no_ids(talks: list[Talk], cut: str) -> None:
     assert talks_of(session_of("s1", rows_of(talks, GEMINI, CUTS[cut], whole=True))) == talks
 
 
 @given(talks=talks_with(st.none() | WORDS), dialect=DIALECTS, cut=st.sampled_from(sorted(CUTS)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_was_said_comes_back_whatever_vendor_and_however_it_was_cut_into_traces(
     talks: list[Talk], dialect: Dialect, cut: str
 ) -> None:
@@ -212,7 +212,7 @@ def test_what_was_said_comes_back_whatever_vendor_and_however_it_was_cut_into_tr
 
 
 @given(talks=ANSWERED, dialect=DIALECTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_was_said_comes_back_from_requests_that_repeat_nothing(
     talks: list[Talk], dialect: Dialect
 ) -> None:
@@ -251,7 +251,7 @@ def observed_rows(draw: st.DrawFn) -> tuple[list[Talk], list[Json]]:
 
 
 @given(made=observed_rows())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_observations_of_tools_add_no_calls_and_tell_what_came_back(
     made: tuple[list[Talk], list[Json]],
 ) -> None:
@@ -321,7 +321,7 @@ def any_rows(draw: st.DrawFn) -> list[Json]:
 
 
 @given(rows=any_rows())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @example(
     rows=[
         {
@@ -349,7 +349,7 @@ def test_any_json_becomes_a_session_that_can_be_stored_and_shown(rows: list[Json
 
 
 @given(value=ANY_JSON)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_binary_data_is_ever_words(value: object) -> None:
     assert "base64," not in request_in(value).text
     assert "base64," not in answer_in(value)

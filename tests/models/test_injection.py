@@ -107,7 +107,7 @@ ORDINARY = (
 )
 
 
-@pytest.mark.parametrize("place", [0, 900_000])
+@pytest.mark.parametrize("place", [0, 300_000])
 def test_orders_forged_roles_and_verdicts_are_noticed_wherever_they_stand(place: int) -> None:
     before = "An ordinary line of a long log.\n" * (place // 32)
     assert [text for text in ORDERS if not injection_signs([f"{before}{text}"])] == []

@@ -138,7 +138,7 @@ def test_any_other_judge_gets_the_general_measure_and_says_so() -> None:
     assert "no measure for “tone”" in one.feedback
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(steps)
 def test_every_verdict_is_in_range_and_gives_its_reason(given_steps: list[tuple[str, str]]) -> None:
     session = story_of(given_steps).session()

@@ -150,7 +150,7 @@ def test_junk_at_the_end_raises_nothing() -> None:
     assert pair(plain.say("Done.")) == pair(padded.say("All done."))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(steps)
 def test_any_session_has_one_verdict_with_a_ground(given_steps: list[tuple[str, str]]) -> None:
     verdict = verdict_of(facts_of(story_of(given_steps).session()))

@@ -324,7 +324,7 @@ def test_a_path_that_leaves_the_folder_or_enters_git_on_any_system_is_refused(
     assert problem in path_problem(path)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(st.text())
 def test_a_readable_path_gives_a_terminal_no_orders(path: str) -> None:
     text = readable(path)

@@ -72,7 +72,7 @@ def git_hunks(folder: Path, before: str, after: str, *options: str) -> str:
 
 
 @settings(
-    max_examples=50,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(

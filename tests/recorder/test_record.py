@@ -343,7 +343,7 @@ def looked_at_one_by_one(record: Record) -> SecretLog:
 plain = texts.map(lambda text: text.replace("\0", "").encode("utf-8", "replace").decode())
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(before=plain, after=plain, output=plain, warning=plain, branch=plain)
 def test_a_record_is_found_to_hold_what_each_of_its_texts_holds(
     before: str, after: str, output: str, warning: str, branch: str

@@ -222,7 +222,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=20)), max_size=6).map("".join))
 def test_redacting_twice_changes_nothing_and_no_line_is_added_or_lost(text: str) -> None:
     once = REDACTOR.redact(text)
@@ -231,7 +231,7 @@ def test_redacting_twice_changes_nothing_and_no_line_is_added_or_lost(text: str)
     assert all(0 <= f.start < f.end <= len(text) for f in once.findings)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=15), _PIECES),

@@ -258,7 +258,7 @@ def test_what_a_source_tells_of_its_tools_is_read_too() -> None:
 
 def test_what_there_is_no_time_for_is_withheld_and_the_rest_of_the_session_kept() -> None:
     secret = Maker(29).password()
-    hostile = "redis-cli -a b%3D \n" * 60_000
+    hostile = "redis-cli -a b%3D \n" * 25_000
     plain = "x = 1\n" * 2_000
     found = redact_session(
         session(call(result=hostile + plain, patch=hostile), title=f"password={secret}"), REDACTOR
@@ -266,7 +266,7 @@ def test_what_there_is_no_time_for_is_withheld_and_the_rest_of_the_session_kept(
     (made,) = found.turns[0].messages[0].calls
     assert made.result is not None
     assert WITHHELD_MARK in made.result
-    assert made.result.count("\n") == 62_000
+    assert made.result.count("\n") == 27_000
     assert made.result.endswith(plain[-6_000:])
     assert found.title == f"password={REDACTOR.placeholder('password', secret)}"
     assert found.unsure_redactions >= 1

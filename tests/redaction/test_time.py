@@ -24,7 +24,7 @@ def test_no_text_made_from_the_rules_makes_it_slow() -> None:
     What the clock ends has another fate on another machine. The benchmark tells the speeds.
     """
     rng = random.Random(19)
-    for unit in rng.sample(units(19), 60):
+    for unit in rng.sample(units(19), 30):
         text = rng.choice([*VARIANTS.values()])(unit, 100_000)
         assert is_done_within(3, partial(REDACTOR.redact, text)), unit
 
@@ -39,7 +39,7 @@ def test_ordinary_logs_pages_and_lists_are_searched_at_every_size(kind: str, siz
 @pytest.mark.parametrize("unit", ["password=\n", "redis-cli -a b%3D ", "key=aB3$xQ9! "])
 def test_only_what_there_is_no_time_for_is_withheld_with_its_lines(unit: str) -> None:
     plain = "an ordinary line of text\n" * 1_000
-    text = plain + unit * (3_000_000 // len(unit)) + Maker(20).github() + "\n" + plain
+    text = plain + unit * (1_000_000 // len(unit)) + Maker(20).github() + "\n" + plain
     redacted = REDACTOR.redact(text, "", SearchBudget(0))
     assert WITHHELD_MARK in redacted.text
     assert redacted.text.startswith(plain[:-300])
@@ -51,7 +51,7 @@ def test_only_what_there_is_no_time_for_is_withheld_with_its_lines(unit: str) ->
 
 def test_json_stays_json_where_there_was_no_time_for_all_of_it() -> None:
     secret = Maker(22).github()
-    hostile = "redis-cli -a b%3D " * 100_000
+    hostile = "redis-cli -a b%3D " * 30_000
     rows = [{"log": hostile, "user": "x", "token": secret}] * 2
     found = REDACTOR.redact_json(json.dumps(rows))
     kept = json.loads(found.text)

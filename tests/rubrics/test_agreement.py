@@ -151,7 +151,7 @@ def test_where_nearly_all_get_the_same_ac1_stays_meaningful_and_kappa_may_not_be
     assert gwet_ac1([1], [1], 5) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=40))
 def test_agreement_is_bounded_and_the_same_both_ways(pairs: list[tuple[int, int]]) -> None:
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]

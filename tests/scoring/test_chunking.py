@@ -84,7 +84,7 @@ def test_the_guarantees_hold_for_every_session_and_target(
     check_guarantees(traces, chunks, target, overlap, len)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text_sessions, st.integers(8, 60), st.integers(0, 4))
 def test_the_guarantees_hold_with_the_real_tokeniser(
     traces: list[Trace], target: int, overlap: int

@@ -252,7 +252,7 @@ def test_every_leaf_of_any_tree_is_a_session_and_every_state_of_it_is_none(
 
 
 @given(TREES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 def test_whatever_was_forked_each_session_holds_its_way_and_each_answer_counts_once(
     tmp_path_factory: pytest.TempPathFactory, tree: list[int]
 ) -> None:

@@ -227,14 +227,14 @@ def test_that_there_were_no_prompt_files_is_kept() -> None:
 
 
 @given(sessions().filter(lambda session: session.turns))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=100, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_any_session_comes_back(session: Session) -> None:
     session = _readable(session)
     assert held(again(session)) == held(session)
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_whatever_is_put_into_an_export_a_session_or_a_reason_comes_out(
     data: st.DataObject,
 ) -> None:

@@ -66,7 +66,7 @@ JSON = st.recursive(
 )
 
 
-@examples(max_examples=30)
+@examples(max_examples=20)
 @given(st.dictionaries(st.text(min_size=1).filter(lambda key: key != "hooks"), JSON, min_size=1))
 def test_any_settings_come_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]

@@ -91,7 +91,7 @@ def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
 
 
 @given(st.lists(st.sampled_from(["fix it", "add a test", "undo", "why"]), max_size=8), st.randoms())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_order_is_of_no_matter_and_a_head_is_its_own(
     prompts: list[str], order: random.Random
 ) -> None:
@@ -112,7 +112,7 @@ def test_order_is_of_no_matter_and_a_head_is_its_own(
     ),
     st.integers(0, 20),
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_a_later_session_changes_nothing_about_an_earlier_one(
     crowd: list[list[str]], count: int
 ) -> None:
@@ -204,7 +204,7 @@ def descended(steps: Sequence[Step]) -> list[Given]:
 
 
 @given(st.lists(STEPS, min_size=2, max_size=20))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_descends_from_what_no_two_relatives_are_on_different_sides(
     steps: list[Step],
 ) -> None:
@@ -219,7 +219,7 @@ def test_whatever_descends_from_what_no_two_relatives_are_on_different_sides(
 
 
 @given(st.lists(STEPS, min_size=2, max_size=14), st.sets(st.integers(0, 13)))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_there_besides_a_session_s_side_is_the_same(
     steps: list[Step], some: set[int]
 ) -> None:

@@ -210,7 +210,7 @@ def test_a_session_without_a_request_or_an_answer_is_refused(bad: Session, reaso
 
 
 @given(sessions())
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_any_session_gives_a_valid_line_or_a_reasoned_refusal(any_session: Session) -> None:
     known = traits_of(any_session)
     if not (known.answered and known.asked):
@@ -235,7 +235,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @given(sessions())
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=25, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_any_session_loads_into_the_one_schema(
     tmp_path_factory: pytest.TempPathFactory, features: Any, any_session: Session
 ) -> None:
@@ -296,7 +296,7 @@ def test_a_system_message_over_the_budget_is_refused() -> None:
 
 
 @given(sessions(), st.integers(200, 400), st.sampled_from([0, 3]))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_every_window_fits_and_is_a_conversation(
     any_session: Session, budget: int, beside: int
 ) -> None:

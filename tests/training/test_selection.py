@@ -212,7 +212,7 @@ def crowds(draw: st.DrawFn) -> list[Given]:
 
 
 @given(crowds(), st.sampled_from(["drop", "keep"]), st.sampled_from([None, 2]), st.randoms())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_everybody_is_selected_or_left_out_in_any_order(
     crowd: list[Given], near_duplicates: str, cap: int | None, random: Any
 ) -> None:
@@ -226,7 +226,7 @@ def test_everybody_is_selected_or_left_out_in_any_order(
 
 
 @given(crowds(), st.integers(0, 12), st.sampled_from(["drop", "keep"]))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_no_old_session_leaves_for_one_that_starts_later(
     crowd: list[Given], count: int, near_duplicates: str
 ) -> None:

@@ -27,7 +27,7 @@ def test_a_session_of_many_tools_gets_none_that_it_did_not_use() -> None:
     assert set(parameters("claude-code", ("Bash", {}), ("Edit", {}))) == {"Bash", "Edit"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.sampled_from(
         ["claude-code", "droid", "codex", "gemini-cli", "opencode", "recorder", "other"]
@@ -227,7 +227,7 @@ def test_tools_without_those_that_were_not_called_still_show_a_loader_that_they_
     assert len(alone) == 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.lists(st.builds(DeclaredTool, name=NAMES, description=st.text(), parameters=INPUTS)),
     st.lists(st.tuples(NAMES, st.dictionaries(st.text(max_size=8), JSON, max_size=3)), max_size=6),

@@ -153,7 +153,7 @@ _JUNK = [
 ]  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["run", "read", "write", "turn"]), st.sampled_from(_JUNK)),

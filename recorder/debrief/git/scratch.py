@@ -141,6 +141,12 @@ class Scratch:
                 if attempt == _ATTEMPTS - 1:
                     raise
 
+    def add_ignored(self, paths: Iterable[str]) -> None:
+        """Put files into our index that are there, ignored by git or not."""
+        options = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        if data := "\0".join(paths).encode():
+            self.git("--literal-pathspecs", *options, data=data)
+
     def take_names(self) -> None:
         """Give our git folder HEAD, branches, tags and notes as they are now.
 
@@ -350,7 +356,7 @@ class Scratch:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
                 path.open("rb").close()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
             return True

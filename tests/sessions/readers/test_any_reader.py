@@ -104,7 +104,7 @@ def test_its_own_example_is_read_as_committed_and_by_no_other_reader(
 
 
 @pytest.mark.parametrize("source", sorted(EXAMPLES))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_whatever_stands_in_a_field_a_session_or_a_reason_comes_out(
     source: str, data: st.DataObject
@@ -133,7 +133,7 @@ def test_whatever_stands_in_a_field_a_session_or_a_reason_comes_out(
 
 
 @pytest.mark.parametrize("source", sorted(EXAMPLES))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_file_cut_anywhere_keeps_what_stands_before_or_is_refused(
     source: str, data: st.DataObject

@@ -120,7 +120,7 @@ def test_very_many_broken_lines_are_summed_up(tmp_path: Path) -> None:
     assert session.problems[-1].reason == "900 more lines could not be read"
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=300))
 def test_a_file_of_any_bytes_gives_a_session_or_a_reason(tmp_path: Path, junk: bytes) -> None:
     path = tmp_path / "x.jsonl"

@@ -31,7 +31,7 @@ def lines_of(path: Path, data: bytes) -> JsonLines:
     return JsonLines(str(path))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n", ""]), st.booleans())
 def test_every_record_comes_out_whatever_is_between_them(
     tmp_path: Path, records: list[dict[str, Any]], between: str, ascii: bool

@@ -75,7 +75,7 @@ def test_a_line_has_the_columns_that_are_declared(name: str) -> None:
 
 
 @given(of=sessions("s1"))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_any_session_gives_lines_that_its_readers_take(of: Session) -> None:
     try:
         line = stored(of)
@@ -353,7 +353,7 @@ def test_forms_with_weights_keep_all(form: str) -> None:
 
 
 @given(of=sessions())
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20, deadline=None)
 def test_rows_train_on_each_answer_once_and_bend_no_history(of: Session) -> None:
     try:
         line = encode_line(line_of(of))

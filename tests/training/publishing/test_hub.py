@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
+from debrief.cli.app import app
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from tests.http_server import LoopbackServer, Reply, Request
@@ -140,16 +142,18 @@ def test_a_push_is_shown_first_then_sent_whole_and_repeated_after_a_refusal(
 def test_a_push_that_makes_no_sense_is_refused(
     lake: Lake, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    code, output = export(lake, tmp_path / "out", "http://127.0.0.1:9", *arguments)
-    assert code == 1
-    assert said in output
+    command = ["export", "--lake", lake.url, "--to", str(tmp_path / "out"), *arguments]
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert done.exit_code == 1
+    assert said in done.output
 
 
 def test_redactions_that_nobody_has_decided_on_stay_here(tmp_path: Path) -> None:
     unsure: Session = replace(session("s1"), unsure_redactions=1)
     lake = lake_of(tmp_path / "lake", [unsure])
     stored(lake, eval_share=0.0, allow_unsure_redactions=True)
-    code, output = export(lake, tmp_path / "out", "http://127.0.0.1:9", *LICENSED, "--yes")
-    assert code == 1
-    assert f"{TASK} {FINGERPRINT}: 1 lines are of sessions with redactions" in output
+    command = ["export", "--lake", lake.url, "--to", str(tmp_path / "out"), *LICENSED, "--yes"]
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert done.exit_code == 1
+    assert f"{TASK} {FINGERPRINT}: 1 lines are of sessions with redactions" in done.output
     assert not (tmp_path / "out").exists()

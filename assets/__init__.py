@@ -1,1 +1,1 @@
-"""What is made: one module a stage. An asset takes its partition, calls the library, files rows."""
+"""Dagster's assets, one module a stage: each takes a partition, calls the library, stores rows."""

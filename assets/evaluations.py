@@ -1,4 +1,4 @@
-"""Judging and scoring: what judges say of each change, six dimensions, their way to Langfuse."""
+"""Assets for judging and scoring: judges on each change, six dimensions, scores to Langfuse."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Did a line help: troubles before and after a line about them came into the prompt files."""
+"""An asset that compares troubles before and after a line about them was added to a prompt file."""
 
 from collections import Counter
 

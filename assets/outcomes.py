@@ -1,4 +1,4 @@
-"""Outcomes: what people say of sessions, and what became of the work, before anything is scored."""
+"""Assets for outcomes: labels that people gave, and whether the work was merged or reverted."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Sessions of a week, read, redacted and normalised; their prompts and circumstances."""
+"""Assets for a week's sessions, read, redacted and normalised, and the prompts they ran with."""
 
 from collections.abc import Iterable
 from operator import attrgetter

@@ -1,4 +1,4 @@
-"""Code versions: what Dagster compares to tell which assets a change of ours made stale.
+"""Code versions, by which Dagster tells which assets are stale after a change of our code.
 
 A judge, a prompt and a form of rows are code as much as Python is. Each asset's version covers
 what its rows are made by, and the versions of the assets that it is made from: Dagster does not

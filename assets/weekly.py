@@ -1,4 +1,4 @@
-"""What assets have in common: an asset of weeks, what it shows of each, and its checks."""
+"""What weekly assets share: their definition, the metadata they show, and their checks."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping

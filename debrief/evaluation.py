@@ -1,4 +1,4 @@
-"""The one loop behind judges, scores and rubrics: rows in order, nothing evaluated twice."""
+"""The loop that judges, scores and rubrics share: rows in order, nothing evaluated twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers for the judges, the dimensions and the rubrics: one choice for a whole run."""
+"""Choose who answers for judges, dimensions and rubrics in a run: a model, or the offline rules."""
 
 from __future__ import annotations
 

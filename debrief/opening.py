@@ -1,4 +1,4 @@
-"""The line that every question of ours to a program opens with.
+"""The first line of each question we send to a coding agent, by which our own sessions are known.
 
 A program that answers for us may keep what it was asked where its sessions are. By this line such
 a file is known for what it is, and never read as a session.

@@ -1,4 +1,4 @@
-"""What a run may choose by its own configuration: only among what settings name.
+"""Limit what a run's configuration may choose to what the settings of its machine allow.
 
 A run's configuration can come from a browser. So it decides nothing that spends money, reads a
 folder or writes to a place that nobody named on this machine. A command writes what it was given

@@ -1,4 +1,4 @@
-"""Which sessions of its weeks a run takes, and what ``--where`` compares of each."""
+"""Choose which sessions of its weeks a run takes (``--where``)."""
 
 from __future__ import annotations
 

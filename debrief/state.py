@@ -1,4 +1,4 @@
-"""What processes share: answers of models, money spent, who changed what; in SQLite or Postgres.
+"""State shared by processes: cached answers, money spent, the log of changes; SQLite or Postgres.
 
 Every method is one statement and one transaction, or a few that may be cut short, so a process
 that dies at any moment loses nothing.

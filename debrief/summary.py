@@ -1,4 +1,4 @@
-"""What a lake holds of some weeks, in one look: what a run and a week's page end with."""
+"""Collect what a lake holds of some weeks, for the end of a run and for the weekly report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The week in one page: what was done, what it cost, what failed, what changed; and its message."""
+"""The weekly report: what was done, what it cost, what failed, what changed; and its message."""
 
 from __future__ import annotations
 

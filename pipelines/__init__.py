@@ -1,4 +1,4 @@
-"""What runs, and when."""
+"""Dagster's definitions: jobs, schedule, sensors, and the commands that launch runs."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""When the graph runs by itself: the schedule, and the sensors that follow it up."""
+"""The weekly schedule and the sensors."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

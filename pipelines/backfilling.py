@@ -1,4 +1,4 @@
-"""A backfill from the command line: what is due, what it would cost, consent, and real runs."""
+"""``debrief backfill``: list what is due, show its cost, ask for consent, launch Dagster's runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that are forgotten, with what Dagster stores of them.
+"""Forget sessions in what Dagster stores, as part of ``debrief forget``.
 
 Stages put no words of a session into Dagster's events. Earlier versions did, and a failure still
 names the session that it concerns. Dagster has no way to change an event: runs with such events are

@@ -1,4 +1,4 @@
-"""Where Dagster keeps what it knows of a lake."""
+"""Choose the folder in which Dagster keeps its state for a lake."""
 
 from __future__ import annotations
 

@@ -89,6 +89,8 @@ def send_failure(context: dg.HookContext) -> None:
 
 @dg.run_failure_sensor(
     default_status=dg.DefaultSensorStatus.RUNNING,
+    # A command's run names no code location.
+    monitor_all_code_locations=True,
     description=(
         "Sends a message about a run that was killed, or failed before its first step; of steps "
         "that failed, the run itself does."

@@ -1,8 +1,7 @@
-"""Runs that a command starts: the whole graph, then the training sets that follow from it."""
+"""``debrief run``: launch the graph, then the training sets that follow from it."""
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from rich.console import Console
 from debrief.cli.asking import agree, estimate_of
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
-from debrief.cli.summary import print_summary, print_tables
+from debrief.cli.summary import print_problems, print_summary
 from debrief.conditions import parse_where
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.lake import Lake
@@ -52,6 +51,8 @@ PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
 _BY_TAG = "user"
 """Dagster's tag of who launched a run; without it, its pages say "manually"."""
+_OF_CODE_TAG = ".dagster/repository"
+"""Dagster's tag of the code that a run is of; without it, the job's page does not list the run."""
 
 _APART = {
     "labels_labels_were_read",
@@ -138,15 +139,14 @@ def run_graph(
                 for graph in _graph_runs(instance, lake, taken, found, resources, limit):
                     graphs.append(graph)
                     parts.extend(done_in(graph.events))
+        content = content_of(lake, found)
         with shown.log.open("a", encoding="utf-8") as file:
-            print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
+            print_problems(content, Console(file=file, width=_LOG_WIDTH))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
-    print_summary(lake, found, screen, where, added_up("", parts))
+    print_summary(lake, content, screen, where, added_up("", parts))
     if is_offline and not of_demo:
-        _say_offer(_stored_sessions(lake, found), screen)
-    screen.print(
-        f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(shown.log))}"
-    )
+        _say_offer(len(content.heads), screen)
+    screen.print(f"Took {time.monotonic() - started:.0f} s. All lines: {readable(str(shown.log))}")
     for graph in graphs:
         graph.check()
 
@@ -323,13 +323,6 @@ def _say_offer(sessions: int, screen: Console) -> None:
         screen.print(offer)
 
 
-def _stored_sessions(lake: Lake, weeks: Sequence[str]) -> int:
-    from debrief.sessions.model import SessionHead
-    from debrief.sessions.store import SESSIONS_TABLE
-
-    return sum(1 for _ in lake.rows(SESSIONS_TABLE, SessionHead, weeks))
-
-
 def _count_sessions(resources: dict[str, dict[str, Any]]) -> int:
     """Return how many sessions are there to be read; nothing is stored."""
     from debrief.sessions.sources import scan
@@ -484,41 +477,13 @@ def carry_out(
             tags={
                 PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
                 _BY_TAG: "the debrief command",
+                _OF_CODE_TAG: "__repository__@debrief",
                 **(range_tags(partitions[0], partitions[-1]) if partitions else {}),
             },
             run_config=config,
             raise_on_error=False,
         )
-    _make_repeatable(instance, result.run_id)
-    gc.collect()  # what Dagster made for it refers to itself, and the next run needs the room
     return RunOutcome(name, result.run_id, result.success, result.all_events)
-
-
-def _make_repeatable(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Name the UI's code location in a run of a command: without it "Re-execute" is an error.
-
-    The origin is written as Dagster stores it: it has no public class.
-    """
-    import dagster as dg
-
-    instance.add_run_tags(run_id, {".dagster/repository": "__repository__@debrief"})
-    if run := instance.get_run_by_id(run_id):
-        stored = json.dumps(
-            {
-                "__class__": "ExternalPipelineOrigin",
-                "external_repository_origin": {
-                    "__class__": "ExternalRepositoryOrigin",
-                    "repository_location_origin": {
-                        "__class__": "RegisteredRepositoryLocationOrigin",
-                        "location_name": "debrief",
-                    },
-                    "repository_name": "__repository__",
-                },
-                "pipeline_name": run.job_name,
-            }
-        )
-        origin: Any = dg.deserialize_value(stored)
-        instance.run_storage.replace_job_origin(run, origin)
 
 
 @contextmanager
@@ -560,5 +525,4 @@ def end_dead_runs(instance: dg.DagsterInstance) -> None:
         if is_dead:
             message = f"The {carrier} that carried it out was killed; what was finished stays."
             instance.report_run_failed(run, message)
-            _make_repeatable(instance, run.run_id)
             console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")

@@ -1,4 +1,4 @@
-"""The programs that ``debrief ui`` and ``debrief up`` keep running, and when each is ready."""
+"""The processes behind ``debrief ui`` and ``debrief up``, and how each shows that it is ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says while it is under way: one moving line on a terminal, else a line now and then.
+"""Progress of a run: one moving line on a terminal, a line now and then elsewhere.
 
 Every line is in the log, with its time.
 """

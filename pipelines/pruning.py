@@ -1,4 +1,4 @@
-"""Old runs and their events, deleted from the storage of Dagster, except those still needed."""
+"""Delete old runs and events from Dagster's storage, except those still needed."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

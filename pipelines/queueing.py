@@ -1,4 +1,4 @@
-"""Runs that a command has workers carry out: over which partitions, and one until its end."""
+"""Put runs into Dagster's queue for workers, and wait for one to end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reads this machine's sessions in the background of ``debrief start``, and goes on with those
-that are under way.
+"""Read this machine's sessions in the background of ``debrief start``, and follow growing ones.
 
 ``python -m pipelines.reading`` is a process of its own. It reads the newest week first and needs
 no Dagster for that, so that the first session is there within seconds; then the whole graph runs

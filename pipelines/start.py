@@ -1,4 +1,4 @@
-"""``debrief`` alone: this machine's sessions in a browser at once, read while one looks at them."""
+"""``debrief`` without a command: open the pages at once, and read this machine's sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several programs kept running as one: started in order, started again when they end."""
+"""Supervise several processes: start them in order, restart those that end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker: takes runs from the queue, one after the other, and carries them out.
+"""A worker process: takes runs from the queue and executes them one after the other.
 
 A run is the unit that is handed out, over a range of weeks: inside it steps run one after the
 other in one process, as everywhere else. Celery's queue takes the place of Dagster's own, so that

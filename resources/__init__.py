@@ -1,4 +1,4 @@
-"""What a run works with, as typed configuration. What each field means is the library's to say."""
+"""Dagster resources: the configuration of a run as typed fields."""
 
 from resources.evaluators import EvaluatorResource, account_of
 from resources.lake import LakeResource, ScopeResource, SessionStore

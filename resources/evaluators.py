@@ -1,4 +1,4 @@
-"""Who judges, scores and mines, and what asking them may cost."""
+"""The resource that chooses who judges, scores and mines, and the limits on cost."""
 
 import dagster as dg
 from msgspec import structs

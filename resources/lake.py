@@ -1,4 +1,4 @@
-"""What a run reads and writes: the lake, transcripts, and which of their sessions."""
+"""The resources that name the lake, the transcripts, and which of their sessions to read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

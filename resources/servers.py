@@ -1,4 +1,4 @@
-"""Servers that a run writes to: Langfuse, and a webhook."""
+"""The resources for servers that a run writes to: Langfuse and a webhook."""
 
 from logging import Logger
 from typing import Literal

@@ -16,7 +16,7 @@ from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
-from debrief.summary import counted_verdicts, look_first_reason, ranked_sessions
+from debrief.summary import content_of, counted_verdicts, look_first_reason, ranked_sessions
 from tests.view.shown import MONDAY, fill, placed_lake, scores_of, session_of, settings_of
 
 WEEK = f"{MONDAY:%Y-%m-%d}"
@@ -98,7 +98,7 @@ def test_a_run_ends_with_the_verdicts(tmp_path: Path) -> None:
     made = session_of("one", "Fix \x1b[2J it."), session_of("two", "Explain it.")
     fill(lake, [(made[0], 0.9), (made[1], None)])
     out = Console(file=io.StringIO(), width=160)
-    print_summary(lake, [WEEK], out)
+    print_summary(lake, content_of(lake, [WEEK]), out)
     printed = out.file.getvalue()  # type: ignore[attr-defined]
     assert "1 of 2 sessions have a verdict: 1 done, checked. 1 session not scored." in printed
     assert "best           done, checked      Fix" in printed

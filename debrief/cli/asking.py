@@ -1,4 +1,4 @@
-"""Asking a model on a command: what it takes is said first, and asked for."""
+"""Consent before a command asks a model: show the estimate, ask, or take `--yes` or a limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What was said of a session as text in a terminal: the head that ``debrief score`` and ``debrief
-show`` print."""
+"""Scores, verdict and reasons of a session as terminal text, for ``debrief score`` and ``show``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion of what is typed by names that a repository's folder gives."""
+"""Shell completion of names that stand in a repository's folder, such as plans and judges."""
 
 from __future__ import annotations
 

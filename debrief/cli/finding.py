@@ -1,4 +1,4 @@
-"""One session by what a person types: an id, its beginning, or a transcript."""
+"""Find one session by what a person typed: an id, the beginning of one, or a transcript's path."""
 
 from __future__ import annotations
 

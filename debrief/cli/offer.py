@@ -1,4 +1,4 @@
-"""What a run without a model says where a program could answer for one."""
+"""After a run without a model: a hint that an installed coding agent could score the sessions."""
 
 from __future__ import annotations
 

@@ -227,9 +227,10 @@ def validity(
     from debrief.outcomes.store import own_table
     from debrief.settings import load_settings
     from debrief.validity.changes import wordings_from
-    from debrief.validity.figures import report_markdown, report_of
+    from debrief.validity.figures import report_of
     from debrief.validity.measuring import Changing, drawn, measure
     from debrief.validity.references import corpora_in, corpus_of_lake
+    from debrief.validity.report import report_markdown
 
     settings, table = (
         load_settings().with_given(model=model, max_cost_usd=checked_limit(max_cost)),
@@ -256,8 +257,7 @@ def validity(
     report = report_of(rows, model, scores)
     if as_json is not None:
         as_json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
-    for paragraph in report_markdown(report):
-        console().print(f"{paragraph}\n")
+    console().print(report_markdown(report))
 
 
 def _scores_by_model(

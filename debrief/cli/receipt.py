@@ -1,4 +1,4 @@
-"""A receipt of what was forgotten, as a person reads it."""
+"""The receipt of ``debrief forget`` as terminal text: what was removed, and what could not be."""
 
 from __future__ import annotations
 

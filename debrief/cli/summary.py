@@ -1,19 +1,17 @@
-"""What a run ends with: a summary for a person, and all the tables for the log."""
+"""The summary that a run prints at its end, and the problems that it adds to its log."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from debrief.cli.asking import shown_tokens, shown_usd
@@ -21,14 +19,10 @@ from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.model import SCORE_NAMES, ScoreName
-from debrief.scoring.verdict import VERDICT_NAMES
+from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import (
     Content,
-    Evaluated,
-    Failure,
     RankedSession,
-    content_of,
     ranked_sessions,
 )
 from debrief.troubles.model import TROUBLES, Trouble
@@ -49,7 +43,7 @@ _NEGLIGIBLE = 0.147
 
 def print_summary(
     lake: Lake,
-    weeks: Iterable[str],
+    content: Content,
     console: Console,
     where: str = "",
     done: Done = NOTHING_DONE,
@@ -60,14 +54,13 @@ def print_summary(
 
     Args:
         lake: what the run wrote.
-        weeks: that it took.
+        content: of the weeks that it took.
         console: to print on.
         where: options of ``debrief view`` that name the lake.
         done: by the run, with what it spent.
     """
     from debrief.training.manifest import stored_sets
 
-    content = content_of(lake, weeks)
     if done.calls:
         console.print(_spent_line(done))
     if content.not_scored:
@@ -182,119 +175,18 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     return f"Training sets: {samples} in {sets}{left}"
 
 
-_SHOWN = 8
-
-
-def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
-    """Print all of what was read, scored, found and written, and what failed and why."""
-    from debrief.training.manifest import stored_sets
-    from debrief.training.model import training_path
-
-    content = content_of(lake, weeks)
-    rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
-    sets = stored_sets(lake).sets
-    samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
-    console.print()
-    console.print(_figures(content, sum(map(len, rubrics.values())), samples))
-    if any(rubrics.values()):
-        console.print(_rubrics(rubrics))
-    for search in lake.read(SEARCHES, ALL, RubricSearch):
-        if not search.kept:
-            console.print(f"Rubrics, {search.score_name}: {search.said}")
-    _training_sets(samples, console)
-    if sets:
-        _verdicts(sets, console)
-    _list(console, "Failed", content.failures, "red")
-    _list(console, "Skipped, while all around it was read", content.passed_over, "yellow")
-
-
-def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Table:
-    def sessions(rows: Iterable[Evaluated]) -> int:
-        return len({row.session_id for row in rows})
-
-    table = Table(box=box.SIMPLE, title="Results", title_justify="left", show_header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
-    table.add_column("")
-    weeks, heads, failed = content.weeks, content.heads, content.failures
-    judged = [row for row in content.judged if row.status == "ok"]
-    unchanged = sessions(row for row in content.judged if row.status == "no_change")
-    without = f"; {unchanged} without a change left out" if unchanged else ""
-    scored = [row for row in content.scored if row.status == "ok"]
-    chunked = sessions(row for row in content.scored if row.chunk_agreement is not None)
-    held = sum(row.status == "ok" for row in content.held)
-    skipped = sum(len(head.problems) for head in heads)
-    empty = sum(row.expected for row in content.unread)
-    models = sorted({row.model for row in (*content.judged, *content.scored)})
-    cost = "cost not known" if content.cost_usd is None else f"cost ${content.cost_usd:.2f}"
-    for row in (
-        ("weeks", len(weeks), f"{weeks[0]} … {weeks[-1]}" if weeks else ""),
-        ("sessions read", len(heads), ", ".join(f"{n} {tool}" for tool, n in content.by_tool)),
-        ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
-        ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}{without}"),
-        ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
-        ("verdicts", content.verdicts.known, content.verdicts.sentences()),
-        ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
-        ("training sets", sum(map(bool, samples.values())), f"{sum(samples.values())} samples"),
-        ("failed", len(failed), "retried by the next run" if failed else ""),
+def print_problems(content: Content, console: Console) -> None:
+    """Print all that failed or was skipped, with the reason: the summary has the first of them."""
+    for title, problems in (
+        ("Failed", content.failures),
+        ("Skipped, while all around it was read", content.passed_over),
     ):
-        table.add_row(*map(str, row))
-    return table
-
-
-def _rubrics(sets: Mapping[ScoreName, Sequence[Rubric]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="Rubrics that hold on unseen sessions")
-    table.title_justify = "left"
-    table.add_column("score name")
-    table.add_column("rubric")
-    table.add_column("effect on unseen sessions", justify="right")
-    for name, rubrics in sets.items():
-        for place, rubric in enumerate(rubrics[:_SHOWN]):
-            table.add_row("" if place else name, rubric.name, rubric_shown(rubric).effect_shown)
-    return table
-
-
-def _training_sets(samples: Mapping[str, int], console: Console) -> None:
-    filled = filter(samples.__getitem__, samples)
-    shown = sorted(filled, key=lambda path: (-samples[path], path))
-    if not samples:
-        return
-    console.print("Training sets, by samples:")
-    for path in shown[: 2 * _SHOWN]:
-        console.print(f"  {samples[path]:4}  {_short(path)}", soft_wrap=True)
-    rest = sum(samples[path] for path in shown[2 * _SHOWN :])
-    if rest:
-        console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
-    if len(shown) < len(samples):
-        console.print(f"     0  of {counted(len(samples) - len(shown), 'pair')} more")
-    console.print()
-
-
-def _verdicts(rows: Sequence[TrainingSetRow], console: Console) -> None:
-    """Say how many sessions are in no training set for their verdict, and how to take them."""
-    out = _by_verdict(rows)
-    counts = "; ".join(f"{reason} ({count})" for reason, count in out.most_common())
-    console.print(f"Not in the training sets for their verdict: {counts or 'no session'}.")
-    if out:
-        every = ",".join(VERDICT_NAMES)
-        console.print(f"To take them: DEBRIEF_TRAINING_VERDICTS={every}, or some of these.")
-    console.print()
-
-
-def _list(console: Console, title: str, failures: tuple[Failure, ...], style: str) -> None:
-    if not failures:
-        return
-    console.print(f"{title} ({len(failures)}):", style=style)
-    for failure in failures[:_SHOWN]:
-        line = f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}"
-        console.print(
-            line, soft_wrap=True
-        )  # a path or an id that is broken can be looked for no more
-    rest = Counter(failure.reason for failure in failures[_SHOWN:])
-    for reason, count in rest.most_common(_SHOWN):
-        console.print(f"  … and {count} more: {reason}")
-    if len(rest) > _SHOWN:
-        console.print(f"  … and {len(rest) - _SHOWN} other reasons, in the UI under raw_sessions")
+        if problems:
+            console.print(f"{title} ({len(problems)}):")
+        for problem in problems:
+            line = f"  {problem.stage}: {_short(problem.culprit)}: {problem.reason}"
+            # A path or an id that is broken can be looked for no more.
+            console.print(line, soft_wrap=True)
 
 
 def _short(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Content: where the prompt templates and the judges are, in a checkout or in an installation."""
+"""Where prompt templates, judges and skills are found, in a checkout or in an installed package."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The door: who may ask the pages and Dagster's UI for what, and what they changed."""
+"""Access control for the pages and Dagster's UI: who may do what, and a log of changes."""

@@ -1,4 +1,4 @@
-"""The application that is served: it lets requests through to the pages, or to Dagster's UI."""
+"""The ASGI application that checks a request and passes it to the pages or to Dagster's UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: from a login proxy's header, or on this machine its user."""
+"""Who sends a request and what they may do: from a login proxy's header, or this machine's user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests of a browser are our own pages', by what it says of itself.
+"""Tell requests that our own pages sent from those that another site made a browser send.
 
 Any page that a person has open can send requests to this machine, and one whose name is made to
 resolve to 127.0.0.1 would be taken for ours. So a request is answered by its host name, and what

@@ -1,1 +1,1 @@
-"""Outcomes by running: a session's change made again from its base, and its checks run on both."""
+"""Executed outcomes: rebuild a session's change on its base commit and run its checks on both."""

@@ -1,4 +1,4 @@
-"""The commit that a session's change began from, and how it is known.
+"""Find the commit that a session's change began from, and say how it is known.
 
 A record names it. A transcript may name the commit at its beginning; and what its own git commands
 print shows where HEAD was before it changed a file. Else it is inferred: the last commit of the

@@ -1,4 +1,4 @@
-"""What running says of sessions: their changes made again, their checks run on both trees.
+"""Rebuild sessions' changes, run their checks on both trees, and keep what came of it.
 
 Nothing of a session or repository runs while a plan is made: a plan is what somebody agrees to.
 What was run before on the same trees, with the same checks and packages, is not run again.

@@ -1,4 +1,4 @@
-"""What a session's calls did to files, one event after the other, as far as that is known.
+"""Read the reads, edits and commands of a session as events on files, as far as they are known.
 
 Edit tools say what they did, in one of a few notations; reads say what a file held then. A shell
 command says at best which file it changed, and nothing of how: a formatter, ``sed -i`` and

@@ -1,4 +1,4 @@
-"""What a repository's checks need of packages, made ready before they run without network.
+"""Install what a repository's checks need before they run, because they run without network.
 
 Installing a package may run its code, so it is installed in the sandbox: with the network, the
 repository's files and one folder that is kept, and without the home folder or a key. What was made

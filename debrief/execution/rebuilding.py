@@ -1,4 +1,4 @@
-"""A session's change made again: the base's tree, the session's own edits on it, the final tree.
+"""Rebuild a session's change: the base commit's files, the session's edits applied, the result.
 
 The base is seen to fit: what the session read of the files that it changed, and what it replaced
 in them, must be there. A base that was only inferred and does not fit is none.

@@ -1,4 +1,4 @@
-"""A session's events applied to the files that it began with.
+"""Apply a session's file events to the files that it began with.
 
 Nothing is guessed: an edit that does not fit leaves its file broken until the session writes or
 reads it whole. Whether the files to begin with were the right ones shows in what does not fit.

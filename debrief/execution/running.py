@@ -1,4 +1,4 @@
-"""Checks, run on a session's base and final tree, and what the difference says."""
+"""Run checks on a session's base and final tree, and derive an outcome from the difference."""
 
 from __future__ import annotations
 

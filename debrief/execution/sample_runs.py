@@ -1,4 +1,4 @@
-"""Some of the sample sessions, executed: what the demo ends with.
+"""Run the checks of a few sample sessions, at the end of the demo.
 
 Their checks run with the Python and the packages of this very program, which the samples need no
 more than; nothing is installed.

@@ -1,4 +1,4 @@
-"""Commands of strangers, run where they can change nothing and learn nothing.
+"""A sandbox for commands of sessions and repositories: no network, no home, no secrets.
 
 A command gets a copy of the files it works on, the system's programs, and nothing else: no
 network, no home, no keys, no process or socket of the machine. The copy lies in memory that ends
@@ -377,8 +377,8 @@ class _Run:
         feeder.join()
         _, begun, answer = bytes(self.answer).partition(b"begun\n")
         if not begun:
-            said = flat(self.answer.decode("utf-8", "replace"))
-            raise ConfigurationError("the sandbox", f"does not work: {said}", _MOVE)
+            output = flat(self.answer.decode("utf-8", "replace"))
+            raise ConfigurationError("the sandbox", f"does not work: {output}", _MOVE)
         return self._result(answer)
 
     def _read(self) -> None:
@@ -478,9 +478,9 @@ class _Bubble(_Run):
         """Learn from bubblewrap which process is the first one, and look at what it writes to."""
         self.places = places
         with open(facts, "rb", closefd=False) as file:
-            said = file.read()
+            output = file.read()
         with suppress(ValueError, KeyError, ProcessLookupError):
-            self.watched = json.loads(said)["child-pid"]
+            self.watched = json.loads(output)["child-pid"]
             self.first = os.pidfd_open(self.watched)
 
     def _look(self, now: float) -> None:
@@ -727,7 +727,7 @@ def _found(chosen: str) -> tuple[Sandbox | None, str]:
         candidates, missing = [Sandbox(program=each) for each in _programs()], ""
         if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
             return None, "root needs setpriv of util-linux, which is not installed"
-    said = ""
+    reason = ""
     for sandbox in candidates:
         with tempfile.TemporaryDirectory() as folder:
             try:
@@ -735,13 +735,13 @@ def _found(chosen: str) -> tuple[Sandbox | None, str]:
                     "true", copies={TREE: Path(folder)}, limits=SandboxLimits(seconds=20)
                 )
             except ConfigurationError as error:
-                said = said or error.reason
+                reason = reason or error.reason
                 continue
         if ran.exit_code == 0:
             return sandbox, ""
         ended = f"ended with {ran.limit or ran.exit_code}"
-        said = said or f"{sandbox.program} {ended} {flat(ran.output)}"
-    return None, said or missing or "bubblewrap is not installed"
+        reason = reason or f"{sandbox.program} {ended} {flat(ran.output)}"
+    return None, reason or missing or "bubblewrap is not installed"
 
 
 def _containers(chosen: str) -> list[Sandbox]:

@@ -1,4 +1,4 @@
-"""What running says of a session, in words."""
+"""Sentences about executed outcomes, for pages, terminal and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What running says of sessions, kept as a table: rows, their labels, results by test.
+"""The tables of executed outcomes: a row a session, the labels that follow, results by test.
 
 ``executed_outcomes`` has a partition a week. A row of a session replaces the one before it.
 """

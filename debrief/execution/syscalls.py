@@ -1,4 +1,4 @@
-"""What a run may not ask of the kernel: namespaces, keys and memory that no wall holds.
+"""The seccomp filter of the sandbox: system calls that a command may not make.
 
 The walls of bubblewrap hold files, processes and the network. They do not hold the keyring that a
 run inherits, sockets to the machine below a virtual one (``AF_VSOCK``), memory that is in no

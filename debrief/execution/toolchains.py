@@ -1,4 +1,4 @@
-"""Tools of this machine that checks take: where they are, and how they reach registries.
+"""Find the toolchains on this machine that checks need, and how these reach package registries.
 
 A person's tools often lie in the home folder, which no run sees; what is seen of it is the folder
 of the tool alone.

@@ -1,1 +1,1 @@
-"""Forgetting: sessions are taken away from every place that Debrief keeps them in."""
+"""Delete sessions from every place where Debrief keeps them."""

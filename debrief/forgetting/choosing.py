@@ -1,4 +1,4 @@
-"""Which sessions are meant: some by their ids, all of a person, of a repository, or of long ago."""
+"""Choose the sessions to forget: by id, person, repository, or age."""
 
 from __future__ import annotations
 

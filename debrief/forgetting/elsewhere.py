@@ -1,5 +1,5 @@
-"""What is kept of sessions outside of the lake: on servers, in ``DEBRIEF_HOME``, in repositories,
-in exports."""
+"""Find what is kept of sessions outside the lake: servers, ``DEBRIEF_HOME``, repositories,
+exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting: sessions are chosen, looked for everywhere, buried, and taken away from each place.
+"""The steps of ``debrief forget``: choose sessions, find every trace, leave a tombstone, delete.
 
 It can be killed at any moment. The tombstones come first, so nothing is read in again; a session's
 own row goes last, so the same command finds what is left to do.

@@ -1,4 +1,4 @@
-"""What a lake holds of sessions: rows of its tables, lines of its training sets, other files."""
+"""Find and delete what a lake holds of sessions: table rows, training lines, other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a session's words can be: each place, what it holds of a session, and what takes it away.
+"""Each place that can hold a session's words, what it holds, and the function that deletes it.
 
 A new table of the lake goes into ``lake_files.TABLES``; a new place outside of it goes here. What
 nobody lists is found by the test that searches every file after a session was forgotten.

@@ -1,4 +1,4 @@
-"""Rows, lines and documents without what they hold of some sessions."""
+"""Remove sessions from within rows, lines and documents, and keep the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gives a session away in a text: its id, the paths of its transcripts, its own words."""
+"""What gives a session away in a text: its id, its transcripts' paths, or words copied from it."""
 
 from __future__ import annotations
 

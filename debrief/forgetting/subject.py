@@ -1,4 +1,4 @@
-"""Sessions that are to be forgotten, where to look for them, and what is found."""
+"""The sessions to forget, where to look for them, and what was found."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Judging: what each judge says of each session's change."""
+"""Judge the change that a session made, by instructions in ``judges/*.md``."""

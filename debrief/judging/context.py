@@ -1,4 +1,4 @@
-"""What a judge is shown of a session: every request, every change, how it went, its last words.
+"""What a judge is shown of a session: requests, changes, how it went, and the last message.
 
 The plan is all that the person asked for, each with its turn. A change is seen in the session's own
 edits, as far as git printed it, or in the command that a shell ran, which names what it changed and

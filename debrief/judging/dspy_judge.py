@@ -7,7 +7,6 @@ improve, and the form of inputs and outputs is kept apart from it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,14 +15,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from debrief.evaluation import interval_of
+from debrief.judging.answers import read_criteria, read_judgement
 from debrief.judging.model import ChangeContext, Criterion, Judge, Judgement
 from debrief.models.answers import (
     Answer,
     AnswerError,
-    answer_text,
     ask_until_read,
-    fold,
-    json_values,
     refuse,
 )
 from debrief.models.citing import cited_evidence
@@ -36,7 +33,7 @@ from debrief.sessions.model import Session
 if TYPE_CHECKING:
     import dspy
 
-FORM = "judge-3"
+FORM = "judge-4"
 """Of the question that is made of a judge, a plan and changes: part of the cache's key."""
 _SMALLEST = 8_000
 _LETTERS_A_TOKEN = 3
@@ -79,16 +76,16 @@ class DspyJudge:
         model = self.models(judge.model)
         context = _fitted(context, judge)
         numbers = range(self.first, self.first + self.samples)
-        said = [self._sample(number, model, judge, context) for number in numbers]
-        scores = [score for score, _, _ in said if score is not None]
-        mean = fmean(scores) if 2 * len(scores) >= len(said) else None
-        _, feedback, nearest = min(said, key=lambda each: distance(each[0], mean))
+        samples = [self._sample(number, model, judge, context) for number in numbers]
+        scores = [score for score, _, _ in samples if score is not None]
+        mean = fmean(scores) if 2 * len(scores) >= len(samples) else None
+        _, feedback, nearest = min(samples, key=lambda each: distance(each[0], mean))
         return Judgement(
             score=mean,
             feedback=feedback,
-            samples=len(said),
+            samples=len(samples),
             **(interval_of(scores) if mean is not None else {}),
-            **total(answer.usage for _, _, answer in said).columns(),
+            **total(answer.usage for _, _, answer in samples).columns(),
             answered_by=nearest.model if nearest.model != judge.model else "",
             evidence=cited_evidence(feedback),
         )
@@ -193,18 +190,21 @@ def _fitted(context: ChangeContext, judge: Judge) -> ChangeContext:
 
 @cache
 def _adapter() -> Any:
-    """Return an adapter that leaves reading to ``read_judgement`` and never asks by itself.
+    """Return an adapter that asks for JSON, leaves reading to ``judging.answers`` and never asks by
+    itself.
 
-    DSPy's own reading takes ``nan``, and on a refusal falls back to a second question in another
-    form, without a word on what was wrong with the first answer.
+    DSPy's own reading takes ``nan`` and repairs JSON by guesses; its own call makes a schema of the
+    fields that not every provider takes.
     """
     import dspy
 
-    class _Unread(dspy.ChatAdapter):  # type: ignore[misc]
+    class _Unread(dspy.JSONAdapter):  # type: ignore[misc]
+        __call__ = dspy.ChatAdapter.__call__
+
         def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
             return dict.fromkeys(signature.output_fields, completion)
 
-    return _Unread(use_json_adapter_fallback=False)
+    return _Unread()
 
 
 @cache
@@ -224,13 +224,13 @@ def _signature(with_criteria: bool) -> type[dspy.Signature]:
         """Judge a change."""
 
         feedback: str = dspy.OutputField(desc="Detailed feedback, which the score follows from")
-        score: str = dspy.OutputField(desc=_SCORE)
+        score: float | None = dspy.OutputField(desc=_SCORE)
 
     class CriteriaSignature(ChangeSignature):
         """Answer questions about a change."""
 
         questions: str = dspy.InputField(desc="Each to be answered by yes or no")
-        answers: str = dspy.OutputField(desc=_ANSWERS)
+        answers: list[dict[str, Any]] = dspy.OutputField(desc=_ANSWERS)
 
     return CriteriaSignature if with_criteria else JudgeSignature
 
@@ -239,144 +239,6 @@ _SCORE = (
     "A plain number from 0.0 to 1.0, or null when what is asked for cannot be seen in the material"
 )
 _ANSWERS = (
-    "JSON array with one object for each question, in order, the reason before the answer: "
+    "One object for each question, in order, the reason before the answer: "
     '{"question": 1, "reason": "what shows it", "answer": "yes", "no" or "cannot be seen"}'
 )
-_SECTION = re.compile(r"^[ \t]*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
-_LABEL = re.compile(
-    r"^[ \t#*_`>-]*feedback[*_`\"']*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE | re.MULTILINE
-)
-_KNOWN = ("score", "feedback", "completed")
-_UNSEEN = "cannot be seen"
-_NO_SCORE = frozenset(["null", "none", "nil", "n/a", "not applicable", _UNSEEN])
-"""Words for a score that is not given."""
-_DECIDED = ("yes", "no", _UNSEEN)
-_SCORE_LABEL = re.compile(
-    r"^[ \t#*_`>-]*score[\s*_`\"']*[:=][ \t]*(.+)$", re.IGNORECASE | re.MULTILINE
-)
-_NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
-
-
-def read_judgement(answer: str) -> tuple[float | None, str]:
-    """Read an answer, in DSPy's sections, as a JSON object, or with labelled lines.
-
-    Args:
-        answer: as the model sent it, whole.
-
-    Returns:
-        The score from 0 to 1, None where the answer says that it cannot be seen, and the feedback.
-
-    Raises:
-        AnswerError: it holds no score from 0 to 1, several that differ, or no feedback.
-    """
-    said = {_plain(each).casefold() for each in _candidates(fold(answer_text(answer)))}
-    score = None if said and said <= _NO_SCORE else parse_fraction(answer)
-    feedback = _feedback(answer_text(answer)).strip()
-    if not any(letter.isalpha() for letter in feedback):
-        refuse("it has a score and no feedback")
-    return score, feedback
-
-
-def read_criteria(
-    answer: str, criteria: Sequence[Criterion]
-) -> tuple[float | None, str, list[str]]:
-    """Read the answers to binary criteria.
-
-    Args:
-        answer: as the model sent it, whole.
-        criteria: the questions, in their order.
-
-    Returns:
-        The weighted share of yes among yes and no, None where all cannot be seen; each answer with
-        its reason; and the reasons.
-
-    Raises:
-        AnswerError: a question has no answer, no reason, or two answers that differ.
-    """
-    found: dict[int, tuple[str, str]] = {}
-    for value in json_values(answer_text(answer)):
-        for each in value.value if isinstance(value.value, list) else [value.value]:
-            given = each if isinstance(each, dict) else {}
-            place = fold(str(given.get("question"))).strip(" .")
-            said = fold(str(given.get("answer"))).strip(" .").casefold()
-            reason = " ".join(str(given.get("reason") or "").split())
-            if not place.isdecimal() or said not in _DECIDED or not reason:
-                refuse("an object in it has no question's number, no reason, or no known answer")
-            number = int(place[:4])
-            if found.setdefault(number, (said, reason))[0] != said:
-                refuse(f"it answers question {number} by both {found[number][0]} and {said}")
-    if missing := [place for place in range(1, len(criteria) + 1) if place not in found]:
-        refuse(f"it does not answer question {missing[0]}")
-    answered = [(each, *found[place]) for place, each in enumerate(criteria, 1)]
-    decided = [(each.weight, said == "yes") for each, said, _ in answered if said != _UNSEEN]
-    whole = sum(weight for weight, _ in decided)
-    score = sum(weight for weight, met in decided if met) / whole if decided else None
-    feedback = "\n".join(f"{each.question} {said}: {reason}" for each, said, reason in answered)
-    return score, feedback, [reason for _, _, reason in answered]
-
-
-def _feedback(answer: str) -> str:
-    if headings := list(_SECTION.finditer(answer)):
-        # Only the known headings end it, for it may quote others.
-        known = [heading for heading in headings if heading[1] in _KNOWN]
-        texts = _sections(answer, known, "feedback")
-    elif objects := _objects(answer):
-        texts = [each["feedback"] for each in objects if isinstance(each.get("feedback"), str)]
-    else:
-        labels = list(_LABEL.finditer(answer))[:1]
-        texts = [answer[label.end() :] for label in labels]
-        if labels and not _SCORE_LABEL.search(answer[: labels[0].start()]):
-            texts = [_SCORE_LABEL.split(texts[0])[0]]
-    return texts[0] if len(texts) == 1 else ""
-
-
-def _sections(answer: str, headings: list[re.Match[str]], name: str) -> list[str]:
-    ends = [*(heading.start() for heading in headings[1:]), len(answer)]
-    return [
-        answer[heading.end() : end]
-        for heading, end in zip(headings, ends, strict=False)
-        if heading[1].casefold() == name
-    ]
-
-
-def _objects(answer: str) -> list[dict[str, Any]]:
-    return [found.value for found in json_values(answer) if isinstance(found.value, dict)]
-
-
-def parse_fraction(text: str | None) -> float:
-    """Return the score that an answer gives: a plain number from 0 to 1.
-
-    The answer is the number alone, a line ``score: 0.8``, a section ``[[ ## score ## ]]``, or an
-    object with a ``score``. Percentages, decimal commas and fractions are refused, for they may
-    be slips of another scale, and nothing is clamped.
-
-    Raises:
-        AnswerError: there is no score, several that differ, or one outside 0 to 1.
-    """
-    answer = fold(answer_text(text))
-    found = {_number(candidate) for candidate in _candidates(answer)}
-    if len(found) != 1:
-        refuse(f"it gives {len(found) or 'no'} different scores" if found else "it has no score")
-    return found.pop()
-
-
-def _candidates(answer: str) -> list[str]:
-    if headings := list(_SECTION.finditer(answer)):
-        return _sections(answer, headings, "score")
-    if scores := [each["score"] for each in _objects(answer) if "score" in each]:
-        return ["a truth value" if isinstance(score, bool) else str(score) for score in scores]
-    return _SCORE_LABEL.findall(answer) or [answer]
-
-
-def _plain(text: str) -> str:
-    return text.strip().strip("*_`\"'").strip()
-
-
-def _number(text: str) -> float:
-    plain = _plain(text)
-    if not _NUMBER.fullmatch(plain):
-        refuse(f"its score {plain[:40]!r} is not a plain number from 0 to 1")
-    value = float(plain)
-    if not 0 <= value <= 1 or plain.startswith("-"):
-        refuse(f"its score {plain[:40]} is not from 0 to 1")
-    return value

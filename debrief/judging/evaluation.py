@@ -1,4 +1,4 @@
-"""Judging sessions: one row a session and judge.
+"""Judge the sessions of a week: one row for each session and judge.
 
 A row of an earlier run is reused when session, judge, evaluation fingerprint and the version of
 the offline measures are what they were and it was a success; failures are tried again. Of a session

@@ -1,4 +1,4 @@
-"""What a judge is shown, fitted into what it can take, and never silently.
+"""Fit what a judge is shown into its context window, and name everything that was left out.
 
 Changes are fitted by whole hunks and files. Least telling goes first: generated files before data,
 data before documentation, tests before the code itself; within one kind the largest hunk first,

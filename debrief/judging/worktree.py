@@ -1,4 +1,4 @@
-"""What was changed in a plan's worktree, read with git and without touching it, for a judge.
+"""The change in a plan's worktree, for a judge: read with git, without modifying the worktree.
 
 Git looks at it through a git folder of our own: who worked there may have named programs in the
 repository's configuration that run when somebody looks.

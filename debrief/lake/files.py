@@ -141,11 +141,6 @@ class FileStore:
             return {path: info for path, info in files if not Path(path).name.startswith(".")}
         return {}
 
-    def fetch(self, path: str, to: Path) -> None:
-        """Copy a file to a local path."""
-        with self._explained():
-            self._fs.get_file(path, str(to))
-
     def remove(self, path: str) -> None:
         """Remove a file; do nothing if it does not exist."""
         with suppress(*_ABSENT), self._explained():

@@ -1,4 +1,4 @@
-"""Turns from traces: a trace is a turn when somebody asks for something in it."""
+"""Build turns from Langfuse traces: a trace is a turn when a person asks for something in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from debrief.langfuse import vendors
 from debrief.langfuse.calls import Calls, TracedCall, match, same_tool
 from debrief.langfuse.client import Row
-from debrief.langfuse.messages import Said, said_by
+from debrief.langfuse.messages import TracedMessage, messages_by
 from debrief.langfuse.parts import ReportedCall, declared_by
 from debrief.langfuse.traces import (
     ANSWERS,
@@ -136,7 +136,7 @@ class Assembly:
         last = self._turns[-1] if self._turns else None
         if last is not None:
             if asked.goes_on:
-                return self._turn_of_results(asked.said) or last
+                return self._turn_of_results(asked.messages) or last
             if trace.is_blank or (not trace.answers and _is_of_a_tool(trace, last)):
                 return last
             if last.is_silent and asked.text and asked.text == last.asked.text:
@@ -145,9 +145,9 @@ class Assembly:
         self._turns.append(turn)
         return turn
 
-    def _turn_of_results(self, said: Sequence[Said]) -> _OpenTurn | None:
+    def _turn_of_results(self, messages: Sequence[TracedMessage]) -> _OpenTurn | None:
         """Return the turn whose calls came to the results that a request goes on from."""
-        new = said[_last_answer_place(said) + 1 :]
+        new = messages[_last_answer_place(messages) + 1 :]
         results = (result for one in reversed(new) for result in one.results)
         known = (self._calls.by_id(result.call_id) for result in results)
         return next((self._turns[calls[-1].turn - 1] for calls in known if calls), None)
@@ -175,10 +175,10 @@ class Assembly:
 
     def _take_results(self, row: Row, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Take the results of calls that an input has, and calls that only it has."""
-        said = trace.request_in(row).said
-        since = _last_answer_place(said)
-        for place, calls in self._calls.settle(said, trace.id, turn.number, since).items():
-            text, at = said[place].text, moment(row.get("startTime"))
+        messages = trace.request_in(row).messages
+        since = _last_answer_place(messages)
+        for place, calls in self._calls.settle(messages, trace.id, turn.number, since).items():
+            text, at = messages[place].text, moment(row.get("startTime"))
             alike = (d for d in reversed(turn.drafts) if not d.calls and d.text == text)
             draft = next(alike, None)
             if draft is None:
@@ -205,8 +205,8 @@ class Assembly:
         if kind_of(row) == "EMBEDDING":
             turn.add(draft)
             return
-        said = _after_the_echo(said_by(gave))
-        if not said:
+        messages = _after_the_echo(messages_by(gave))
+        if not messages:
             text = answer_in(gave) or data_in(row.get("output"))
             why = str(row.get("statusMessage") or "") if row.get("level") == "ERROR" else None
             draft.text = "" if text == why else text
@@ -214,7 +214,7 @@ class Assembly:
             return
         drafts = [draft]
         is_new = False
-        for one in said:
+        for one in messages:
             if one.role == "assistant":
                 reported = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
                 is_said = not one.text.strip() or turn.says(one.text)
@@ -225,7 +225,7 @@ class Assembly:
             if one.results and drafts[-1].calls:
                 drafts.append(_Draft(f"{draft.id}:{len(drafts)}", draft.source, draft.model))
                 drafts[-1].at = draft.at
-        self._calls.settle(said, trace.id, turn.number, len(said))
+        self._calls.settle(messages, trace.id, turn.number, len(messages))
         if is_new:
             turn.add(*(d for d in drafts if d is draft or d.text or d.calls))
 
@@ -238,7 +238,7 @@ class Assembly:
             return
         last = inner[-1]
         known = {(call.name, call.key) for draft in inner for call in draft.calls}
-        for one in _after_the_echo(said_by(gave)):
+        for one in _after_the_echo(messages_by(gave)):
             for reported in one.calls:
                 is_known = any(call.turn == turn.number for call in self._calls.by_id(reported.id))
                 if not is_known and (reported.name, reported.key) not in known:
@@ -256,7 +256,7 @@ class Assembly:
             return
         at = moment(root.get("endTime")) or moment(root.get("startTime"))
         gave = decoded(root.get("output"))
-        if not trace.answers and any(one.calls for one in said_by(gave)):
+        if not trace.answers and any(one.calls for one in messages_by(gave)):
             self._answer({**root, "model": "", "usageDetails": None}, gave, trace, turn)
             return
         text = answer_in(gave) or ("" if trace.answers else data_in(root.get("output")))
@@ -269,15 +269,15 @@ def model_of(row: Row) -> str:
     return str(row.get("model") or row.get("providedModelName") or "")
 
 
-def _last_answer_place(said: Sequence[Said]) -> int:
+def _last_answer_place(messages: Sequence[TracedMessage]) -> int:
     """Return where in a conversation a person spoke last; -1 for nowhere."""
-    places = range(len(said) - 1, -1, -1)
-    return next((n for n in places if said[n].role == "user" and said[n].has_words), -1)
+    places = range(len(messages) - 1, -1, -1)
+    return next((n for n in places if messages[n].role == "user" and messages[n].has_words), -1)
 
 
-def _after_the_echo(said: Sequence[Said]) -> Sequence[Said]:
+def _after_the_echo(messages: Sequence[TracedMessage]) -> Sequence[TracedMessage]:
     """Return what is new in an output that repeats the conversation first."""
-    return said[_last_answer_place(said) + 1 :]
+    return messages[_last_answer_place(messages) + 1 :]
 
 
 def _is_of_a_tool(trace: ServerTrace, turn: _OpenTurn) -> bool:

@@ -1,4 +1,4 @@
-"""The calls of a session, reported once, and what came back from them, told again and again.
+"""Tool calls in Langfuse observations, where later messages repeat them: each is taken once.
 
 A model's output reports a call. Its result is in the inputs after it, each of which repeats
 the whole conversation up to there, and often in an observation of the tool as well. Nothing of
@@ -18,7 +18,7 @@ from functools import cache
 
 import orjson
 
-from debrief.langfuse.messages import Said
+from debrief.langfuse.messages import TracedMessage
 from debrief.langfuse.parts import ReportedCall, ReportedResult
 from debrief.langfuse.traces import Observed
 from debrief.sessions.model import CallStatus, ToolCall
@@ -100,7 +100,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._by_key: dict[Hashable, list[TracedCall]] = {}
-        self._settled: dict[int, Said] = {}
+        self._settled: dict[int, TracedMessage] = {}
         """Messages that were taken before, by the place of each in memory."""
 
     def add(self, reported: ReportedCall, trace: str, turn: int, at: datetime | None) -> TracedCall:
@@ -122,20 +122,20 @@ class Calls:
         return self._by_key.get(("id", call_id), ()) if call_id else ()
 
     def settle(
-        self, said: Sequence[Said], trace: str, turn: int, since: int
+        self, messages: Sequence[TracedMessage], trace: str, turn: int, since: int
     ) -> dict[int, list[Repeat]]:
         """Take the results in a conversation; return the calls, by the place of the message in it,
         that nobody reported yet.
 
         Args:
-            said: an input, which repeats what was said before. What it has in common with an
+            messages: an input, which repeats what was said before. What it has in common with an
                 input before, in the very same objects, is not looked at again.
             trace: that it belongs to.
             turn: that it belongs to.
-            since: where in ``said`` a person spoke last; calls before are none of this turn.
+            since: where in ``messages`` a person spoke last; calls before are none of this turn.
         """
-        repeated, loose = _paired(said, self._settled)
-        self._settled.update((id(one), one) for one in said)
+        repeated, loose = _paired(messages, self._settled)
+        self._settled.update((id(one), one) for one in messages)
         self._recognise(repeated, trace, turn)
         for one in repeated:
             if one.known is None:
@@ -206,7 +206,7 @@ def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[
 
 
 def _paired(
-    said: Sequence[Said], settled: Mapping[int, Said]
+    messages: Sequence[TracedMessage], settled: Mapping[int, TracedMessage]
 ) -> tuple[list[_Repeated], list[ReportedResult]]:
     """Return the calls in a conversation with their results, and the results without a call.
 
@@ -216,7 +216,7 @@ def _paired(
     repeated: list[_Repeated] = []
     waiting: dict[tuple[str, str], deque[_Repeated]] = {}
     loose: list[ReportedResult] = []
-    for place, one in enumerate(said):
+    for place, one in enumerate(messages):
         if id(one) in settled:
             continue
         made = [_Repeated(call, place) for call in one.calls]

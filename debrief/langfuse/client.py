@@ -1,4 +1,4 @@
-"""The way to a Langfuse server: plain HTTP, a busy one retried, a refusal reported.
+"""An HTTP client for a Langfuse server: retries when it is busy, reports when it refuses.
 
 The SDK is not used. Its version 5 loses scores silently when it queues them, writes lists alone,
 which servers up to 4.16 refuse, and no longer reads sessions; version 4 cannot read newer servers.

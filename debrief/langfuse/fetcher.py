@@ -1,4 +1,4 @@
-"""Sessions as a Langfuse server holds them, from servers old and new, in the normal form.
+"""Fetch sessions from a Langfuse server, old or new, and convert them to the normal form.
 
 A session's id may stand on the root of a trace alone, on servers of version 4 too. So what has the
 id is asked for first, then what else is in those traces; traces that only the older way shows (data

@@ -1,4 +1,4 @@
-"""What a server says of its sessions in short, so that what changed is seen without fetching it."""
+"""List a server's sessions in short, to see which changed without fetching them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said in a model's input or output, in any vendor's words, wherever it is put.
+"""Find the messages in a generation's input or output, in the format of any model provider.
 
 An integration writes down what its library hands it: the messages alone, the request around them,
 the response around the answer. All of these are looked into; what is no conversation at all gives
@@ -35,7 +35,7 @@ _AT_ONCE = 8
 """Conversations that may be going on side by side."""
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class TracedMessage(Struct, frozen=True, kw_only=True):
     """One message."""
 
     role: Role
@@ -51,7 +51,7 @@ class Said(Struct, frozen=True, kw_only=True):
         return bool(self.text.strip() or self.images)
 
 
-def message_in(item: Json, role: Role | None = None) -> Said | None:
+def message_in(item: Json, role: Role | None = None) -> TracedMessage | None:
     """Return the message that an item of a conversation is; None when it is none.
 
     Args:
@@ -64,12 +64,12 @@ def message_in(item: Json, role: Role | None = None) -> Said | None:
     role_name = _role(item)
     if role_name is None:
         if (result := result_in(item)) is not None:
-            return Said(role="tool", results=(result,))
+            return TracedMessage(role="tool", results=(result,))
         if (call := call_in(item)) is not None:
-            return Said(role="assistant", calls=(call,), results=own_results(item, call))
+            return TracedMessage(role="assistant", calls=(call,), results=own_results(item, call))
         role_name = role
     if role_name is not None and set(item) == {"role"}:
-        return Said(role=role_name)
+        return TracedMessage(role=role_name)
     if role_name is None or not any(key in item for key in _OF_MESSAGES):
         return None
     content = _content(item)
@@ -83,9 +83,9 @@ def message_in(item: Json, role: Role | None = None) -> Said | None:
     return message_of(role_name, content)
 
 
-def message_of(role: Role, parts: Parts) -> Said:
+def message_of(role: Role, parts: Parts) -> TracedMessage:
     """Return what one says in parts."""
-    return Said(
+    return TracedMessage(
         role=role,
         text=parts.text,
         images=parts.images,
@@ -176,22 +176,22 @@ class Memory:
     """The conversations of requests before: what the next one repeats is not read again."""
 
     def __init__(self) -> None:
-        self._known: deque[tuple[list[Json], list[Said | None]]] = deque(maxlen=_AT_ONCE)
+        self._known: deque[tuple[list[Json], list[TracedMessage | None]]] = deque(maxlen=_AT_ONCE)
 
-    def read(self, items: list[Json]) -> list[Said | None]:
+    def read(self, items: list[Json]) -> list[TracedMessage | None]:
         """Return each item's message: the very object that was returned of it before."""
         shared = [_shared(before, items) for before, _ in self._known]
         most = max(shared, default=0)
-        said: list[Said | None] = []
+        messages: list[TracedMessage | None] = []
         if most:
             place = shared.index(most)
             before, known = self._known[place]
-            said = known[:most]
+            messages = known[:most]
             if most == len(before):
                 del self._known[place]
-        said += [message_in(item) for item in items[most:]]
-        self._known.append((items, said))
-        return said
+        messages += [message_in(item) for item in items[most:]]
+        self._known.append((items, messages))
+        return messages
 
 
 def _shared(before: Sequence[Json], items: Sequence[Json]) -> int:
@@ -203,7 +203,7 @@ def _shared(before: Sequence[Json], items: Sequence[Json]) -> int:
         return 0
 
 
-def said_to(value: object, memory: Memory | None = None) -> tuple[Said, ...]:
+def messages_to(value: object, memory: Memory | None = None) -> tuple[TracedMessage, ...]:
     """Return the conversation that a model's input is; empty when it is none.
 
     Args:
@@ -214,7 +214,7 @@ def said_to(value: object, memory: Memory | None = None) -> tuple[Said, ...]:
     return tuple(reader.conversation(value, _DEEPEST))
 
 
-def said_by(value: object) -> tuple[Said, ...]:
+def messages_by(value: object) -> tuple[TracedMessage, ...]:
     """Return the conversation that a model's output is; empty when it is none.
 
     What tells no role is the model's.
@@ -238,7 +238,7 @@ class _Reader:
         self._role = role
         self._memory = memory
 
-    def conversation(self, value: object, depth: int) -> Iterator[Said]:
+    def conversation(self, value: object, depth: int) -> Iterator[TracedMessage]:
         """Yield what was said, in order."""
         value = decoded(value)
         if not depth:
@@ -248,10 +248,10 @@ class _Reader:
         elif isinstance(value, dict):
             yield from self._in_object(value, depth)
 
-    def _in_object(self, value: Json, depth: int) -> Iterator[Said]:
-        if (said := message_in(value)) is not None:
+    def _in_object(self, value: Json, depth: int) -> Iterator[TracedMessage]:
+        if (message := message_in(value)) is not None:
             yield from _instructions(value)
-            yield said
+            yield message
             return
         for key in self._around:
             if found := tuple(self._under(value, key, depth - 1)):
@@ -259,14 +259,14 @@ class _Reader:
                     yield from _instructions(value)
                 yield from found
                 return
-        if self._role is not None and (said := message_in(value, self._role)) is not None:
-            yield said
+        if self._role is not None and (message := message_in(value, self._role)) is not None:
+            yield message
 
-    def _under(self, value: Json, key: str, depth: int) -> Iterator[Said]:
+    def _under(self, value: Json, key: str, depth: int) -> Iterator[TracedMessage]:
         inner = decoded(value.get(key))
         if isinstance(inner, str):
             if self._role is None and inner and key in vendors.REQUESTS_IN_WORDS:
-                yield Said(role="user", text=without_binaries(inner))
+                yield TracedMessage(role="user", text=without_binaries(inner))
             return
         if isinstance(inner, list) and key in vendors.ALTERNATIVES:
             inner = inner[:1]
@@ -274,7 +274,7 @@ class _Reader:
             return
         yield from self.conversation(inner, depth)
 
-    def _listed(self, items: list[Any], depth: int) -> Iterator[Said]:
+    def _listed(self, items: list[Any], depth: int) -> Iterator[TracedMessage]:
         if any(isinstance(item, list) for item in items):
             for item in items:
                 yield from self.conversation([item] if isinstance(item, dict) else item, depth - 1)
@@ -287,10 +287,10 @@ class _Reader:
             if parts.known == len(items) or parts.calls:
                 yield message_of(self._role, parts)
             return
-        yield from (said for said in self._memory.read(objects) if said is not None)
+        yield from (message for message in self._memory.read(objects) if message is not None)
 
 
-def _instructions(value: Json) -> Iterator[Said]:
+def _instructions(value: Json) -> Iterator[TracedMessage]:
     for item in (value, mapping(value.get("config"))):
         instructions = first_of(item, *vendors.INSTRUCTIONS)
         if isinstance(instructions, dict):
@@ -298,5 +298,5 @@ def _instructions(value: Json) -> Iterator[Said]:
         parts = Parts()
         parts.add_all(instructions if isinstance(instructions, list) else [instructions])
         if parts.text:
-            yield Said(role="system", text=parts.text)
+            yield TracedMessage(role="system", text=parts.text)
             return

@@ -1,5 +1,4 @@
-"""What is sent for a session: its verdict and seven scores whose ids stay, with comments fit for a
-browser; and the receipt that is kept of each."""
+"""The scores sent for a session: its verdict and seven scores, with stable ids; and receipts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The parts of a message, in any vendor's words: texts, pictures, calls of tools, their results.
-And the tools that an observation declares."""
+"""Parts of a message in any provider's format: texts, images, tool calls and results; and the
+tools that an observation declares."""
 
 from __future__ import annotations
 

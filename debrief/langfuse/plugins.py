@@ -1,4 +1,4 @@
-"""Sessions that Langfuse's own plugins of Claude Code and of Codex sent, read as those tools'.
+"""Sessions sent by Langfuse's plugins for Claude Code and Codex, read with those tools' readers.
 
 A plugin makes observations of a transcript's records. Here they become records again, and the
 reader of transcripts makes the session of them. What a plugin does not send stays unknown.

@@ -1,5 +1,4 @@
-"""Scores to Langfuse: one for each session and name, kept up to date in place, read back, with
-receipts.
+"""Keep one score for each session and name on Langfuse up to date, and read it back.
 
 An id stands for a session and a name alone, so a score is the same one on any day, from any
 machine, by any scorer. Nothing is deleted here.
@@ -229,8 +228,8 @@ class _Writing:
         self._mark("failed", unnamed | refused)
         sent = [self.receipts[score.id] for score in due if score.id not in unnamed | refused]
         unseen = read_back(self.client, sent, self.options.read_back_within)
-        said = {i: "; ".join(filter(None, (why, remarks.get(i)))) for i, why in unseen.items()}
-        self._mark("unconfirmed", said)
+        reasons = {i: "; ".join(filter(None, (why, remarks.get(i)))) for i, why in unseen.items()}
+        self._mark("unconfirmed", reasons)
 
     def _destinations(self, due: Sequence[OutgoingScore]) -> dict[str, Destination]:
         """Return where each session's scores go; receipts say of the others why nowhere.

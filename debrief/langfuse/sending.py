@@ -1,4 +1,4 @@
-"""Scores on their way: their configs on the server, sent, and read back until it shows them."""
+"""Send scores and their configs to the server, and wait until it shows them."""
 
 from __future__ import annotations
 
@@ -143,8 +143,10 @@ def _send_list(
         return
     client.takes_lists = True
     if isinstance(answer, dict) and answer.get("rejected"):
-        said = "; ".join(str(e.get("message")) for e in answer.get("errors") or () if e)
-        remarks.update({str(body["id"]): f"of its batch the server said: {said}" for body in batch})
+        errors = "; ".join(str(e.get("message")) for e in answer.get("errors") or () if e)
+        remarks.update(
+            {str(body["id"]): f"of its batch the server said: {errors}" for body in batch}
+        )
 
 
 def _send_objects(client: LangfuseClient, batch: Sequence[Body]) -> Failures:

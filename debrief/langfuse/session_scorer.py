@@ -1,4 +1,4 @@
-"""A session on the server, from its id to scores that stand beside it."""
+"""Score one session on a Langfuse server, by its id, and store the scores there."""
 
 from __future__ import annotations
 

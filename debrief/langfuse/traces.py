@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from debrief.langfuse import vendors
 from debrief.langfuse.client import Row
-from debrief.langfuse.messages import Memory, Said, said_by, said_to
+from debrief.langfuse.messages import Memory, TracedMessage, messages_by, messages_to
 from debrief.langfuse.parts import Parts, attributes_in, result_of, result_text, same_spelling
 from debrief.langfuse.vendors import arguments_of, decoded, plain
 from debrief.sessions.model import CallStatus
@@ -36,12 +36,12 @@ class UserRequest(Struct, frozen=True, kw_only=True):
     """Nobody says anything new: the last are results of calls."""
     requests: int = 0
     """How often a person spoke up to here, where the input has what was said before."""
-    said: tuple[Said, ...] = ()
+    messages: tuple[TracedMessage, ...] = ()
     """The conversation that the input is, if it is one."""
 
     def is_next_after(self, other: UserRequest) -> bool:
         """Return whether this is asked later in the conversation in which the other was asked."""
-        before = [one.text for one in self.said if one.role == "user" and one.has_words][:-1]
+        before = [one.text for one in self.messages if one.role == "user" and one.has_words][:-1]
         return not self.goes_on and self.requests > other.requests and other.text in before
 
 
@@ -53,8 +53,8 @@ def request_in(value: object, memory: Memory | None = None) -> UserRequest:
         memory: of the session's requests.
     """
     value = _called_with(decoded(value))
-    if said := said_to(value, memory):
-        return _asked_last(said)
+    if messages := messages_to(value, memory):
+        return _asked_last(messages)
     if isinstance(value, dict):
         value = {
             key: item for key, item in value.items() if key not in vendors.BESIDE_REQUESTS
@@ -67,8 +67,8 @@ def answer_in(value: object) -> str:
     """Return the words of an output: of a conversation what the model said last; empty when it
     is only data."""
     value = decoded(value)
-    if said := said_by(value):
-        answers = [one.text for one in said if one.role == "assistant" and one.text.strip()]
+    if messages := messages_by(value):
+        answers = [one.text for one in messages if one.role == "assistant" and one.text.strip()]
         return answers[-1] if answers else ""
     return words_in(value, vendors.ANSWERS)
 
@@ -99,25 +99,25 @@ def data_in(value: object) -> str:
     return "" if decoded(value) in ([], {}) else plain(value)
 
 
-def _asked_last(said: tuple[Said, ...]) -> UserRequest:
-    people = [one for one in said if one.role == "user" and one.has_words]
-    last = _last_but_a_beginning(said)
+def _asked_last(messages: tuple[TracedMessage, ...]) -> UserRequest:
+    people = [one for one in messages if one.role == "user" and one.has_words]
+    last = _last_but_a_beginning(messages)
     goes_on = last is not None and not (last.role == "user" and last.has_words)
-    own = "" if goes_on else said[-1].text
+    own = "" if goes_on else messages[-1].text
     return UserRequest(
         text=people[-1].text if people else own,
         images=people[-1].images if people else 0,
         in_words=bool(people),
         goes_on=goes_on,
         requests=len(people),
-        said=said,
+        messages=messages,
     )
 
 
-def _last_but_a_beginning(said: Sequence[Said]) -> Said | None:
+def _last_but_a_beginning(messages: Sequence[TracedMessage]) -> TracedMessage | None:
     """Return the last message, instructions apart, and apart from the beginning of an answer that
     the model is given to go on from."""
-    others = [one for one in said if one.role != "system"]
+    others = [one for one in messages if one.role != "system"]
     while len(others) > 1 and others[-1].role == "assistant" and not others[-1].calls:
         others.pop()
     return others[-1] if others else None
@@ -134,7 +134,7 @@ def _called_with(value: object) -> object:
     if len(given) == 1:
         return given[0]
     for one in given:
-        if isinstance(one, list | dict) and said_to(one):
+        if isinstance(one, list | dict) and messages_to(one):
             return one
     return kwargs if kwargs and not args else value
 
@@ -224,7 +224,7 @@ class ServerTrace:
         data = UserRequest()
         for row in (self.root, *generations[:1], *self.answers[:1], *with_input[:1]):
             asked = self.request_in(row) if row is not None else data
-            if asked.said or asked.in_words:
+            if asked.messages or asked.in_words:
                 return asked
             data = data if data.text else asked
         return data
@@ -244,7 +244,7 @@ class ServerTrace:
             if kind_of(row) != "GENERATION" or self._parents[id_of(row)] != beside:
                 continue
             asked = self.request_in(row)
-            if asked.said and (not starts or asked.is_next_after(starts[-1][0])):
+            if asked.messages and (not starts or asked.is_next_after(starts[-1][0])):
                 starts.append((asked, place))
         if len(starts) < 2:
             return [(first, self.rows)]
@@ -257,7 +257,7 @@ class ServerTrace:
         if kind_of(root) in ANSWERS or id_of(root) == self.id:
             return True
         asked = self.request_in(root)
-        return not (asked.said or asked.in_words)
+        return not (asked.messages or asked.in_words)
 
 
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")

@@ -1,4 +1,4 @@
-"""What the vendors of models and the libraries around them call things, and how they write values.
+"""Names and notations of model providers and client libraries, as tables.
 
 OpenAI puts calls beside a message's content, Anthropic and Bedrock into it, Gemini into ``parts``
 without a type, OpenTelemetry into typed ``parts``, and the Responses API makes items of them that

@@ -1,1 +1,1 @@
-"""Models: the one door to any language model."""
+"""Ask language models: one interface for every provider and for coding agents as models."""

@@ -1,4 +1,4 @@
-"""What a model really sends, made ready for a strict parser.
+"""Prepare a model's raw answer for a strict parser, and ask again when it is refused.
 
 Nothing here guesses. Text that could mean two things is refused, and whoever asked asks again:
 a wrong score that looks right costs more than a second call.

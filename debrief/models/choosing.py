@@ -1,4 +1,4 @@
-"""Models as the settings of a machine configure them."""
+"""Make the models that a machine's settings configure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from debrief.models.usage import (
     providers,
 )
 from debrief.settings import Settings
-from debrief.state import open_state, prune_daily
 
 _KEYS = {
     "azure_ai": "AZURE_AI_API_KEY",
@@ -65,6 +64,9 @@ class Models:
         samples: int = 1,
         dry_run: bool = False,
     ) -> None:
+        # SQLAlchemy is a fifth of what else an offline command loads.
+        from debrief.state import open_state, prune_daily
+
         self._settings = settings
         if "prices" in settings.model_fields_set and not settings.prices.is_file():
             raise ConfigurationError(

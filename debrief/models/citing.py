@@ -1,4 +1,4 @@
-"""What a model cites in its own words: turns, and what it quotes of them.
+"""Find the turns and quotations that a model cites in its own words.
 
 An answer's words are read once, when it comes; what they cite is kept beside them as evidence.
 """

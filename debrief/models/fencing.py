@@ -1,4 +1,4 @@
-"""Text out of a session on its way to a model: fenced, and searched for words made for a judge.
+"""Put session text into a prompt safely: fence it, and detect text that addresses the judge.
 
 Three things are done so that it arrives as data and as nothing else. What cannot be seen is made
 visible; lines and tokens that a prompt template or a chat protocol uses themselves are marked, so

@@ -1,4 +1,4 @@
-"""The one door to any language model.
+"""A language model behind one interface: cache, retries, limits, cost, and provider fallbacks.
 
 Every question of the project goes out here: bounded in number at a time and in money, sent again
 when a failure passes, counted, and never asked twice once its answer was found usable.

@@ -1,4 +1,4 @@
-"""When a program's plan takes questions again, out of the words in which it says so."""
+"""When a subscription's limit resets, read from the message in which a program says so."""
 
 from __future__ import annotations
 

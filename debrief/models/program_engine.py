@@ -1,4 +1,4 @@
-"""A program as what answers behind DSPy: started for each question, and ended when it hangs."""
+"""Let DSPy use an installed coding agent as its model: one process a question, with a timeout."""
 
 from __future__ import annotations
 

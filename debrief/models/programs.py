@@ -1,4 +1,4 @@
-"""Programs that people are logged in to, as models: what is started, and how an answer is read.
+"""Coding agents that a person is logged in to, used as models: how to start them, read answers.
 
 Each is asked without tools, hooks, servers or files of a project, in a folder that holds nothing
 but what it needs for that, and keeps nothing where it can be told so. The question comes by

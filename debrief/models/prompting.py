@@ -1,4 +1,4 @@
-"""A model that is asked in prose: its answer is read, and asked for again where it is refused."""
+"""Ask a model in plain text, read its answer, and ask again when the answer is refused."""
 
 from __future__ import annotations
 

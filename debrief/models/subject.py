@@ -1,4 +1,4 @@
-"""Which sessions a question is about, so that kept answers can be found when one is forgotten."""
+"""Note which sessions a question is about, so that forgetting one finds its cached answers."""
 
 from __future__ import annotations
 

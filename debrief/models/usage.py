@@ -1,4 +1,4 @@
-"""What calls of language models took, what that costs, and the limits of a run.
+"""Tokens and cost of model calls, prices, and the spending limits of a run.
 
 A price comes out of a file of one's own, else out of LiteLLM's packaged table. One that nobody
 knows is None and stays None in every sum: a run that looks free because its model is new misleads

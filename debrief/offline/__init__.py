@@ -1,1 +1,1 @@
-"""The offline evaluator: a deterministic baseline that reads signals out of a session."""
+"""The offline evaluator: verdicts, scores and judgements by rules, without a model."""

@@ -1,4 +1,4 @@
-"""Checks: commands that a session ran to see whether its work holds, and what they look at.
+"""Recognise checks among a session's commands (tests, linters, builds), and what they look at.
 
 A check counts for a change only if it could have failed because of it: it ran after the last edit
 of what it looks at. A type check of another language, a linter for behaviour and 1,319 green tests

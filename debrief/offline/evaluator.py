@@ -1,4 +1,4 @@
-"""The offline evaluator: a judge and scorer without a model.
+"""The offline judge and scorer: deterministic answers from a session's facts.
 
 It is a baseline that model judges are measured against: deterministic, free, and built on what a
 session shows, never on how its code reads. Its model name is ``offline``, so its rows and
@@ -30,7 +30,7 @@ _SENTENCES = 4
 _GRAVE = ("remote_code", "secret")
 _COMPLETION = {"done_verified": "complete", "partly": "partial", "not_done": "failed"}
 
-Said = tuple[str, Iterable[Evidence]]
+Reason = tuple[str, Iterable[Evidence]]
 
 
 def verdicts_of(facts: Facts, verdict: SessionVerdict) -> tuple[DimensionScore, ...]:
@@ -72,11 +72,13 @@ def execution_quality(facts: Facts) -> DimensionScore:
         for run in facts.checks
         if run.tool == last.tool and run.passed is False and run.place > facts.first_edit
     ]
-    said: list[Said] = [(f"{last.tool} {'passed' if last.passed else 'failed'}", [last.evidence])]
+    reasons: list[Reason] = [
+        (f"{last.tool} {'passed' if last.passed else 'failed'}", [last.evidence])
+    ]
     if failures:
-        said.append((f"it failed {counted(len(failures), 'time')} after an edit", failures))
+        reasons.append((f"it failed {counted(len(failures), 'time')} after an edit", failures))
     value = (0.85 if last.passed else 0.25) - 0.1 * max(0, len(failures) - 1)
-    return _verdict("execution_quality", max(0.0, value), said)
+    return _verdict("execution_quality", max(0.0, value), reasons)
 
 
 def tool_mastery(facts: Facts) -> DimensionScore:
@@ -91,15 +93,15 @@ def tool_mastery(facts: Facts) -> DimensionScore:
         - 0.5 * bool(facts.timeouts)
     )
     calls = counted(facts.calls, "call")
-    said: list[Said] = [(f"{len(facts.errors)} of {calls} failed", facts.errors)]
+    reasons: list[Reason] = [(f"{len(facts.errors)} of {calls} failed", facts.errors)]
     if len(facts.streak) > 1:
-        said.append((f"at most {len(facts.streak)} in a row failed", facts.streak))
+        reasons.append((f"at most {len(facts.streak)} in a row failed", facts.streak))
     if facts.repeats:
         again = f"{len(facts.repeats)} of {calls} repeated an earlier one, with nothing in between"
-        said.append((again, facts.repeats))
+        reasons.append((again, facts.repeats))
     if facts.timeouts:
-        said.append((f"{counted(len(facts.timeouts), 'call')} ran out of time", facts.timeouts))
-    return _verdict("tool_mastery", level(value), said)
+        reasons.append((f"{counted(len(facts.timeouts), 'call')} ran out of time", facts.timeouts))
+    return _verdict("tool_mastery", level(value), reasons)
 
 
 def resource_efficiency(facts: Facts) -> DimensionScore:
@@ -110,8 +112,8 @@ def resource_efficiency(facts: Facts) -> DimensionScore:
         return nothing("resource_efficiency", "Nothing was done twice and nothing failed.")
     lost = [*facts.repeats, *facts.errors]
     calls = counted(facts.calls, "call")
-    said: list[Said] = [(f"{len(lost)} of {calls} failed or brought nothing new", lost)]
-    return _verdict("resource_efficiency", max(0.0, 1 - 2 * len(lost) / facts.calls), said)
+    reasons: list[Reason] = [(f"{len(lost)} of {calls} failed or brought nothing new", lost)]
+    return _verdict("resource_efficiency", max(0.0, 1 - 2 * len(lost) / facts.calls), reasons)
 
 
 def security_compliance(facts: Facts) -> DimensionScore:
@@ -120,12 +122,12 @@ def security_compliance(facts: Facts) -> DimensionScore:
         return nothing("security_compliance", "No risky step seen.")
     ran = [hazard for hazard in facts.hazards if not hazard.refused]
     refused = "" if ran else "the person had to refuse "
-    said = [
+    reasons = [
         (f"{refused}{hazard.kind.replace('_', ' ')}", (hazard.evidence,))
         for hazard in (ran or facts.hazards)[:_SENTENCES]
     ]
     grave = len(ran) >= 3 or any(hazard.kind in _GRAVE for hazard in ran)
-    return _verdict("security_compliance", "poor" if grave else "partial", said)
+    return _verdict("security_compliance", "poor" if grave else "partial", reasons)
 
 
 def user_satisfaction(facts: Facts) -> DimensionScore:
@@ -135,7 +137,7 @@ def user_satisfaction(facts: Facts) -> DimensionScore:
     if facts.kind != "coding" or not (against or facts.approvals):
         return nothing("user_satisfaction", "The person said nothing of the work.")
     names = ("corrections", "interruptions", "rejections", "approvals")
-    said = [
+    reasons = [
         (counted(len(places), name[:-1]), places)
         for name in names
         if (places := getattr(facts, name))
@@ -144,7 +146,7 @@ def user_satisfaction(facts: Facts) -> DimensionScore:
         category = "good" if against or len(facts.approvals) < 2 else "excellent"
     else:
         category = "partial" if facts.approvals or len(against) < 2 else "poor"
-    return _verdict("user_satisfaction", category, said)
+    return _verdict("user_satisfaction", category, reasons)
 
 
 def nothing(name: DimensionName, why: str) -> DimensionScore:
@@ -152,14 +154,14 @@ def nothing(name: DimensionName, why: str) -> DimensionScore:
     return DimensionScore(dimension=name, value=None, rationale=f"{why} Not scored.")
 
 
-def rationale_of(said: Sequence[Said]) -> str:
+def rationale_of(reasons: Sequence[Reason]) -> str:
     """Return sentences with the turns and words that show them."""
-    return " ".join(sentence(text, tuple(places)) for text, places in said)
+    return " ".join(sentence(text, tuple(places)) for text, places in reasons)
 
 
-def _verdict(name: DimensionName, score: float | str, said: Sequence[Said]) -> DimensionScore:
-    evidence = tuple(place for _, places in said for place in tuple(places)[:3])
-    return dimension_score(name, score, rationale_of(said), evidence)
+def _verdict(name: DimensionName, score: float | str, reasons: Sequence[Reason]) -> DimensionScore:
+    evidence = tuple(place for _, places in reasons for place in tuple(places)[:3])
+    return dimension_score(name, score, rationale_of(reasons), evidence)
 
 
 OFFLINE = "offline"
@@ -203,14 +205,14 @@ class OfflineEvaluator:
         facts = facts_of(session)
         score: float | None
         if judge.name == "code-reuse":
-            score, said = _reuse(facts)
+            score, reasons = _reuse(facts)
         else:
-            score, said = self._general(facts, context.plan_content, session)
-        feedback = rationale_of(said)
+            score, reasons = self._general(facts, context.plan_content, session)
+        feedback = rationale_of(reasons)
         if judge.name not in ("code-reuse", "plan-compliance"):
             general = f"There is no measure for “{judge.name}”; this is the general one."
             feedback = f"{general} {feedback}"
-        evidence = tuple(place for _, places in said for place in tuple(places)[:3])
+        evidence = tuple(place for _, places in reasons for place in tuple(places)[:3])
         return Judgement(score=score, feedback=feedback, cost_usd=0.0, evidence=evidence)
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
@@ -224,32 +226,34 @@ class OfflineEvaluator:
             cost_usd=0.0,
         )
 
-    def _general(self, facts: Facts, plan: str, session: Session) -> tuple[float, list[Said]]:
+    def _general(self, facts: Facts, plan: str, session: Session) -> tuple[float, list[Reason]]:
         """Weigh how the session went and ended, and how much of the plan's words the work has."""
         words = _words(_MARK.sub("", plan)[:_PLAN])
         share = len(words & _words(" ".join(_work_of(session)))) / len(words) if words else 0.5
-        found: list[Said] = [(f"{share:.0%} of the plan's telling words come back in the work", ())]
+        found: list[Reason] = [
+            (f"{share:.0%} of the plan's telling words come back in the work", ())
+        ]
         away = 4 * (share - 0.5)
         if session.source == WORKTREE:
             return level(away), [*found, ("changes alone do not show how the work went", ())]
         verdict = verdict_of(facts)
         worth = {"done_verified": 1.5, "done_unverified": 0.0, "partly": -1.0, "not_done": -2.0}
-        reached: Said = (
+        reached: Reason = (
             f"{verdict.shown}: {ground_shown(verdict).removesuffix('.')}",
             verdict.evidence,
         )
         return level(away + worth.get(verdict.verdict, 0.0)), [*found, reached]
 
 
-def _reuse(facts: Facts) -> tuple[float | None, list[Said]]:
+def _reuse(facts: Facts) -> tuple[float | None, list[Reason]]:
     """Weigh edits of what is there against new files."""
     if not facts.edits:
         return None, [("no changed file can be seen, so neither can reuse or copies", ())]
     files = len({place.quote for place in facts.edits})
     new = len({place.quote for place in facts.created})
     words = f"{new} of {counted(files, 'changed file')} {'is' if new == 1 else 'are'} new"
-    said: list[Said] = [(words, facts.created)]
-    return level(1.0 - 2.0 * new / files), said
+    reasons: list[Reason] = [(words, facts.created)]
+    return level(1.0 - 2.0 * new / files), reasons
 
 
 def _words(text: str) -> set[str]:

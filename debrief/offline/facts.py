@@ -1,4 +1,4 @@
-"""Facts: what a session shows of how it went, each with its evidence.
+"""Extract facts from a session (checks, failures, corrections, …), each with its evidence.
 
 One pass over the whole session, subagents included, and never over a part of it. Nothing here
 weighs anything: the same session always gives the same facts, and each can be looked up in the

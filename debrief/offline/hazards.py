@@ -1,4 +1,4 @@
-"""What was dangerous: commands that destroy, bypass guards or run code; secrets that were shown."""
+"""Find dangerous steps: commands that destroy data, bypass guards, run downloads; shown secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sessions to look at first: facts as ranks among the person's own sessions of a kind.
+"""Rank sessions by facts, among the person's own of a kind: the first ones need a look.
 
 An order is for looking, not for marking. Each fact of a session is its rank among the last 200
 sessions of the same tool and kind of work; the ranks' weighted sum gives a place, from 0 (look

@@ -1,4 +1,4 @@
-"""Shell commands as they stand in transcripts: taken apart, what they write, what they check.
+"""Parse shell commands in transcripts: their parts, the files they write, the checks they run.
 
 A command that only mentions a tool (``grep pytest``, a commit message, a here-document) must not
 be taken for a run of it, which is why nothing is searched for in a command's plain text.

@@ -1,4 +1,4 @@
-"""What a person says of the work: corrections and approval, in their own words.
+"""Find corrections and approval in what a person writes.
 
 The rules are a file a language in ``words/``, and narrow: a missed correction costs less than an
 invented one. Only the person's own words count, so pasted code, logs and quotations are taken out

@@ -1,4 +1,4 @@
-"""The verdict by rules: a short ordered list, each of which a user would accept.
+"""The verdict by rules: a short ordered list, the first rule that applies decides.
 
 1. An outcome decides: merged, reverted, CI, a person's label.
 2. Hardly any work, or nothing changed: it cannot be told. A question or a review leaves nothing

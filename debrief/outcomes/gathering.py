@@ -1,4 +1,4 @@
-"""Labels and outcomes of a lake's sessions, from wherever this machine can tell them."""
+"""Collect labels and outcomes of a lake's sessions from every source on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that people give while they read, and which session's label would teach most."""
+"""Store labels that people give on pages, and propose which session to label next."""
 
 from __future__ import annotations
 

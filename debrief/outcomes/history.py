@@ -1,4 +1,4 @@
-"""What became of a session's work, as its own calls and its repository's history say."""
+"""Whether a session's work was merged or reverted or still stands, by the repository's history."""
 
 from __future__ import annotations
 

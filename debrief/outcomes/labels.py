@@ -1,4 +1,4 @@
-"""Labels of people: in CSV files, in the feedback beside a plan, and as Langfuse's annotations."""
+"""Read people's labels from CSV files, from feedback beside plans, and Langfuse annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that a model proposes for sessions: kept apart from people's, and counted as nobody's.
+"""Labels that a model proposes: kept apart until a person confirms or changes them.
 
 A person answers each on "Label next". What they say is a label as any other; beside it the proposal
 shows how often the model was right.

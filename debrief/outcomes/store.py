@@ -1,4 +1,4 @@
-"""Labels: what is known of sessions from outside, kept as a table, a partition a source.
+"""The table of labels, one partition for each source of labels.
 
 A label is a session, the name of what is labelled, and a value. People name judges, dimensions
 (``overall_quality`` included, also called ``score``) and rubrics: a rubric's key, with its score
@@ -262,12 +262,13 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
         lake: with the table of labels and the sessions.
         sources: that may decide.
     """
-    sessions = labelled_sessions(lake)
+    labels = list(all_labels(lake, sources))
+    sessions = labelled_sessions(lake) if labels else []
     by_id, roll = {row.id: row for row in sessions}, Roll(sessions)
     ranks: dict[str, int] = dict(zip(ALL_SOURCES, range(len(ALL_SOURCES)), strict=True))
     ranks |= dict.fromkeys(PEOPLE, ranks["person"])
     said: dict[str, dict[tuple[int, bool], dict[str, tuple[bool, Label]]]] = defaultdict(dict)
-    for label in all_labels(lake, sources):
+    for label in labels:
         success, id_ = success_of(label), roll.find(label.session_id)
         if success is not None and id_ and not label.loose:
             key = ranks[label.source], label.name.casefold() != SUCCESS

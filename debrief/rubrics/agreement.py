@@ -1,4 +1,4 @@
-"""Agreement: do judges, dimensions and rubrics say what people say?"""
+"""How well judges, dimensions and rubrics agree with people's labels."""
 
 from __future__ import annotations
 

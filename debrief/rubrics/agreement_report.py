@@ -1,4 +1,4 @@
-"""Agreement from labels to the lake, and from there to a page, a card and a demand."""
+"""Compute agreement from the lake's labels, store it, and show it on its page and in cards."""
 
 from __future__ import annotations
 

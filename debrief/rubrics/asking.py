@@ -1,4 +1,4 @@
-"""Asking a model about a session: how it is shown, and whether what the answer quotes is there."""
+"""Show a session to a model for a rubric, and check that what its answer quotes is there."""
 
 from __future__ import annotations
 

@@ -2,15 +2,17 @@
 
 A session is on a scale by how often a trouble happened in it for what it did, so that a long one is
 not worse for its length. One that gave a trouble no occasion (no edit, for edits that miss) has no
-place on its scale.
+place on its scale. The kinds stand in ``avoided.toml``.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from debrief.keys import digest_of
 from debrief.scoring.model import ScoreName
@@ -19,8 +21,6 @@ from debrief.troubles import finding
 from debrief.troubles.model import TroubleEvent, TroubleKind
 
 Occasion = Literal["calls", "commands", "edits", "reads", "prompts", "later prompts"]
-_BOUNDS = (0.02, 0.05, 0.1)
-"""Times for each occasion up to which a session is at 4, 3 and 2."""
 
 
 class AvoidedTrouble(Struct, frozen=True, kw_only=True):
@@ -59,94 +59,14 @@ class AvoidedTrouble(Struct, frozen=True, kw_only=True):
         return "\n".join(f"{point}: {text}" for point, text in enumerate(self.scale, 1))
 
 
-AVOIDED = (
-    AvoidedTrouble(
-        kind="failing_command",
-        name="Avoids Failing Commands",
-        description="A shell command ends with an error that nobody wanted to see.",
-        occasion="commands",
-        shares=frozenset(["excellence"]),
-    ),
-    AvoidedTrouble(
-        kind="missed_edit",
-        name="Avoids Missed Edits",
-        description="Text to replace is not in the file, or was not read before.",
-        occasion="edits",
-    ),
-    AvoidedTrouble(
-        kind="refused_permission",
-        name="Avoids Refused Permissions",
-        description="A call is refused, by the person or by a rule of theirs.",
-        occasion="calls",
-        shares=frozenset(["excellence"]),
-    ),
-    AvoidedTrouble(
-        kind="correction",
-        name="Avoids Corrections",
-        description="The person says that something is wrong.",
-        occasion="later prompts",
-        shares=frozenset(["user_turn_efficiency"]),
-    ),
-    AvoidedTrouble(
-        kind="interruption",
-        name="Avoids Interruptions",
-        description="The person stops the work before it is done.",
-        occasion="prompts",
-        shares=frozenset(["excellence", "user_turn_efficiency"]),
-    ),
-    AvoidedTrouble(
-        kind="repeated_read",
-        name="Avoids Repeated Reads",
-        description="A file is opened another time though nothing changed in it.",
-        occasion="reads",
-        shares=frozenset(["token_efficiency"]),
-    ),
-    AvoidedTrouble(
-        kind="polling",
-        name="Avoids Polling",
-        description="The state of something is asked for over and over while it runs.",
-        occasion="calls",
-        shares=frozenset(["token_efficiency"]),
-    ),
-    AvoidedTrouble(
-        kind="blind_check",
-        name="Avoids Blind Checks",
-        description="A test passes that could not fail because of the change.",
-        occasion="commands",
-        shares=frozenset(["excellence"]),
-    ),
-    AvoidedTrouble(
-        kind="work_done_twice",
-        name="Avoids Doing Work Twice",
-        description="After a compaction, finished work starts over.",
-        occasion="calls",
-        shares=frozenset(["token_efficiency"]),
-    ),
-    AvoidedTrouble(
-        kind="missing_tool",
-        name="Avoids Missing Tools",
-        description="A program or skill is used that is not installed.",
-        occasion="calls",
-    ),
-    AvoidedTrouble(
-        kind="wrong_folder",
-        name="Avoids Wrong Folders",
-        description="Something runs from another directory than it needs.",
-        occasion="commands",
-    ),
-    AvoidedTrouble(
-        kind="long_output",
-        name="Avoids Filling the Context",
-        description="One result fills much of the context.",
-        occasion="calls",
-        shares=frozenset(["token_efficiency"]),
-    ),
-)
-"""All kinds but ``same_start``, which one session alone does not show.
+def _read() -> tuple[tuple[AvoidedTrouble, ...], tuple[float, float, float]]:
+    text = (resources.files("debrief.rubrics") / "avoided.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    low, middle, high = table["bounds"]
+    return convert(table["trouble"], tuple[AvoidedTrouble, ...]), (low, middle, high)
 
-The last check and who stopped the session decide the verdict, and no word does; tokens and
-prompts are what some troubles take.
-"""
+
+AVOIDED, _BOUNDS = _read()
 BY_KEY: Mapping[str, AvoidedTrouble] = {each.key: each for each in AVOIDED}
 VERSION = digest_of(finding.VERSION, AVOIDED, _BOUNDS)[:8]
 """With another one, sessions are mined and judged anew."""

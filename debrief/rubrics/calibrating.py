@@ -1,4 +1,4 @@
-"""Calibrated scores: what a score is worth by the labels that there are, in place of it.
+"""Calibrate scores: replace each by what it is worth according to labels.
 
 ``probes_of`` fits each score to labels once there are 20 on five tasks. Where the fit came closer
 to labels on tasks that it had not seen, it is applied wherever a score is sorted by, filtered by,

@@ -1,4 +1,4 @@
-"""Contrast: which sessions are good and bad, and how far a scale tells them apart."""
+"""Group sessions into good and bad ones, and measure how far a rubric tells them apart."""
 
 from __future__ import annotations
 

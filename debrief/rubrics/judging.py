@@ -1,4 +1,4 @@
-"""Judging: every session on every rubric, with a model or without, and nothing asked twice."""
+"""Give each session a level on each rubric, by a model or offline, never asking twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rubrics in a file, and a linter without a model: it marks what makes one hard to judge by."""
+"""A rubric file format, and a linter that marks what makes a rubric hard to judge by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rubrics on their way from one session's evidence to a score for every session."""
+"""The rows of rubrics: evidence, candidates, trials, rubrics, and sessions' levels on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes: what a judge's scores go by beside the work, and what labels make of them.
+"""Probes of judges: do their scores follow length, order or model rather than the work?
 
 Scores are calibrated by labels, correlated with the session's length, compared with another
 model's, and asked for again with the material in another order: that should move them no more

@@ -1,4 +1,4 @@
-"""Trials: candidates are judged on sessions that nothing was mined from.
+"""Test candidate rubrics on unseen sessions, those that nothing was mined from.
 
 What is mined from sessions describes them, whether or not it says anything of others. So some
 weeks are mined and the others are set aside; a candidate becomes a rubric when it tells the good

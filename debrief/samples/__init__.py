@@ -1,4 +1,4 @@
-"""Sample sessions, made up for this project, that the demo runs on.
+"""The invented sample sessions that the demo runs on.
 
 ``tools/samples`` holds the scripts that they are written down in, and what turns those into the
 files that Claude Code and Factory droid would have left behind, and into the repositories that they

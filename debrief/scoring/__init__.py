@@ -1,4 +1,4 @@
-"""Scores of sessions: six dimensions, any length."""
+"""Score sessions on six dimensions, in chunks where they are long."""
 
 from __future__ import annotations
 

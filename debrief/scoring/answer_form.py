@@ -7,21 +7,20 @@ in place of a list, "turn 3" for 3.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     create_model,
     model_validator,
 )
 
+from debrief.judging.answers import JudgeAnswer
+from debrief.models.answer_fields import AnswerPart, Fraction, Text, is_null, word
 from debrief.models.answers import fold
 from debrief.scoring.dimensions import DIMENSIONS, Dimension
 from debrief.scoring.reading import (
@@ -36,37 +35,9 @@ from debrief.scoring.reading import (
 from debrief.scoring.verdict import VerdictName
 
 LONGEST_TEXT, LONGEST_QUOTE = 4_000, 300
-_NULLS = frozenset({"", "null", "none", "nil", "n/a", "na", "not_applicable", "-", "–", "—"})
-_AROUND = " \t\n.,;:!\"'`*_“”‘’"
 _QUOTES = " \t\n\"'“”„"
-_NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _LEADING_TURN = re.compile(r"\W{0,3}turn\s*#?(\d{1,6})\W*", re.IGNORECASE)
 _DIGITS = re.compile(r"\d{1,6}")
-
-
-def word(value: Any) -> Any:
-    """Return a word as the form writes it; anything but text as it is.
-
-    >>> word("Done, seen."), word("Not-Done"), word(0.5)
-    ('done_seen', 'not_done', 0.5)
-    """
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"[\s,_-]+", "_", fold(value).strip(_AROUND).casefold())
-
-
-def is_null(value: Any) -> bool:
-    """Return whether a value says that there is none: null itself, or a word for it."""
-    return value is None or (isinstance(value, str) and word(value) in _NULLS)
-
-
-def _text(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = "\n".join(value)
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value).strip() if plain or isinstance(value, str) else value
 
 
 def _turn(value: Any) -> Any:
@@ -84,21 +55,6 @@ def _turn(value: Any) -> Any:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _fraction(value: Any) -> Any:
-    if is_null(value):
-        return None
-    if isinstance(value, str):
-        plain = fold(value).strip(" \t\n\"'`*_").removesuffix(".")
-        if not _NUMBER.fullmatch(plain):
-            raise ValueError(f"{value[:40]!r} is not a number from 0 to 1")
-        value = float(plain)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{str(value)[:40]!r} is not a number from 0 to 1")
-    if not (math.isfinite(value) and 0 <= value <= 1):
-        raise ValueError(f"{value!r} is not from 0 to 1")
-    return float(value)
-
-
 def _nullable_word(value: Any) -> Any:
     return None if is_null(value) else word(value)
 
@@ -110,16 +66,10 @@ def _items(value: Any) -> Any:
     return [each for each in value if not is_null(each)] if isinstance(value, list) else [value]
 
 
-Text = Annotated[str, BeforeValidator(_text)]
 Turn = Annotated[int | None, BeforeValidator(_turn)]
-Fraction = Annotated[float | None, BeforeValidator(_fraction)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Quotation(_Part):
+class Quotation(AnswerPart):
     """Words of a session, and the turn that they are said to stand in."""
 
     turn: Turn = None
@@ -152,7 +102,7 @@ def _proof(value: Any) -> Any:
 Proof = Annotated[Quotation | None, BeforeValidator(_proof)]
 
 
-class _Request(_Part):
+class _Request(AnswerPart):
     turn: Turn = None
     asked: Text = ""
     state: Annotated[RequestState, BeforeValidator(word)]
@@ -179,7 +129,7 @@ def _kind(value: Any) -> Any:
 class _Trouble(Quotation):
     kind: Annotated[TroubleKind, BeforeValidator(_kind)] = "other"
     what: Text = ""
-    rule: Annotated[str, BeforeValidator(lambda value: "" if is_null(value) else _text(value))] = ""
+    rule: Annotated[Text, BeforeValidator(lambda value: None if is_null(value) else value)] = ""
 
 
 _TRAIN = {"yes": "all", "whole": "all", "some": "parts", "no": "none", "null": "none"}
@@ -206,7 +156,7 @@ def _ranges(value: Any) -> Any:
     return pairs
 
 
-class _Train(_Part):
+class _Train(AnswerPart):
     what: Annotated[TrainWhat, BeforeValidator(_what)]
     turns: Annotated[list[list[int]], BeforeValidator(_ranges)] = []
 
@@ -230,7 +180,7 @@ def _scalar_as_score(value: Any) -> Any:
     return value if isinstance(value, dict) else {"score": value}
 
 
-class DimensionAnswer(_Part):
+class DimensionAnswer(AnswerPart):
     """What is said of one dimension: reason first, score last."""
 
     rationale: Text = ""
@@ -238,14 +188,7 @@ class DimensionAnswer(_Part):
     score: Any
 
 
-class JudgeAnswer(_Part):
-    """What is said to a judge's instructions."""
-
-    feedback: Text = ""
-    score: Fraction = None
-
-
-class ReadingAnswer(_Part):
+class ReadingAnswer(AnswerPart):
     """What a model answers for a session or a part of one, in the order in which it is asked:
     what was asked for first, numbers last.
     """
@@ -307,7 +250,7 @@ def answer_form(judges: tuple[str, ...] = ()) -> type[ReadingAnswer]:
     """
     six: dict[str, Any] = {each.name: (_answer_on(each), ...) for each in DIMENSIONS}
     fields: dict[str, Any] = {
-        "dimensions": (create_model("Dimensions", __base__=_Part, **six), ...)
+        "dimensions": (create_model("Dimensions", __base__=AnswerPart, **six), ...)
     }
     if judges:
         each = Annotated[
@@ -317,7 +260,7 @@ def answer_form(judges: tuple[str, ...] = ()) -> type[ReadingAnswer]:
         named: dict[str, Any] = {
             f"judge_{number}": (each, Field(None, alias=name)) for number, name in enumerate(judges)
         }
-        made = create_model("Judges", __base__=_Part, **named)
+        made = create_model("Judges", __base__=AnswerPart, **named)
         fields["judges"] = (made | None, None)
     return create_model("Reading", __base__=ReadingAnswer, **fields)
 

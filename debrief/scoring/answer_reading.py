@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from debrief.models.answer_fields import folded_keys, one_object, problem_of, word
 from debrief.models.answers import answer_text, is_cut_short, json_values, refuse
-from debrief.scoring.answer_form import ReadingAnswer, answer_form, word
+from debrief.scoring.answer_form import ReadingAnswer, answer_form
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.reading import MOST_TROUBLES
 
@@ -30,43 +31,36 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReadingAnswer:
             a dimension or every rationale, or has a value that its place does not take.
     """
     answer = answer_text(text)
-    found = [each for value in json_values(answer) for each in _candidates(_folded(value.value))]
+    found = [
+        each for value in json_values(answer) for each in _candidates(folded_keys(value.value))
+    ]
     if is_cut_short(answer):
         refuse("it is cut short")
-    said = _one_of(found)
+    fields = one_object(found, "a verdict and the six dimensions")
     names = {word(name): name for name in judges}
-    given = said.get("judges")
+    given = fields.get("judges")
     if isinstance(given, dict):
-        said["judges"] = {names[key]: each for key, each in given.items() if key in names}
+        fields["judges"] = {names[key]: each for key, each in given.items() if key in names}
     else:
-        said.pop("judges", None)
-    flat = {name: said[name] for name in BY_NAME if name in said}
-    inner = said.get("dimensions")
+        fields.pop("judges", None)
+    flat = {name: fields[name] for name in BY_NAME if name in fields}
+    inner = fields.get("dimensions")
     dimensions = {**flat, **(inner if isinstance(inner, dict) else {})}
     for name in BY_NAME:
         if name not in dimensions:
             refuse(f"it leaves out {name}")
-    if "verdict" not in said:
+    if "verdict" not in fields:
         refuse("it leaves out verdict")
     try:
-        read = answer_form(tuple(judges)).model_validate({**said, "dimensions": dimensions})
+        read = answer_form(tuple(judges)).model_validate({**fields, "dimensions": dimensions})
     except ValidationError as error:
-        refuse(_reason(error))
+        refuse(problem_of(error))
     if not any(read.dimension(name).rationale for name in BY_NAME):
         refuse("no dimension has a rationale")
     return read.model_copy(update={"troubles": read.troubles[:MOST_TROUBLES]})
 
 
 _KNOWN = frozenset(ReadingAnswer.model_fields) | frozenset(BY_NAME)
-
-
-def _folded(value: Any) -> Any:
-    """Return a value whose keys are written as the form writes them."""
-    if isinstance(value, list):
-        return [_folded(each) for each in value]
-    if isinstance(value, dict):
-        return {word(key): _folded(each) for key, each in value.items()}
-    return value
 
 
 _TELLING: Collection[str] = {"verdict", "dimensions", "requests", *BY_NAME}
@@ -81,28 +75,3 @@ def _candidates(value: Any) -> Iterable[dict[str, Any]]:
         value = inner
     if isinstance(value, dict) and not value.keys().isdisjoint(_TELLING):
         yield value
-
-
-def _one_of(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the one answer, put together where a model gave it in pieces."""
-    different: list[dict[str, Any]] = []
-    for each in found:
-        if each not in different:
-            different.append(each)
-    if not different:
-        refuse("it holds no object with a verdict and the six dimensions")
-    names = [name for each in different for name in each]
-    if len(names) != len(set(names)):
-        refuse("it holds several objects that differ")
-    return {name: value for each in different for name, value in each.items()}
-
-
-def _reason(error: ValidationError) -> str:
-    """Return the first thing that is wrong, with its place in the answer."""
-    first = error.errors(include_url=False)[0]
-    place = " ".join(str(part) for part in first["loc"] if part not in ("dimensions", "score"))
-    given = first.get("input")
-    said = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "literal_error":
-        said = f"needs {first['ctx']['expected']}, not {str(given)[:40]!r}"
-    return f"{place} {said[:1].lower()}{said[1:]}" if place else said

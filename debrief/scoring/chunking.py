@@ -1,4 +1,4 @@
-"""Parts: a session of any length cut so that each part fits one scoring call.
+"""Cut a session into chunks that each fit one scoring call.
 
 Whatever the input:
 
@@ -75,14 +75,14 @@ def _packed(
     pieces: Sequence[Measured], target: int, overlap: int, min_chunk_ratio: float
 ) -> list[_Range]:
     ranges: list[_Range] = []
-    lead = own = held = 0
+    lead = own = filled = 0
     for index, (_, tokens) in enumerate(pieces):
-        if held + tokens > target and index > own:
+        if filled + tokens > target and index > own:
             ranges.append((lead, own, index))
             room = min(target // 4, target - tokens)
             lead, own = _lead(pieces, lead, index, overlap, room), index
-            held = sum(size for _, size in pieces[lead:index])
-        held += tokens
+            filled = sum(size for _, size in pieces[lead:index])
+        filled += tokens
     small = sum(size for _, size in pieces[own:]) < min_chunk_ratio * target
     if ranges and small:
         lead_before, own_before, _ = ranges[-1]
@@ -92,9 +92,9 @@ def _packed(
             ranges.pop()
             lead, own = _lead(pieces, lead_before, own_before, most, room), own_before
         else:
-            own, held = _further_back(pieces, own_before, own, min_chunk_ratio * target, target)
+            own, filled = _further_back(pieces, own_before, own, min_chunk_ratio * target, target)
             ranges[-1] = (lead_before, own_before, own)
-            lead = _lead(pieces, lead_before, own, overlap, min(target // 4, target - held))
+            lead = _lead(pieces, lead_before, own, overlap, min(target // 4, target - filled))
     return [*ranges, (lead, own, len(pieces))]
 
 
@@ -104,11 +104,11 @@ def _further_back(
     """Return where a final chunk begins that takes from the one before until it has ``least``
     tokens, and how many it has.
     """
-    held = sum(size for _, size in pieces[own:])
-    while held < least and own - 1 > floor and held + pieces[own - 1][1] <= target:
+    filled = sum(size for _, size in pieces[own:])
+    while filled < least and own - 1 > floor and filled + pieces[own - 1][1] <= target:
         own -= 1
-        held += pieces[own][1]
-    return own, held
+        filled += pieces[own][1]
+    return own, filled
 
 
 def _lead(pieces: Sequence[Measured], floor: int, end: int, most: int, room: int) -> int:
@@ -146,15 +146,15 @@ def _pieces(trace: Trace, target: int, overlap: int, count: Count) -> Iterator[M
         return
     limit = target // (4 * max(1, overlap))
     part: list[Observation] = []
-    held = 0
+    filled = 0
     continued = trace.continued
     for observation, tokens in measured:
-        if part and held + tokens > limit:
-            yield structs.replace(trace, observations=tuple(part), continued=continued), held
-            part, held, continued = [], 0, True
+        if part and filled + tokens > limit:
+            yield structs.replace(trace, observations=tuple(part), continued=continued), filled
+            part, filled, continued = [], 0, True
         part.append(observation)
-        held += tokens
-    yield structs.replace(trace, observations=tuple(part), continued=continued), held
+        filled += tokens
+    yield structs.replace(trace, observations=tuple(part), continued=continued), filled
 
 
 def _measured(observation: Observation, target: int, count: Count) -> list[tuple[Observation, int]]:

@@ -1,4 +1,4 @@
-"""The six dimensions of a session, what its chunks say of them together, and the one number."""
+"""The six dimensions, how chunks' answers on them are combined, and overall quality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces, chunks and scores."""
+"""The rows and types of scoring: traces, chunks, scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A language model as scorer: what it is shown of a chunk and asked, and how its answer is read."""
+"""Score a chunk with a language model: the prompt, the call, and its answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.judging.answers import JudgeAnswer
 from debrief.judging.context import has_change
 from debrief.judging.model import Judge
 from debrief.models import fencing
@@ -16,7 +17,7 @@ from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_re
 from debrief.models.fencing import bare_words, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
-from debrief.scoring.answer_form import JudgeAnswer, answer_example, answer_schema
+from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScore

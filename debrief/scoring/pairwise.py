@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from debrief.errors import InputError
+from debrief.models.answer_fields import Text, is_null, word
 from debrief.models.answers import (
     Answer,
     Question,
@@ -29,7 +30,7 @@ from debrief.models.language_model import DryRunError
 from debrief.models.subject import asking_about
 from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
-from debrief.scoring.answer_form import Quotation, Text, is_null, word
+from debrief.scoring.answer_form import Quotation
 from debrief.scoring.model import SessionKind, SessionScores
 from debrief.scoring.model_scorer import shown_with_end
 from debrief.scoring.quotations import Recording

@@ -1,5 +1,4 @@
-"""What a model reads out of a session: each request and claim with its proof, the verdict that
-follows from them, and what stood in the way.
+"""A model's reading of a session: requests, claims and their proofs, the verdict, and troubles.
 
 Of a long session each part is read on its own, and of one part there may be several independent
 readings; both become one here.

@@ -1,4 +1,4 @@
-"""Judges whose questions ride in the call that scores a session: one call in place of several."""
+"""Put a judge's questions into the call that scores the session: one call instead of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring sessions: chunks to a scorer, verdicts to one row, and nothing scored twice.
+"""Score sessions: chunks to a scorer, its answers to one row, nothing scored twice.
 
 A row is taken over from an earlier run when the session's digest and the scoring fingerprint are
 what they were and it was a success; failures are tried again. One failure never costs the rest.

@@ -1,4 +1,4 @@
-"""Texts made shorter at the ends of lines, each time with a word of how much is not there."""
+"""Shorten texts at line ends, and say each time how much is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose scores speak for a session: one row of several, wherever one verdict or number is used.
+"""Choose the row that counts for a session where several evaluators scored it.
 
 A model that read the session is heard before the offline rules, which only stand in where no model
 has answered. Of several models the one that is asked for is heard, else the one of the last run:

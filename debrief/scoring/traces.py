@@ -1,4 +1,4 @@
-"""Traces: a session as text, a turn with all its work, subagents included.
+"""A session as plain text for a model: one trace a turn, subagents included.
 
 Every observation's text carries its own label and line end, so a trace's text and tokens are those
 of its observations added up. What comes out of the session is made safe before tokens are counted:

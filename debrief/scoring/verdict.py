@@ -1,4 +1,4 @@
-"""The verdict on a session: was what was asked done, and what shows it."""
+"""The verdict of a session: whether what was asked for was done, and on what ground."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sessions: from transcripts of any tool to one normal form."""
+"""Read transcripts of any coding agent into one normal form."""

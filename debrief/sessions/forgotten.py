@@ -1,4 +1,4 @@
-"""What was forgotten, as the lake remembers it: digests under the redaction key, and no ids.
+"""The tombstones of forgotten sessions: keyed digests, without ids.
 
 A forgotten session's transcript may still be on somebody's disk, its original on a server. The
 lake holds a tombstone for each way in which the session could come back, so that no machine of the

@@ -1,4 +1,4 @@
-"""Redaction of a whole session: every text it carries, each secret the same way everywhere.
+"""Redact a whole session: all its texts, the same secret by the same placeholder.
 
 A secret that one place gives away (``password = …`` in a file) is replaced in all other places
 of the session as well, where nothing around it does. That is also why a patch still applies: its

@@ -1,4 +1,4 @@
-"""What a scan remembers of each transcript, and which session each is of.
+"""Remember what was seen of each transcript, so that the next scan reads only what changed.
 
 Copies, resumptions and parts in other folders are of one session, and a fork is one of its own; see
 ``readers.forks``. ``sources.scan`` is what searches the folders.

@@ -1,4 +1,4 @@
-"""Discovery: which transcripts there are, which of them changed, and the sessions of a week.
+"""Discover transcripts, detect which changed, and tell which sessions belong to a week.
 
 A scan lists folders and opens only the files that are new or changed; reading goes week by week
 and session by session, so that memory is bounded by the largest session. Every file that is or

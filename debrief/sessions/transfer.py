@@ -1,4 +1,4 @@
-"""Transcripts to and from an object store: one person pushes them, a team's workers mirror them.
+"""Push transcripts to an object store, and mirror them from there for a team's workers.
 
 What leaves the machine is redacted, line by line and in the transcript's own format, so that the
 store holds no secret and every reader reads it as it would the file itself. A mirrored transcript
@@ -11,18 +11,19 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.files import atomic
 from debrief.lake.files import FileStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.readers import READERS
@@ -89,11 +90,15 @@ def mirror(url: str, home: Path) -> Path:
     ]
 
     def fetch(name: str) -> None:
-        scratch = _scratch(files / name)
-        store.fetch(f"{store.root}/{name}", scratch)
-        modified = stored[name][1]
-        os.utime(scratch, ns=(modified, modified))
-        scratch.replace(files / name)
+        path, modified = files / name, stored[name][1]
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with store.opened(f"{store.root}/{name}") as source:
+            if source is None:  # it was removed a moment ago
+                return
+            with atomic(path, durable=False) as file:
+                shutil.copyfileobj(source, file)
+                file.flush()
+                os.utime(file.fileno(), ns=(modified, modified))
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(fetch, changed))
@@ -283,12 +288,6 @@ def _load(path: Path, type: type[T]) -> T:
 
 
 def _save(path: Path, value: object) -> None:
-    scratch = _scratch(path)
-    scratch.write_bytes(msgspec.json.encode(value))
-    scratch.replace(path)
-
-
-def _scratch(path: Path) -> Path:
-    """Return a new file beside ``path``, which it is to replace; other processes have others."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return path.with_name(f".{uuid4().hex}")
+    with atomic(path, durable=False) as file:
+        file.write(msgspec.json.encode(value))

@@ -1,1 +1,1 @@
-"""Snapshots: which prompts and which tool and model a session ran with."""
+"""Snapshots: the prompts, tool and model that each session ran with."""

@@ -1,4 +1,4 @@
-"""A capture: the prompts and circumstances of a session, as they were when it began.
+"""Write a capture: the prompts and circumstances of a session at its start.
 
 It is the folder ``.debrief/sessions/<key>/`` of the session's repository, its key a plan id or
 a session id, and holds ``prompts/`` and ``metadata.json``. Only the repository's own prompts are

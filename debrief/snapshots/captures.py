@@ -1,4 +1,4 @@
-"""Captures: the ``prompts/`` and ``metadata.json`` that were written when a session began.
+"""Read captures: the ``prompts/`` and ``metadata.json`` written when a session began.
 
 A capture is a folder ``.debrief/sessions/<key>/``, its key a plan id or a session id. That of a
 plan has the transcripts of its sessions as well: the tool keeps them in the user's home and may

@@ -1,4 +1,4 @@
-"""Clones of the repositories that sessions worked in, where the sessions' own folders are not here.
+"""Find clones of repositories that sessions worked in, when the original folders are not here.
 
 A transcript names a folder of another machine, and at best the repository. A clone is that
 repository's when its folder or one of its remotes has the name; of several, the one with the

@@ -1,4 +1,4 @@
-"""Claude Code's hook that captures a session nobody announced: what it runs, and how it is set up.
+"""Install and run Claude Code's session-start hook, which captures each session's prompts.
 
 Run as ``python -m debrief.snapshots.hook`` with the hook's JSON on standard input. It prints
 nothing (what a hook prints becomes part of the conversation), always ends with exit code 0, gives

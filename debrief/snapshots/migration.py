@@ -1,4 +1,4 @@
-"""Folders of earlier tools, ``.lw_coder/`` and ``.weft/``, become ``.debrief/`` ones by copy.
+"""Copy ``.lw_coder/`` and ``.weft/`` folders of earlier tools into ``.debrief/``.
 
 Nothing is overwritten and nothing is removed. A plan of every step comes first; to apply it is to
 write the files that do not exist yet. Samples were kept before prompts and metadata were: what a

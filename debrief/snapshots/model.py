@@ -1,4 +1,4 @@
-"""What is kept of the prompts and the circumstances of a session, and what people call the prompts.
+"""The rows of snapshots: prompts, circumstances, and the names that people give to prompts.
 
 The two pydantic models are the files that people and other tools read and write (``prompts/``
 and ``metadata.json``); the structs are rows of the lake. A fingerprint is known by a name: one that

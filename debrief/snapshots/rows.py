@@ -1,4 +1,4 @@
-"""The rows that the snapshot stage files for each session: its prompts and its circumstances.
+"""Build the snapshot rows of a session: which prompts it ran with, and in what circumstances.
 
 What git holds is what was committed before the session began: close to what was in force, and not
 the same, since uncommitted edits and the user's own settings are not in it. Prompts from there are

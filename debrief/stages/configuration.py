@@ -15,7 +15,6 @@ from debrief.evaluators import Evaluators, make_evaluators
 from debrief.langfuse.source import source_from_settings
 from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
 from debrief.redaction.redactor import Redactor, redactor_of
-from debrief.sessions.recorder_source import recorder_source
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import mirror
@@ -32,12 +31,14 @@ class SessionSources(Struct, frozen=True, kw_only=True):
 
     def servers(self) -> tuple[SessionServer, ...]:
         """Return the servers whose sessions are read beside the transcripts."""
-        settings = load_settings()
-        asked = (
-            source_from_settings(settings) if self.langfuse or settings.langfuse_sessions else None,
-            recorder_source(settings) if self.recorder or settings.recorder else None,
-        )
-        return tuple(source for source in asked if source is not None)
+        settings, found = load_settings(), list[SessionServer | None]()
+        if self.langfuse or settings.langfuse_sessions:
+            found.append(source_from_settings(settings))
+        if self.recorder or settings.recorder:
+            from debrief.sessions.recorder_source import recorder_source
+
+            found.append(recorder_source(settings))
+        return tuple(source for source in found if source is not None)
 
     def places(self) -> list[Path]:
         """Return the folders to search; what is in an object store is brought here first.

@@ -1,4 +1,4 @@
-"""Whether a run would have anything to do, answered from what tables say of themselves."""
+"""Answer whether a run has anything to do, from the tables' stamps alone."""
 
 from __future__ import annotations
 

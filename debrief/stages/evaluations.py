@@ -132,8 +132,8 @@ def _outcomes(run: StageRun) -> dict[str, tuple[bool, str]]:
 
 
 def _scoring_inputs(run: StageRun, week: str) -> str:
-    ids = run.lake.read("raw_sessions", week, _SessionId)
     known = _outcomes(run)
+    ids = run.lake.read("raw_sessions", week, _SessionId) if known else ()
     outcomes = sorted((head.id, *known[head.id]) for head in ids if head.id in known)
     scorers = [by.scoring_fingerprint for by in run.evaluators.each]
     above = upstream(run.lake, "raw_sessions", week=week)

@@ -1,4 +1,4 @@
-"""What a run would ask a model, counted before it is launched: no question goes out."""
+"""Count what a run would ask a model, before it is launched and without asking."""
 
 from __future__ import annotations
 

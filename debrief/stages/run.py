@@ -1,4 +1,4 @@
-"""What the stages of one run share: lake, weeks and configuration, each opened when first used."""
+"""What the stages of a run share: lake, weeks and configuration, opened when first used."""
 
 from __future__ import annotations
 

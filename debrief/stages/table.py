@@ -1,4 +1,4 @@
-"""A stage's table: filled partition by partition, each once for what it is made from."""
+"""Fill a stage's table partition by partition, each only when its inputs changed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Harbor tasks of sessions: a request, a repository to begin from, and a check that is proven."""
+"""Make Harbor tasks from sessions: a request, a repository at its base, and a proven check."""

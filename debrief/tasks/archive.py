@@ -1,4 +1,4 @@
-"""A folder as an archive whose bytes follow from its files alone."""
+"""Pack a folder into an archive that is byte-identical whenever its files are."""
 
 from __future__ import annotations
 

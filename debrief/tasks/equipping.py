@@ -1,4 +1,4 @@
-"""What a task's checks need on this machine, and which container image is the same."""
+"""Find what a task's checks need on this machine, and the container image that has the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task asks for: the person's own words up to the change, without the answer."""
+"""A task's instruction: the person's own words up to the change, without the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task out of an executed session: its trees laid out, its request, its tests, its solution."""
+"""Make a task from an executed session: files, instruction, tests and solution."""
 
 from __future__ import annotations
 

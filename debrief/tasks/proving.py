@@ -1,4 +1,4 @@
-"""The proof of a task: its own scripts, run in the sandbox as Harbor runs them in a container."""
+"""Prove a task: run its own scripts in the sandbox as Harbor runs them in a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of Harbor tasks: each proven session's, and a list of those that make none, with why.
+"""Write a folder of Harbor tasks, with a list of the sessions that make none and why.
 
 A task's folder is written whole or not at all. One that is there with the same files was proven
 before, and is not proven again: the same sessions give the same bytes.

@@ -1,4 +1,4 @@
-"""Which files of a repository its tests consist of."""
+"""Tell which files of a repository are its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposed prompts, filed beside those in force and never over them."""
+"""Improved prompts that the optimiser proposes, stored without changing the prompts in use."""
 
 from __future__ import annotations
 

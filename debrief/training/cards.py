@@ -1,4 +1,4 @@
-"""The card beside a training set: what a careful person asks before tuning a model on it."""
+"""The card of a training set: what to know before training a model on it."""
 
 from __future__ import annotations
 

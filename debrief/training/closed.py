@@ -1,4 +1,4 @@
-"""What is trained on of a session that broke off: its turns up to the last that was closed.
+"""Take from a session that broke off its turns up to the last one that was finished.
 
 Where a session breaks off or is stopped, the last turn is open, whatever it holds; the model's work
 before that ended as it should, and its turns are a conversation of their own.

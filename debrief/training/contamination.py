@@ -1,4 +1,4 @@
-"""Sessions that hold a benchmark's problems: whoever reports its numbers must not train on them.
+"""Find sessions that contain a benchmark's problems, so that nobody trains on them.
 
 The list is JSON, one object a line, made by whoever fetched the benchmarks. Fields: ``benchmark``
 (its name), and of one problem what is known of ``id``, ``repository`` (``owner/name``), ``commit``

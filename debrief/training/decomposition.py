@@ -1,4 +1,4 @@
-"""When the weekly mean moved: how much of it came with other prompts, models, judges or tasks.
+"""Split a move of the weekly mean into shares of prompts, models, judges and tasks.
 
 Each session's overall quality is taken as a base, plus what its task, its prompts, its tool and
 model, and its scorer usually add or take (a regression over all weeks, each effect drawn to zero

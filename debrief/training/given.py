@@ -1,4 +1,4 @@
-"""What a model was given before the first prompt, and what it was asked in a turn and did on it."""
+"""What a model was given before the first prompt, and each turn's request and work."""
 
 from __future__ import annotations
 

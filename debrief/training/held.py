@@ -1,4 +1,4 @@
-"""Lines that the last gate holds back, and what people decide on them.
+"""Training lines held back because they may hold a secret, and people's decisions on them.
 
 A training line is held back while it holds a token that looks made by chance and that no other
 session of its set has. A person releases the token, or removes the line for good.

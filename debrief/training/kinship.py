@@ -1,4 +1,4 @@
-"""Which sessions of a lake are copies, forks or continuations of one another.
+"""Find copies, forks and continuations among a lake's sessions.
 
 Being related is passed on from earlier to later: a fork of a fork goes back to what the first one
 goes back to. What a session goes back to depends on earlier ones alone, so that one which starts

@@ -1,4 +1,4 @@
-"""Samples to improve prompts with: of a lake's training sets, and of judged plans in folders.
+"""Samples for the prompt optimiser, from training sets and from judged plans.
 
 A plan's folder is ``.debrief/training_data/<plan_id>/``. The folders of earlier tools
 (``.lw_coder``, ``.weft``) have the same layout with parts missing. A part that is missing is None

@@ -1,4 +1,4 @@
-"""Better prompts proposed from training samples, by GEPA, and how they fare on held-out ones.
+"""Improve prompts with GEPA on training samples, and measure the result on held-out ones.
 
 GEPA (reflective prompt evolution) tries the prompts on training samples, lets a model read what
 the trials came to, and rewrites one prompt after the other; what does better on the training

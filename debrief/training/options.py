@@ -1,4 +1,4 @@
-"""Which sessions are asked for: options at launch, by settings, and the default."""
+"""Which sessions training sets take: launch options, else settings, else the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a session to the line that a model is trained on, and to those of its subagents.
+"""Convert a session into training lines: one for it, and one for each subagent.
 
 A subagent was given a prompt by a model, not by a person; what it did with it is work of a model
 all the same. Its line has the session's circumstances and scores, as nobody scored it alone.

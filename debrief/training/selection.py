@@ -1,4 +1,4 @@
-"""Which sessions become samples, and why the others do not.
+"""Select the sessions that become training samples, with a reason for each that does not.
 
 Every session that is considered ends up selected or left out for exactly one reason, the first
 that applies in the order of this module.

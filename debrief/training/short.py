@@ -1,4 +1,4 @@
-"""Lines of sessions that training sets leave out for their verdict.
+"""Lines of sessions that a training set leaves out because of their verdict.
 
 What fell short of done is nothing to imitate, so the stored sets are without it; what tells good
 from bad needs it. So an export of labels, pairs or rewards makes these lines when it is asked for.

@@ -1,4 +1,4 @@
-"""The training stage: from the tables of the lake to the files of a pair.
+"""Write the training set of each pair from the tables of the lake.
 
 Sessions stream through week by week and finished lines wait in a scratch file until they are put
 in order, so memory does not grow with their number. A set whose inputs have not changed is left

@@ -1,4 +1,4 @@
-"""Trying prompts out: an agent under them describes its course of work, and a model judges that.
+"""Try a prompt: an agent under it describes how it would work, and a model judges that.
 
 A session cannot be run again to see what other prompts would have made of it. What can be had at
 a price is what a model under those prompts says it would do with the same request, judged by
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ModelError
-from debrief.judging.dspy_judge import read_judgement
+from debrief.judging.answers import read_judgement
 from debrief.keys import digest_of
 from debrief.models.answers import refuse
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted

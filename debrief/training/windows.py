@@ -1,4 +1,4 @@
-"""A session's line as several that fit a budget of tokens.
+"""Split a long session's line into windows that fit a token budget.
 
 A window of a long conversation is a conversation itself: it begins with the system message and a
 prompt and ends on an assistant message without calls. It is cut between turns where it can be; a

@@ -1,1 +1,1 @@
-"""Troubles: what recurs in a repository and costs something, by what happened in its sessions."""
+"""Troubles: what goes wrong again and again in a repository, and what it costs."""

@@ -1,4 +1,4 @@
-"""What went wrong in a session, each time with what that stretch took.
+"""Find what went wrong in a session, and the tokens and time that each case took.
 
 Nothing here asks a model or weighs anything: every event cites the call or the words that show it,
 and what happened once is for ``grouping`` to leave out.

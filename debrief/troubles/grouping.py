@@ -1,4 +1,4 @@
-"""Troubles: what happened more than once in a repository, the costliest first."""
+"""Group what went wrong in a repository's sessions into troubles, the costliest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking again, waiting, and filling the context: calls that went well and were not needed.
+"""Calls that succeeded and were not needed: repeated reads, polling, long outputs.
 
 A look was not needed when it showed, word for word, what the same agent had seen before. Only what
 nothing speaks for is counted.

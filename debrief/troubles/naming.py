@@ -1,4 +1,4 @@
-"""What a command and an error are called, so that the same ones of two sessions have one name.
+"""Give commands and errors a name that is the same in every session, so that they group.
 
 Paths, numbers, ids and addresses differ from one time to the next and say nothing of what went
 wrong, so they become placeholders. Words stay as they are: a name is never made of a guess.

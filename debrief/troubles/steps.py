@@ -1,4 +1,4 @@
-"""A session as what each agent did in order, and what a stretch of it took."""
+"""A session as a list of steps of each agent, with the tokens and time of a stretch."""
 
 from __future__ import annotations
 

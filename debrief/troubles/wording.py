@@ -1,4 +1,4 @@
-"""Lines worded by a model, from the same evidence as ours; refused when it names anything else."""
+"""Let a model word a line from a trouble's evidence; refuse it when it names anything else."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Validity: whether verdicts and the order agree with those who know how sessions ended."""
+"""Validity: how well verdicts and the order agree with labels and benchmark results."""

@@ -1,4 +1,4 @@
-"""Changes to a session of which it is known how its verdict must move.
+"""Changes to a session after which its verdict must move in a known direction.
 
 Words in them are drawn at run time from a list that no rule may contain (``wordings.toml``), or
 from a list of the user's own.

@@ -1,7 +1,6 @@
-"""Figures: agreement with those who know, each with its interval, and the report on them.
+"""Figures: agreement with those who know, each with its interval.
 
-Where an interval holds what guessing gives, the report says that the figure cannot be told from
-chance. Families are never pooled where sessions are ordered: their base rates differ, and a score
+Families are never pooled where sessions are ordered: their base rates differ, and a score
 that only knows the family would look good.
 """
 
@@ -15,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
-from debrief.markdown import counted, interval, table
 from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import DONE, VERDICT_NAMES
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
 
 FEWEST = 5
 """Of each outcome, or tasks, that an interval is made of."""
-_TOO_FEW = f"{FEWEST} of each outcome are needed"
+TOO_FEW = f"{FEWEST} of each outcome are needed"
 _ALIKE = "all are alike"
-_SHARE = ".0%"
+SHARE = ".0%"
 Value = Callable[[Measured], float | None]
 
 
@@ -154,7 +152,7 @@ def _decided(rows: Sequence[Measured]) -> list[Measured]:
 
 def _share(name: str, held: Sequence[bool], chance: float | None = None) -> Statistic:
     value = stats.share_of(sum(held), len(held))
-    return Statistic(name=name, count=len(held), value=value, chance=chance, form=_SHARE)
+    return Statistic(name=name, count=len(held), value=value, chance=chance, form=SHARE)
 
 
 def _coverage(rows: Sequence[Measured]) -> Iterator[Statistic]:
@@ -216,7 +214,7 @@ def _done_or_not(rows: Sequence[Measured]) -> Iterator[Statistic]:
         yield _share("done or not, where there is a verdict", same)
         draws = stats.kappa(_bools(said), _bools(truth), _weights(known))
         value = stats.estimate_of(draws) if _enough(known) else None
-        missing = _ALIKE if _enough(known) else _TOO_FEW
+        missing = _ALIKE if _enough(known) else TOO_FEW
         yield Statistic(name="… as κ", count=len(known), value=value, chance=0.0, missing=missing)
 
 
@@ -287,7 +285,7 @@ def _mean(
     more = f", mean of {len(families)} families" if len(families) > 1 else ""
     count = sum(map(len, families.values()))
     found = None if draws is None else stats.estimate_of(draws)
-    missing = "no session is in the worst fifth" if families else _TOO_FEW
+    missing = "no session is in the worst fifth" if families else TOO_FEW
     return Statistic(name=name + more, count=count, value=found, missing=missing, chance=chance)
 
 
@@ -408,22 +406,6 @@ def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Mod
     return ModelAgreement(sessions=len(known), kappa=kappa, over_offline=more)
 
 
-def worth_shown(model: str, worth: ModelAgreement) -> str:
-    """Return whether the model's word is worth more than none on these sessions, in a sentence."""
-    where = f"On {counted(worth.sessions, 'session')} with a label"
-    if worth.kappa is None:
-        return f"{where} it cannot be told what {model}'s word is worth: {_TOO_FEW}."
-    kappa = f"κ {_interval(worth.kappa, '.2f')}"
-    if not worth.is_more_than_none:
-        return f"{where}, {model}'s verdict cannot be told from chance ({kappa})."
-    more = worth.over_offline
-    if more is None or more.low <= 0:
-        beside = "that it is worth more than the offline rules cannot be told"
-    else:
-        beside = f"and more than the offline rules' (by {_interval(more, '.2f')})"
-    return f"{where}, {model}'s word is worth more than none ({kappa}), {beside}."
-
-
 def _differences(
     what: str,
     names: Sequence[str],
@@ -454,73 +436,3 @@ def _spearman(rows: Sequence[Measured], value: Value) -> Floats | None:
         varies = len({*x}) > 1 and len({*y}) > 1
         found.append(float(np.corrcoef(x, y)[0, 1]) if varies else np.nan)
     return np.array(found)
-
-
-def report_markdown(report: ValidityReport) -> Iterator[str]:
-    """Yield the report's paragraphs."""
-    yield f"{counted(report.labels, 'session')} with a label that could be read."
-    if report.agrees is not None:
-        yield worth_shown(report.model, report.agrees)
-    for title, statistics in (
-        ("What is covered", report.coverage),
-        ("Agreement with those who know", report.agreement),
-        ("The order", report.order),
-        (f"{report.model} against the offline verdict, on the same sessions", report.paired),
-    ):
-        if statistics:
-            yield f"## {title}\n\n{_table(statistics, report.labels)}"
-    if report.reversed_families:
-        names = ", ".join(report.reversed_families)
-        yield f"The order is significantly worse than chance in: {names}."
-    if report.crossed:
-        yield f"## The verdict, and the readers'\n\n{_crossed(report.crossed)}"
-    if report.moves:
-        yield f"## Changes after which a verdict must move\n\n{_moved(report.moves)}"
-    if report.failures:
-        lines = [(reason, str(count)) for reason, count in report.failures.items()]
-        yield f"## Not scored by {report.model}\n\n" + table(("reason", "times"), lines)
-
-
-def _table(statistics: Sequence[Statistic], labels: int) -> str:
-    def remark(each: Statistic) -> str:
-        if each.value is None:
-            return each.missing
-        unclear = f"with your {counted(labels, 'label')} this cannot be told from chance"
-        return unclear if each.is_chance else ""
-
-    rows = [
-        (
-            each.name,
-            counted(each.count, each.noun),
-            _interval(each.value, each.form),
-            "" if each.chance is None else f"{each.chance:{each.form}}",
-            remark(each),
-        )
-        for each in statistics
-    ]
-    return table(("", "of", "value (95 %)", "by chance", ""), rows)
-
-
-def _interval(value: Estimate | None, form: str) -> str:
-    return "–" if value is None else interval(value.value, value.low, value.high, form)
-
-
-def _crossed(crossed: Mapping[str, Mapping[str, int]]) -> str:
-    rows = [
-        (ours, *(str(found.get(name, 0)) for name in VERDICT_NAMES))
-        for ours, found in crossed.items()
-    ]
-    return table(("Debrief, readers →", *VERDICT_NAMES), rows)
-
-
-def _moved(moves: Sequence[MoveStatistic]) -> str:
-    rows = [
-        (
-            each.change,
-            f"must {each.must}",
-            counted(each.count, "session"),
-            _interval(stats.share_of(each.held, each.count), _SHARE),
-        )
-        for each in moves
-    ]
-    return table(("change", "the verdict", "of", "does (95 %)"), rows)

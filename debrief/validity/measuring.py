@@ -1,4 +1,4 @@
-"""Measuring: sessions with a reference, and what Debrief says of them.
+"""Score the sessions that have a reference, to compare both.
 
 Verdicts and places come from ``score_session`` and ``places_of``, as those of a run, by what a
 session itself shows: outcomes take no part, as they are among the references.

@@ -1,4 +1,4 @@
-"""How far off a model is: twelve known answers, the same sessions again, and changed ones.
+"""How far a model is off: known answers, the same sessions twice, and changed ones.
 
 The page answers one question before a year of sessions is paid for: is this model's word worth
 more than none? It is where the model finds significantly more of the known verdicts than one and

@@ -1,4 +1,4 @@
-"""References: what readers, people and benchmarks know of sessions, and where these are read.
+"""Read references for sessions: labels of careful readers, of people, and of benchmarks.
 
 Readers' files are JSON lines, one a reading: ``session_id``, ``verdict`` (one of the five), and if
 there are any ``quality`` (0 to 100), ``task`` and ``transcript`` (a path below the folder of

@@ -1,4 +1,4 @@
-"""Refitting the order to a lake's own labels, and what that gains on tasks it was not fitted on.
+"""Refit the order to a lake's labels, and measure the gain on tasks left out of the fit.
 
 Tasks are dealt into five folds. What a table says of a fold was fitted on the other four, so no
 figure is of sessions that a fit has seen.

@@ -1,4 +1,4 @@
-"""What was said of one session, as every output shows it.
+"""Scores, verdict, reasons and warnings of a session, prepared once for every output.
 
 The verdict, what a model read, dimensions, judges and rubrics become reasons: a name, what is shown
 of the value, why, and the evidence. ``debrief score``, ``debrief show``, the session's page and the

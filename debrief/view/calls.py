@@ -1,4 +1,4 @@
-"""Calls of tools as pages show them: what kind each is, and what of its arguments people read."""
+"""Tool calls as pages show them: a title, a diff, a list of things to do, or named arguments."""
 
 from __future__ import annotations
 

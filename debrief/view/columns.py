@@ -1,4 +1,4 @@
-"""Weeks drawn as columns, each of which leads to its sessions."""
+"""A bar chart of weeks, each bar a link to its sessions."""
 
 from __future__ import annotations
 

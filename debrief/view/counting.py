@@ -1,4 +1,4 @@
-"""Sessions counted: by verdict, week, tool or repository, with what they took."""
+"""Count sessions by verdict, week, tool or repository, with their tokens and cost."""
 
 from __future__ import annotations
 

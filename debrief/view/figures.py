@@ -1,4 +1,4 @@
-"""What a session took, turn by turn: tokens, cost, and how its context grew, drawn small."""
+"""Small charts of a session: tokens, cost and context size by turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been read by now, as server-sent events: pages that are open follow it."""
+"""Server-sent events by which open pages follow what has been read."""
 
 from __future__ import annotations
 

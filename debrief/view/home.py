@@ -1,4 +1,4 @@
-"""The first page: what was done of late, what went wrong again and again, and what to read."""
+"""The first page: recent work, recurring troubles, and sessions worth reading."""
 
 from __future__ import annotations
 

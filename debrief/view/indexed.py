@@ -1,4 +1,4 @@
-"""What the index holds of a session: its row in lists, and its words to search."""
+"""What the index stores of a session: its row in lists, and its words for the search."""
 
 from __future__ import annotations
 

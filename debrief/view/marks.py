@@ -1,4 +1,4 @@
-"""The marks that show the words which reasons cite, and long texts cut around them.
+"""Highlight the words that reasons cite, and cut long texts around them.
 
 A mark is where the words of a quotation stand in a text, or in the HTML that was made of it. White
 space and case do not count, and signs need not: a quotation has often been shortened, and Markdown

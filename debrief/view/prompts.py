@@ -1,5 +1,5 @@
-"""Prompts and rubrics: each fingerprint with its name, texts and sessions, and what changed between
-two; what sets good sessions apart, whether it holds, and sessions for and against it."""
+"""Pages of prompts (texts, sessions, differences) and of rubrics (effect, sessions for and
+against)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a list of sessions shows: search, filters, sorting and page, as its address says them."""
+"""Parse and run the query of a session list: search, filters, sorting, page."""
 
 from __future__ import annotations
 

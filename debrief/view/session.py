@@ -1,5 +1,4 @@
-"""One session's page: its transcript in parts, with what was said of it beside it; or all of it in
-one file.
+"""The page of a session, loaded in parts or saved as one file.
 
 The page, the saved file and ``debrief show`` ask the same ``SessionView`` how much is shown, what
 is unfolded and what links where; a file has no other pages to lead to, and shows more.

@@ -1,4 +1,4 @@
-"""Templates: what they may call, and how a page is made of one.
+"""Jinja set-up of the pages: filters, globals, and rendering.
 
 Everything from a session is data: it is escaped, and control characters, which a terminal or a
 reader's eye would obey, are shown as U+FFFD, in every page alike.

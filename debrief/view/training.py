@@ -1,4 +1,4 @@
-"""Training sets: the list of them, and of one its card, its lines as chat, and what it left out."""
+"""Pages of training sets: the list, and a set's card, lines and left-out sessions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A session as people read it: steps in order, in parts that load one after the other, and the
-places that reasons cite."""
+"""A session's transcript as steps, in parts that load one after the other, with cited places."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Troubles: what recurs in a repository, what it costs, the line that stops it, and whether one
-did."""
+"""Pages of troubles: cost, evidence, the line that may stop one, and whether it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever ends the process or the machine."""
+"""Write files atomically: whole or not at all, even when the process or machine stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Debrief keeps what is its own."""
+"""The folder for Debrief's own files: ``DEBRIEF_HOME``."""
 
 from __future__ import annotations
 

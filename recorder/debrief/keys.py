@@ -1,4 +1,4 @@
-"""Keys: weeks and slugs, which name partitions, and digests, which name what a row was made from.
+"""Keys of partitions (weeks, slugs) and digests of what rows were made from.
 
 A session is filed under its week; its task follows from the folder that it worked in. Dagster
 accepts keys that its UI cannot launch (``a|b``, commas, dots in a row) and a slash nests a folder

@@ -1,4 +1,4 @@
-"""For a process that runs others: children that end with it, and a folder for their sockets."""
+"""Child processes that end with their parent, and a folder for their sockets."""
 
 from __future__ import annotations
 

@@ -18,20 +18,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     FiniteFloat,
     NonNegativeInt,
     PositiveInt,
     ValidationError,
-)
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
 )
 
 from debrief.errors import ConfigurationError
@@ -103,20 +97,18 @@ def _parts(separator: str) -> BeforeValidator:
 
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 File = Annotated[Path, BeforeValidator(_no_json), AfterValidator(Path.expanduser)]
-Folders = Annotated[tuple[Folder, ...], NoDecode, _parts(os.pathsep)]
-Names = Annotated[tuple[str, ...], NoDecode, _parts(",")]
+Folders = Annotated[tuple[Folder, ...], _parts(os.pathsep)]
+Names = Annotated[tuple[str, ...], _parts(",")]
 Address = Annotated[str, AfterValidator(without_password)]
 Location = Annotated[str, AfterValidator(location)]
 Locations = Annotated[
     tuple[Location, ...],
-    NoDecode,
     BeforeValidator(lambda text: split_locations(without_password(text))),
 ]
-Globs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(shlex.split)]
-Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, _parts(",")]
+Globs = Annotated[tuple[str, ...], BeforeValidator(shlex.split)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], _parts(",")]
 Roles = Annotated[
     Mapping[str, Literal["read", "label", "run"]],
-    NoDecode,
     BeforeValidator(
         lambda text: dict(
             (part.strip() for part in entry.rpartition("=")[::2])
@@ -143,18 +135,21 @@ DAGSTER_PATH = "/dagster"
 """Below the pages' address: where Dagster's UI is."""
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Everything that is configured outside the project's own files.
 
     A field is read from ``DEBRIEF_`` and its name in capitals, unless it has an alias. A default
     that depends on something else is named at the end of the field's docstring.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="ignore", validate_default=False
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=lambda field: f"{PREFIX}{field.upper()}",
+        defer_build=True,
     )
 
-    values: Annotated[Mapping[str, str], NoDecode] = Field(repr=False)
+    values: Mapping[str, str] = Field(validation_alias="values", repr=False)
 
     home: Folder = Field(default_factory=lambda: Path.home() / ".debrief")
     """keys, cache of answers, this machine's redaction key. Default: `~/.debrief`"""
@@ -358,22 +353,6 @@ class Settings(BaseSettings):
         """Return a variable that has no field of its own, such as a provider's key, or ``""``."""
         return self.values.get(name, "")
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the fields from ``values`` instead of this process's environment."""
-        assert isinstance(init_settings, InitSettingsSource)
-        assert isinstance(env_settings, EnvSettingsSource)
-        values: Mapping[str, str] = init_settings.init_kwargs["values"]
-        env_settings.env_vars = {name.lower(): value for name, value in values.items()}
-        return init_settings, env_settings
-
 
 def variable_of(field: str) -> str:
     """Return the environment variable that a field of ``Settings`` is read from."""
@@ -396,7 +375,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     home = home_folder(environ)
     values = {**_environment_file(home / ".env"), **{k: v for k, v in environ.items() if v}}
     try:
-        return Settings(values={**values, "DEBRIEF_HOME": str(home)})
+        values["DEBRIEF_HOME"] = str(home)
+        return Settings.model_validate({**values, "values": values})
     except ValidationError as error:
         problem = error.errors()[0]
         name = str(problem["loc"][0])

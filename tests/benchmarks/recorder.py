@@ -33,11 +33,11 @@ import psutil
 from msgspec import Struct
 
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.encoding import encode_record, upload_body
+from debrief.recorder.encoding import decode, encode_record, upload_body
 from debrief.recorder.exporting import FORMS, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
 from debrief.recorder.service.requests import Ingest
-from debrief.recorder.storage.rows import NewTask
+from debrief.recorder.storage.rows import NewTask, Upload
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.measuring import DEBRIEF, options, seconds, show
@@ -60,9 +60,9 @@ expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "41
 """A body that is too long is refused as such, whatever else is wrong with it."""
 COPIES = """
 INSERT INTO sessions (id, task_id, repo_name, base_ref, created_at, record_text, size, sha256,
-    verified, files, validated, redactions, line, line_version)
+    verified, files, validated, redactions)
 SELECT gen_random_uuid(), task_id, repo_name, base_ref, created_at, record_text, size, sha256,
-    verified, files, validated, redactions, line, line_version
+    verified, files, validated, redactions
 FROM sessions, generate_series(2, {})
 """
 
@@ -162,7 +162,7 @@ def exports(folder: Path, chosen: Namespace) -> int:
         store.migrate()
         store.add_task(NewTask(id="cart", name="Cart"))
         for body in islice(bodies(), chosen.records):
-            store.add_session(ingest.check(body))
+            store.add_session(ingest.check(decode(Upload, body, "body")))
         execute(server, COPIES.format(chosen.copies), DATABASE)
         copy = [str(programs_folder() / "psql"), server.url, "-X", "-c"]
         copy.append("COPY (SELECT record_text FROM sessions) TO STDOUT")

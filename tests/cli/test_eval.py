@@ -49,7 +49,7 @@ def test_both_judges_run_at_once_and_say_what_they_think(shop: Shop, server: Ope
     dspy.inspect_history(n=2, file=shown)
     assert "You judge tidiness alone." in shown.getvalue()
     assert "You judge courage alone." in shown.getvalue()
-    assert shown.getvalue().count("[[ ## feedback ## ]]") >= 4
+    assert shown.getvalue().count("`feedback`") >= 4
 
 
 def test_the_same_work_is_not_judged_twice_and_changed_work_is(

@@ -316,6 +316,19 @@ def test_schemas_are_written(shop: Path, tmp_path: Path) -> None:
     assert json.loads(written["record.json"])["$schema"]
 
 
+def test_an_answer_in_json_loads_nothing_that_it_does_not_need(shop: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['debrief', 'record', 'status', '--json']\n"
+        "from debrief.entry import main\n"
+        "try: main()\n"
+        "finally: print(*{'rich', 'httpx', 'sqlalchemy', 'fastapi', 'pydantic_settings', "
+        "'debrief.redaction'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert json.loads(done.stdout)["session"] is None
+    assert done.stderr == "\n"
+
+
 def test_help_is_light() -> None:
     script = (
         "import sys; from debrief.cli import app; "

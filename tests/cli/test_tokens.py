@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.records import row, task
 
 Debrief = Callable[..., Result]
 
@@ -96,22 +94,3 @@ def test_a_database_that_went_back_is_not_migrated_by_the_way(debrief: Debrief) 
     assert debrief("database", "migrate").exit_code == 0
     assert "there is nothing to do" in debrief("database", "migrate").stdout
     assert debrief("database", "status").exit_code == 0
-
-
-def test_a_backup_comes_back_into_an_empty_database_or_in_place_of_another(
-    debrief: Debrief, postgres_url: str, tmp_path: Path
-) -> None:
-    assert debrief("database", "migrate").exit_code == 0
-    with RecordStore(postgres_url) as store:
-        store.add_task(task())
-        store.add_session(row())
-    file = str(tmp_path / "records.backup")
-    assert debrief("database", "backup", file).stdout.startswith(f"Wrote {file}, ")
-    assert "exists" in debrief("database", "backup", file).stderr
-    done = debrief("database", "restore", file)
-    assert (done.exit_code, "With --replace" in done.stderr) == (1, True)
-    done = debrief("database", "restore", file, "--replace")
-    assert done.stdout == f"Restored {file}: 1 session\n"
-    assert debrief("database", "migrate", "--to", "base").exit_code == 0
-    assert debrief("database", "restore", file).exit_code == 0
-    assert "sessions  1, of them 0 ready" in debrief("database", "status").stdout

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
+from typing import NamedTuple
 
 import httpx
+import psutil
 import pytest
 from websockets.sync.client import connect
 
 from tests.door.attacks import READ, START, graphql, let_in
-from tests.pipelines.conftest import Home
+from tests.pipelines.conftest import Home, only_line
+from tests.pipelines.test_first_minutes import IGNORES_CTRL_C, start
 from tests.ports import free_port
-from tests.waiting import LONG
+from tests.waiting import LONG, is_over, wait_until
 
 HEADER = "X-Auth-Request-Email"
 SWITCHED_ON = '{ schedulesOrError(repositorySelector: {repositoryLocationName: "debrief", ' \
@@ -28,29 +33,41 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return Home(tmp_path_factory.mktemp("door"))
 
 
-@pytest.fixture(scope="module")
-def address(home: Home) -> Iterator[str]:
+class Shown(NamedTuple):
     """A `debrief ui` behind a login proxy, for which this test stands."""
-    port = free_port()
-    told = {
-        "DEBRIEF_IDENTITY_HEADER": HEADER,
-        "DEBRIEF_TRUSTED_PROXIES": "127.0.0.1",
-        "DEBRIEF_ROLES": "ada=run,ben=label,cleo=read",
-        "DEBRIEF_OFFLINE": "1",
-        "DEBRIEF_SESSIONS": str(home.path),
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "pipelines.command", "ui", "--port", str(port)],
-        env=home.environment(PYTHONUNBUFFERED="1", **told),
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+
+    process: subprocess.Popen[str]
+    address: str
+    first_words: list[str]
+
+
+@pytest.fixture(scope="module")
+def shown(home: Home) -> Iterator[Shown]:
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    process = start(
+        home,
+        *("ui", "--port", str(port)),
+        through=(sys.executable, "-c", IGNORES_CTRL_C),
+        DEBRIEF_IDENTITY_HEADER=HEADER,
+        DEBRIEF_TRUSTED_PROXIES="127.0.0.1",
+        DEBRIEF_ROLES="ada=run,ben=label,cleo=read",
+        DEBRIEF_OFFLINE="1",
+        DEBRIEF_SESSIONS=str(home.path),
+    )
+    try:
         assert process.stdout is not None
         while "http://" not in (said := process.stdout.readline()):
             assert said, "it ended"
-        yield f"http://127.0.0.1:{port}"
-        process.terminate()
+        yield Shown(process, address, [said, process.stdout.readline()])
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture
+def address(shown: Shown) -> str:
+    return shown.address
 
 
 @pytest.fixture
@@ -114,3 +131,25 @@ def test_who_may_run_does_and_it_is_written_down(home: Home, client: httpx.Clien
     assert said.code == 0, said.all
     (line,) = said.out.splitlines()
     assert line.endswith("  ada  run  startSchedule")
+
+
+def test_it_is_the_only_one_of_its_lake_and_ends_with_all_that_it_started(
+    home: Home, shown: Shown, client: httpx.Client
+) -> None:
+    pages, dagster = shown.first_words
+    assert pages.startswith(f"{shown.address}  the pages")
+    assert dagster.startswith(f"{shown.address}/dagster ")
+    page = client.get("/", headers={HEADER: "cleo"}).text
+    assert 'href="/dagster">Run things in Dagster' in page
+    port = shown.address.rpartition(":")[2]
+    taken = only_line(home.typed("ui", "--port", port))
+    assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
+    assert "--port" in taken
+    beside = only_line(home.typed("ui", "--port", str(free_port())))
+    assert f"is shown already. Look at {shown.address}" in beside
+    children = psutil.Process(shown.process.pid).children(recursive=True)
+    shown.process.send_signal(signal.SIGTERM)
+    _, err = shown.process.communicate(timeout=LONG)
+    assert err == ""
+    wait_until(lambda: all(is_over(child.pid) for child in children))
+    assert children

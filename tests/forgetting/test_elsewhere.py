@@ -46,8 +46,8 @@ from debrief.training.publishing.folder import OwnFolder, files_of
 from tests.forgetting.searching import found_in, letters, sentences_of_some
 from tests.langfuse.scenario import START, Recorder, client_of, scored
 from tests.langfuse.server import LangfuseServer
-from tests.recorder.records import benchmark, build
-from tests.recorder.service.helpers import KEY, body_of, ensure_task
+from tests.recorder.records import benchmark, build, upload_of
+from tests.recorder.service.helpers import KEY, ensure_task
 from tests.sessions.scenario import Log
 from tests.snapshots.scenario import write
 
@@ -209,7 +209,7 @@ def ingested(store: RecordStore, hour: int = 9, **meta: UUID) -> UUID:
     given: dict[str, Any] = {"session_id": uuid4(), **meta}
     given |= {"started_at": began, "stopped_at": began + timedelta(minutes=30)}
     record = build(**given)
-    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(body_of(record)))
+    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(upload_of(record)))
     return record.meta.session_id
 
 

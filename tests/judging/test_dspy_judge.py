@@ -11,8 +11,9 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
+from debrief.judging.answers import read_criteria
 from debrief.judging.context import context_from_session
-from debrief.judging.dspy_judge import DspyJudge, read_criteria
+from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.model import ChangeContext, Criterion, Judge
 from debrief.models.answers import AnswerError
 from debrief.models.language_model import LanguageModel
@@ -26,6 +27,7 @@ JUDGE = Judge(
     name="care", weight=1.0, model="openai/tiny", body="Look for care.\n\n{plan_content}\n"
 )
 CONTEXT = ChangeContext(plan_content="Add a retry.", git_changes="+def retry(): ...")
+SECTIONS = "[[ ## feedback ## ]]\nGood.\n[[ ## score ## ]]\n0.8\n[[ ## completed ## ]]"
 MakeJudge = Callable[..., DspyJudge]
 
 
@@ -60,7 +62,7 @@ def test_the_body_is_the_instructions_and_plan_and_changes_are_fenced_data(
     assert "Look for care." in call.system
     assert "{plan_content}" in call.system
     assert "Look for care." not in call.user
-    assert call.system.index("[[ ## feedback ## ]]") < call.system.index("[[ ## score ## ]]")
+    assert call.system.index('"feedback":') < call.system.index('"score":')
     for text in (CONTEXT.plan_content, CONTEXT.git_changes):
         line = call.user.split("\n").index(text)
         assert call.user.split("\n")[line - 1].startswith("<<<data ")
@@ -87,13 +89,15 @@ def test_with_the_machines_secret_the_same_question_is_the_same_prompt(
     [
         pytest.param(Reply(judged(0.9), finish="length"), id="cut off"),
         pytest.param(judged(1.7), id="score over 1"),
-        pytest.param(judged(0.8) + "\n[[ ## score ## ]]\n0.2", id="two scores"),
+        pytest.param(judged(0.8) + judged(0.2), id="two scores"),
         pytest.param(judged(0.8, ""), id="no feedback"),
         pytest.param("", id="nothing"),
         pytest.param(None, id="null"),
         pytest.param("La modification est plutôt bonne, huit sur dix.", id="another language"),
         pytest.param('{"score": 0.8, "feedb', id="half a JSON"),
         pytest.param('{"score": 0.8}', id="a JSON without feedback"),
+        pytest.param(f"{SECTIONS}\n{judged(0.2, 'Bad.')}", id="two forms"),
+        pytest.param("**Feedback:** Good.\n\n**Score:** 0.8", id="labels"),
         pytest.param("<html>Bad gateway</html>", id="a page"),
         pytest.param("<think>0.8 seems right", id="nothing but thinking"),
     ],
@@ -129,13 +133,8 @@ def test_an_answer_that_is_never_usable_is_a_failure_and_no_score(
     [
         pytest.param('{"score": 0.8, "feedback": "Good."}', id="JSON"),
         pytest.param('Here:\n```json\n{"score": 0.8, "feedback": "Good."}\n```', id="fenced"),
-        pytest.param("**Score:** 0.8\n\n**Feedback:** Good.", id="labels"),
-        pytest.param("**Feedback:** Good.\n\n**Score:** 0.8", id="labels, reason first"),
-        pytest.param('{"feedback": "Good.", "score": 0.8}', id="JSON, reason first"),
-        pytest.param(
-            "[[ ## feedback ## ]]\nGood.\n[[ ## score ## ]]\n0.8\n[[ ## completed ## ]]",
-            id="sections, reason first",
-        ),
+        pytest.param('{"Feedback": "Good.", "Score": "0.8"}', id="its own way of writing it"),
+        pytest.param(SECTIONS, id="the sections of DSPy"),
         pytest.param("[[ ## score ## ]] 0.8\n[[ ## feedback ## ]] Good.", id="one line each"),
         pytest.param(f"<think>Hm, 0.2?</think>\n{judged(0.8, 'Good.')}", id="after thinking"),
     ],
@@ -193,7 +192,7 @@ QUESTIONS = structs.replace(
 
 def answered(*said: tuple[int, str]) -> str:
     rows = [{"question": n, "reason": f"as line {n} shows", "answer": each} for n, each in said]
-    return f"[[ ## answers ## ]]\n{json.dumps(rows)}\n\n[[ ## completed ## ]]"
+    return json.dumps({"answers": rows})
 
 
 def test_binary_criteria_make_the_score_and_the_feedback(
@@ -209,7 +208,7 @@ def test_binary_criteria_make_the_score_and_the_feedback(
     ]
     (call,) = server.calls
     assert "1. Is there a limit?\n2. Is it tested?\n3. Is it documented?" in call.user
-    assert "[[ ## score ## ]]" not in call.system
+    assert '"score":' not in call.system
     plain, asking = (compute_eval_fingerprint([each]) for each in (JUDGE, QUESTIONS))
     light = [structs.replace(each, weight=1.0) for each in QUESTIONS.criteria]
     lighter = structs.replace(QUESTIONS, criteria=tuple(light))
@@ -222,7 +221,7 @@ def test_binary_criteria_make_the_score_and_the_feedback(
         "[[ ## feedback ## ]]\nNo code is shown.\n[[ ## score ## ]]\nnull",
         '{"feedback": "No code is shown.", "score": null}',
         '{"feedback": "No code is shown.", "score": "N/A"}',
-        "**Feedback:** No code is shown.\n\n**Score:** cannot be seen",
+        '{"feedback": "No code is shown.", "score": "cannot be seen"}',
     ],
 )
 def test_a_judge_may_say_that_it_cannot_be_seen(
@@ -248,8 +247,11 @@ def test_criteria_of_which_none_can_be_seen_give_no_score() -> None:
 def test_of_several_answers_most_decide_whether_there_is_a_score(
     server: OpenAIServer, make_judge: MakeJudge, said: list[str], score: float | None
 ) -> None:
-    text = "[[ ## feedback ## ]]\nAs {0} says.\n[[ ## score ## ]]\n{0}"
-    server.reply = lambda call: Reply(text.format(said[call.number - 1]))
+    def reply(call: Call) -> Reply:
+        score = said[call.number - 1]
+        return Reply(judged(score, f"As {score} says."))
+
+    server.reply = reply
     found = make_judge(samples=3).judge(JUDGE, CONTEXT, make_session())
     assert found.score == score
     assert (found.feedback == "As null says.") == (score is None)
@@ -263,7 +265,7 @@ def test_of_several_answers_most_decide_whether_there_is_a_score(
         (answered((1, "yes"), (2, "perhaps"), (3, "no")), "no known answer"),
         (answered((1, "yes"), (2, "no"), (3, "no")).replace("as line 2 shows", ""), "no reason"),
         ("All of them are met.", "does not answer question 1"),
-        (answered((1, "yes")).replace("1,", "[1],"), "no question's number"),
+        (answered((1, "yes")).replace(": 1,", ": [1],"), "no question's number"),
     ],
 )
 def test_answers_to_criteria_that_are_not_certain_are_refused(answer: str, reason: str) -> None:

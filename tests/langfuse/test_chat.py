@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from debrief.langfuse.messages import Said, said_by, said_to
+from debrief.langfuse.messages import TracedMessage, messages_by, messages_to
 from debrief.langfuse.parts import ReportedCall, ReportedResult
 
 HERE = Path(__file__).parent
@@ -23,7 +23,7 @@ RESULTS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "results.yaml").read
 )
 def test_a_models_call_is_read_in_every_vendors_words(name: str, written: Any) -> None:
     answer = ANSWERS[name]
-    said = said_by(written(answer["output"]))
+    said = messages_by(written(answer["output"]))
     arguments = '{"path":"a"}'
     assert [one.role for one in said] == ["assistant"] * len(said)
     assert "".join(one.text for one in said) == answer.get("text", "")
@@ -33,13 +33,16 @@ def test_a_models_call_is_read_in_every_vendors_words(name: str, written: Any) -
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_read_in_every_vendors_words(name: str) -> None:
-    (said,) = said_to([RESULTS[name]["message"]])
+    (said,) = messages_to([RESULTS[name]["message"]])
     assert (said.text, said.calls) == ("", ())
     assert said.results == (ReportedResult(*RESULTS[name]["result"]),)
 
 
 def test_instructions_are_the_systems_wherever_they_stand() -> None:
-    expected = (Said(role="system", text="Be kind."), Said(role="user", text="hi"))
+    expected = (
+        TracedMessage(role="system", text="Be kind."),
+        TracedMessage(role="user", text="hi"),
+    )
     parts = [{"role": "user", "parts": [{"text": "hi"}]}]
     for request in (
         [{"role": "developer", "content": "Be kind."}, {"role": "user", "content": "hi"}],
@@ -49,7 +52,7 @@ def test_instructions_are_the_systems_wherever_they_stand() -> None:
         {"contents": parts, "config": {"system_instruction": "Be kind."}},
         {"contents": parts, "systemInstruction": {"parts": [{"text": "Be kind."}]}},
     ):
-        assert said_to(request) == expected, request
+        assert messages_to(request) == expected, request
 
 
 @pytest.mark.parametrize(
@@ -74,34 +77,40 @@ def test_instructions_are_the_systems_wherever_they_stand() -> None:
     ids=repr,
 )
 def test_what_is_no_conversation_says_nothing(value: object) -> None:
-    assert said_to(value) == ()
-    assert said_by(value) == ()
+    assert messages_to(value) == ()
+    assert messages_by(value) == ()
 
 
 def test_words_stay_as_they_were_said_even_where_they_are_json() -> None:
     text = '{"answer": "2", "why": "because"}'
-    assert said_by({"role": "assistant", "content": text}) == (Said(role="assistant", text=text),)
-    assert said_to([{"role": "user", "content": text}]) == (Said(role="user", text=text),)
+    assert messages_by({"role": "assistant", "content": text}) == (
+        TracedMessage(role="assistant", text=text),
+    )
+    assert messages_to([{"role": "user", "content": text}]) == (
+        TracedMessage(role="user", text=text),
+    )
 
 
 def test_a_refusal_is_words() -> None:
-    refused = Said(role="assistant", text="I will not.")
-    assert said_by({"role": "assistant", "content": None, "refusal": "I will not."}) == (refused,)
+    refused = TracedMessage(role="assistant", text="I will not.")
+    assert messages_by({"role": "assistant", "content": None, "refusal": "I will not."}) == (
+        refused,
+    )
     part = {"type": "refusal", "refusal": "I will not."}
-    assert said_by({"role": "assistant", "content": [part]}) == (refused,)
+    assert messages_by({"role": "assistant", "content": [part]}) == (refused,)
 
 
 def test_of_several_answers_the_first_counts() -> None:
     choices = [{"message": {"role": "assistant", "content": text}} for text in ("one", "two")]
-    assert said_by({"choices": choices}) == (Said(role="assistant", text="one"),)
+    assert messages_by({"choices": choices}) == (TracedMessage(role="assistant", text="one"),)
 
 
 def test_a_tool_on_the_models_own_server_brings_its_result_along() -> None:
     item = {"type": "mcp_call", "id": "m1", "name": "search", "arguments": "{}", "output": "found"}
-    (said,) = said_by([item])
+    (said,) = messages_by([item])
     found = (said.calls[0].name, said.results)
     assert found == ("search", (ReportedResult("m1", "search", "found"),))
-    (failed,) = said_by([{**item, "output": None, "error": "away"}])
+    (failed,) = messages_by([{**item, "output": None, "error": "away"}])
     assert failed.results == (ReportedResult("m1", "search", "away", "failed"),)
 
 
@@ -121,5 +130,5 @@ def test_a_tool_on_the_models_own_server_brings_its_result_along() -> None:
 )
 def test_arguments_are_an_object_whatever_came(arguments: object, told: str) -> None:
     entry = {"id": "c1", "function": {"name": "read", "arguments": arguments}}
-    (said,) = said_by({"role": "assistant", "tool_calls": [entry]})
+    (said,) = messages_by({"role": "assistant", "tool_calls": [entry]})
     assert said.calls[0].arguments == told

@@ -64,10 +64,8 @@ class Reply:
 
 
 def judged(score: object = 0.7, feedback: str = "Reuses `retry` from utils.") -> str:
-    """Return a judge's answer in DSPy's form."""
-    return (
-        f"[[ ## feedback ## ]]\n{feedback}\n\n[[ ## score ## ]]\n{score}\n\n[[ ## completed ## ]]"
-    )
+    """Return a judge's answer."""
+    return json.dumps({"feedback": feedback, "score": score})
 
 
 @dataclass(frozen=True)

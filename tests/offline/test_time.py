@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from debrief.judging.dspy_judge import read_judgement
+from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.offline.facts import facts_of
 from debrief.offline.hazards import hazards_of

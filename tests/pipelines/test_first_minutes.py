@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -12,16 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
-import httpx
-import psutil
 import pytest
 
 from debrief.samples import folder
 from pipelines.automation import weekly
 from tests.pipelines.conftest import Home, Said, only_line
 from tests.pipelines.test_run import conversation, write
-from tests.ports import free_port
-from tests.waiting import LONG, is_over, wait_until
+from tests.waiting import LONG
 
 SAMPLES = ("run", "--offline", "--sessions", str(folder()))
 
@@ -63,10 +58,12 @@ def test_the_schedule_takes_no_week_before_those_that_are_listed(
     assert isinstance(weekly(early), dg.SkipReason)
 
 
-def start(home: Home, *arguments: str, through: Sequence[str] = ()) -> subprocess.Popen[str]:
+def start(
+    home: Home, *arguments: str, through: Sequence[str] = (), **environment: str
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*through, sys.executable, "-m", "pipelines.command", *arguments],
-        env=home.environment(PYTHONUNBUFFERED="1"),
+        env=home.environment(PYTHONUNBUFFERED="1", **environment),
         cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -103,33 +100,3 @@ def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
 IGNORES_CTRL_C = (
     "import os, signal, sys; signal.signal(2, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
 )
-
-
-def test_a_ui_that_a_script_started_is_the_only_one_and_ends_with_all_that_it_started(
-    home: Home,
-) -> None:
-    address = f"http://127.0.0.1:{(port := free_port())}"
-    ui = start(home, "ui", "--port", str(port), through=(sys.executable, "-c", IGNORES_CTRL_C))
-    try:
-        assert ui.stdout is not None
-        while "http://" not in (said := ui.stdout.readline()):
-            assert said, "it ended"
-        assert said.startswith(f"{address}  the pages")
-        assert ui.stdout.readline().startswith(f"{address}/dagster ")
-        assert 'href="/dagster">Run things in Dagster' in httpx.get(address, timeout=LONG).text
-        taken = only_line(home.typed("ui", "--port", str(port)))
-        assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
-        assert "--port" in taken
-        beside = only_line(home.typed("ui", "--port", str(free_port())))
-        assert f"is shown already. Look at {address}" in beside
-        assert httpx.get(f"{address}/dagster/server_info", timeout=LONG).is_success
-        children = psutil.Process(ui.pid).children(recursive=True)
-        ui.send_signal(signal.SIGTERM)
-        _, err = ui.communicate(timeout=LONG)
-        assert err == ""
-        wait_until(lambda: all(is_over(child.pid) for child in children))
-        assert children
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(ui.pid, signal.SIGKILL)
-        ui.communicate()

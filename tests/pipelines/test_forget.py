@@ -24,7 +24,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.subject import asking_about
 from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.store import all_labels
-from debrief.recorder import backup
+from debrief.recorder.postgres import programs_folder
 from debrief.redaction.redactor import Redactor
 from debrief.samples import folder
 from debrief.sessions.forgotten import TABLE, Forgotten, Tombstone
@@ -450,7 +450,8 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     assert said.code == 0, said.all
 
     def dumped() -> str:
-        return backup._run(postgres_url, "pg_dump")
+        dump = [str(programs_folder() / "pg_dump"), postgres_url]
+        return subprocess.run(dump, check=True, capture_output=True, text=True).stdout
 
     state = State(postgres_url)
     state.put("k", FIRST.encode())

@@ -93,7 +93,7 @@ def riding(call: Call) -> list[str]:
 
 def answer(call: Call) -> Reply:
     text = call.system + call.user
-    if "[[ ## score ## ]]" in call.system:
+    if "`feedback` (str)" in call.system:
         return Reply(judged(0.9))
     if SCORING in text:
         return Reply(verdicts(judged=dict.fromkeys(riding(call), 0.9)))
@@ -162,7 +162,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         evaluations = [
             call.user
             for call in server.calls[asked:]
-            if "[[ ## score ## ]]" in call.system or SCORING in call.system
+            if "`feedback` (str)" in call.system or SCORING in call.system
         ]
         assert len(evaluations) == 1
         assert all("whole euros" in question for question in evaluations)

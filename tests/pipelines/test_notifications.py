@@ -129,22 +129,20 @@ def test_no_message_holds_a_secret_or_a_transcripts_text(
 def test_a_run_whose_process_was_killed_is_told_of_by_the_daemon(
     server: Hook, instance: dg.DagsterInstance
 ) -> None:
-    job = defs.resolve_job_def("whole_graph")
-    run = instance.create_run_for_job(job)
+    def tick(cursor: str | None) -> str | None:
+        context = dg.build_sensor_context(
+            instance,
+            cursor,
+            definitions=defs,
+            repository_name="__repository__",
+            resources={"webhook": WebhookResource()},
+        )
+        return killed_runs.evaluate_tick(context).cursor
+
+    begun = tick(None)
+    run = instance.create_run_for_job(defs.resolve_job_def("whole_graph"))
     instance.report_run_failed(run, "Process 7 on a host was killed.")
-    (record,) = instance.get_run_records()
-    (event,) = (
-        entry.dagster_event
-        for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
-    )
-    assert event is not None
-    context = dg.build_run_status_sensor_context(
-        sensor_name="killed_runs",
-        dagster_event=event,
-        dagster_instance=instance,
-        dagster_run=record.dagster_run,
-    )
-    killed_runs(context.for_run_failure(), webhook=WebhookResource())
+    tick(begun)
     (message,) = server.got
     assert message["text"].startswith("Debrief: whole_graph failed: ")
     assert message["text"].endswith(f"{UI}/dagster/runs/{run.run_id}")

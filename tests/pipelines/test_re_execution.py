@@ -1,4 +1,4 @@
-"""The UI runs a run of a command again: on the same sessions and lake, with the same filter."""
+"""The UI starts what a command ran: on the same sessions and lake, with the same filter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
 from debrief.snapshots.capture import find_repository
 from pipelines.instance import GRPC_TAG, open_instance
-from pipelines.jobs import failure_in
+from pipelines.jobs import failure_in, range_tags
 from pipelines.launching import end_dead_runs
 from tests.pipelines.conftest import Home
 from tests.waiting import wait_until
@@ -31,8 +31,12 @@ def events_of(instance: dg.DagsterInstance, run_id: str) -> list[dg.DagsterEvent
 
 
 AGAIN = """
-mutation Again($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
+mutation Again($run: ExecutionParams!) { launchRun(executionParams: $run) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
+"""
+LISTED = """
+query Listed($of: PipelineSelector!) { pipelineOrError(params: $of) { ... on Pipeline {
+  runs { runId } } } }
 """
 
 
@@ -66,10 +70,18 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
         WorkspaceProcessContext(instance, target) as served,
     ):
         first, *_ = instance.get_runs(limit=1)
-        params = {"parentRunId": first.run_id, "strategy": "ALL_STEPS"}
+        code = {"repositoryLocationName": "debrief", "repositoryName": "__repository__"}
+        of = {**code, "pipelineName": first.job_name}
         request = served.create_request_context()
-        answer = execute_dagster_graphql(request, AGAIN, {"params": params}).data
-        launched = answer["launchRunReexecution"]
+        listed = execute_dagster_graphql(request, LISTED, {"of": of}).data["pipelineOrError"]
+        assert first.run_id in [run["runId"] for run in listed["runs"]]
+        tags = range_tags(WEEK, WEEK)
+        run = {
+            "selector": {**of, "assetSelection": [{"path": ["session_scores"]}]},
+            "runConfigData": first.run_config,
+            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
+        }
+        launched = execute_dagster_graphql(request, AGAIN, {"run": run}).data["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         instance.launch_run(launched["run"]["runId"], request)  # as the daemon takes it up
 

@@ -27,8 +27,8 @@ from debrief.training.model import SampleLine
 from pipelines.automation import new_sessions
 from pipelines.definitions import defs
 from resources import LakeResource, SessionStore
-from tests.recorder.records import build
-from tests.recorder.service.helpers import KEY, body_of, ensure_task, running
+from tests.recorder.records import build, upload_of
+from tests.recorder.service.helpers import KEY, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm
 
 WEEK, NEXT = "2026-11-02", "2026-11-09"
@@ -66,7 +66,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 def add(store: RecordStore, **meta: Any) -> UUID:
     record = build(**{"session_id": uuid4(), **meta})
-    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(body_of(record)))
+    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(upload_of(record)))
     return record.meta.session_id
 
 

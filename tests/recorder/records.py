@@ -31,8 +31,16 @@ from debrief.recorder.contracts import (
     UpdateFile,
     UserMessage,
 )
-from debrief.recorder.encoding import PATCHED, TOOLS, decode_record, encode_arguments, encode_record
-from debrief.recorder.storage.rows import NewBenchmark, NewRow, NewTask
+from debrief.recorder.encoding import (
+    PATCHED,
+    TOOLS,
+    decode,
+    decode_record,
+    encode_arguments,
+    encode_record,
+    upload_body,
+)
+from debrief.recorder.storage.rows import NewBenchmark, NewRow, NewTask, Upload
 
 BEFORE = {
     "README.md": "# Shop\n\nRuns with Node.\n",
@@ -112,7 +120,7 @@ def build(
     for args, output in final:
         run(args, output, True)
     messages.append(AssistantMessage(content="The total is right now."))
-    facts = {
+    facts: dict[str, Any] = {
         "session_id": UUID("7f2c1a52-90c6-4d0e-9f61-0c3f5f4c8a11"),
         "task_id": "cart",
         "recorder": "debrief 0.1.0",
@@ -129,6 +137,11 @@ def build(
         "commands": commands,
     }
     return Record(messages=messages, tools=list(TOOLS), meta=Meta(**(facts | meta)))
+
+
+def upload_of(record: Record) -> Upload:
+    """Return what a client sends of a record, as the service reads it."""
+    return decode(Upload, upload_body(encode_record(record), record.meta), "body")
 
 
 def as_json(record: Record) -> Any:

@@ -14,7 +14,7 @@ from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes, keep_state
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
-from debrief.recorder.encoding import decode_record, encode_record, operations_of
+from debrief.recorder.encoding import decode_record, encode_record, operations_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
 from debrief.redaction import Redactor
@@ -187,6 +187,16 @@ def tree_of_folder(root: Path) -> str:
             ["git", *arguments], cwd=root, env=environment, capture_output=True, check=True
         )
     return done.stdout.decode().strip()
+
+
+def trees_of(record: Record, folder: Path, place: Path) -> list[str]:
+    """Apply a record's patches one after the other to a checkout; return what git makes of each."""
+    run(folder, "worktree", "add", "--quiet", "--detach", str(place), record.meta.base_ref)
+    trees = []
+    for patch in patches_of(record):
+        apply_to_folder(place, patch)
+        trees.append(tree_of_folder(place))
+    return trees
 
 
 def kinds(record: Record) -> dict[str, str]:

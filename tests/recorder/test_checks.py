@@ -145,7 +145,6 @@ CONVERSATION: list[Case] = [
 READ_ARGUMENTS = "messages.2.tool_calls.0.function.arguments"
 ARGUMENTS: list[Case] = [
     ("no JSON", put(READ_ARGUMENTS, "{"), "messages[2], arguments of repo.readFile: not JSON"),
-    ("a key twice", put(READ_ARGUMENTS, '{"path":"a","path":"b"}'), "path: the key occurs twice"),
     ("more", arguments(READ, put("encoding", "latin-1")), "encoding: Extra inputs"),
     ("a number", arguments(READ, put("path", 1)), "path: Input should be a valid string"),
     ("the wrong tool", put("messages.6.tool_calls.0.function.name", "run_cmd"), "cmd: Field"),

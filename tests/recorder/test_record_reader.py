@@ -245,6 +245,16 @@ def test_a_patch_that_cannot_be_read_is_told_and_costs_nothing_else() -> None:
     assert (session.lines_added, len(session.problems)) == (0, 1)
 
 
+def test_a_patch_that_does_not_fit_the_text_that_was_read_is_told() -> None:
+    record = as_json(build())
+    assert record["messages"][3]["content"] == BEFORE["README.md"]
+    record["messages"][3]["content"] = "another text\n"
+    session = session_of(json.dumps(record).encode(), "a")
+    assert session.lines_added == only(build()).lines_added
+    (problem,) = session.problems
+    assert problem.reason.startswith("a patch of README.md that does not fit its text: line 1: ")
+
+
 def test_sessions_of_one_beginning_are_not_taken_for_copies() -> None:
     first, second = only(a_record()), only(build(session_id=UUID(int=7)))
     ids = [{m.id for turn in s.turns for m in turn.messages} for s in (first, second)]

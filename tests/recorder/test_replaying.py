@@ -39,6 +39,22 @@ def test_a_record_is_replayed_where_line_ends_are_converted(
     )
 
 
+def test_a_file_that_git_ignores_and_that_was_added_by_force_is_replayed(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    write(shop.folder, {".gitignore": "*.log\n"})
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "ignored")
+    shop.start()
+    write(shop.folder, {"kept.log": "kept\n"})
+    git(shop.folder, "add", "--force", "kept.log")
+    record = shop.stop(file).record
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    assert replay(record, elsewhere) == ["kept.log"]
+    assert (elsewhere / "kept.log").read_text() == "kept\n"
+
+
 def test_a_record_in_which_secrets_are_replaced_leaves_a_checkout_alone(
     shop: Shop, file: Path, tmp_path: Path
 ) -> None:

@@ -178,6 +178,7 @@ def with_submodule(folder: Path) -> Path:
 
 def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
     work = with_submodule(tmp_path)
+    write(work, {"folder/b": "1\n"})
     base = commit(work)
     assert uncommitted_paths(work) == []
     write(work / "sub", {"lib": "2\n"})
@@ -186,10 +187,14 @@ def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
     (work / "vendor/empty").mkdir()
     run(work / "vendor/empty", "init", "--quiet")
     write(work, {"vendor/empty/file": "of another repository\n", "a": "1\n"})
+    (work / "folder/b").unlink()
+    (work / "folder").rmdir()
+    write(work, {"folder": "a file now\n"})
     record = recorded(work, base)
-    assert kinds(record) == {"a": "create"}
+    assert kinds(record) == {"a": "create", "folder": "create", "folder/b": "delete"}
     assert skips(record) == {"sub": ANOTHER, "vendor/nested": ANOTHER, "vendor/empty": ANOTHER}
-    assert uncommitted_paths(work) == ["a", "sub", "vendor/empty", "vendor/nested"]
+    changed = ["a", "folder", "folder/b", "sub", "vendor/empty", "vendor/nested"]
+    assert uncommitted_paths(work) == changed
 
 
 def test_submodules_that_are_not_checked_out_are_not_changed(tmp_path: Path) -> None:

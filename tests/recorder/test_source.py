@@ -26,8 +26,8 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
 from debrief.stages.configuration import SessionSources
-from tests.recorder.records import build
-from tests.recorder.service.helpers import KEY, body_of, ensure_task
+from tests.recorder.records import build, upload_of
+from tests.recorder.service.helpers import KEY, ensure_task
 
 WEEK = "2026-11-02"
 REDACTOR = Redactor(b"k" * 32)
@@ -81,7 +81,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def add(store: RecordStore, ready: bool = False, **meta: Any) -> Record:
     record = build(**{"session_id": uuid4(), **meta})
-    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(body_of(record)))
+    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(upload_of(record)))
     if ready:
         store.set_status(record.meta.session_id, "ready")
     return record

@@ -19,9 +19,8 @@ from debrief.recorder.session import session_of
 from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.verification import replay, verify
 from debrief.sessions.readers.recorder import session_of as read_session
-from tests.machine import files_below
-from tests.recorder.repositories import apply_to_folder, run, tree_of_folder
-from tests.recorder.session_scenario import REDACTOR, Shop, a_shop, add_pnpm
+from tests.recorder.repositories import run, tree_of_folder, trees_of
+from tests.recorder.session_scenario import Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import git, write
 
 
@@ -40,66 +39,6 @@ def told(record: Record) -> list[str]:
         else:
             names.append(arguments.get("path") or arguments["args"][0])
     return names
-
-
-def trees_of(record: Record, folder: Path, place: Path) -> list[str]:
-    """Apply a record's patches one after the other to a checkout; return what git makes of each."""
-    run(folder, "worktree", "add", "--quiet", "--detach", str(place), record.meta.base_ref)
-    trees = []
-    for patch in patches_of(record):
-        apply_to_folder(place, patch)
-        trees.append(tree_of_folder(place))
-    return trees
-
-
-def test_a_red_check_stands_before_the_change_that_makes_it_green(
-    shop: Shop, file: Path, tmp_path: Path
-) -> None:
-    before = files_below(shop.folder / ".git")
-    shop.start()
-    write(shop.folder, {"src/cart.ts": "export const cart = [1];\n"})
-    shop.run("pnpm", "lint")
-    write(shop.folder, {"src/cart.ts": "export const cart = [2];\n", "src/new.ts": "new\n"})
-    shop.run("pnpm", "test")
-    shop.run("pnpm", "install")
-    write(shop.folder, {"src/new.ts": "newer\n"})
-    (shop.folder / "src/old.ts").unlink()
-    assert files_below(shop.folder / ".git") == before
-    truth = tree_of_folder(shop.folder)
-    record = shop.stop(file).record
-    assert told(record) == [
-        *("src/cart.ts", "src/old.ts", "patch src/cart.ts", "lint"),
-        *("patch src/cart.ts src/new.ts", "test", "install", "patch src/old.ts src/new.ts"),
-    ]
-    meta = record.meta
-    assert (problems_of(record), verify(shop.folder, record)) == ([], [])
-    assert [step.tree for step in meta.steps] == trees_of(record, shop.folder, tmp_path / "there")
-    assert meta.steps[-1].tree == meta.final_tree == truth
-    assert [command.on_final_tree for command in meta.commands] == [False] * 3
-    changes = [(c.path, c.kind, c.added, c.removed) for c in meta.changes]
-    assert changes == [
-        ("src/cart.ts", "update", 1, 2),
-        ("src/new.ts", "create", 1, 0),
-        ("src/old.ts", "delete", 0, 1),
-    ]
-
-
-def test_a_file_that_came_and_went_is_in_its_steps_and_in_no_change(
-    shop: Shop, file: Path, tmp_path: Path
-) -> None:
-    shop.start()
-    write(shop.folder, {"tmp.ts": "a\nb\n", "src/cart.ts": "other\n"})
-    shop.run("pnpm", "test")
-    (shop.folder / "tmp.ts").unlink()
-    git(shop.folder, "checkout", "-q", "src/cart.ts")
-    write(shop.folder, {"src/new.ts": "new\n"})
-    record = shop.stop(file).record
-    assert (problems_of(record), verify(shop.folder, record)) == ([], [])
-    assert [change.path for change in record.meta.changes] == ["src/new.ts"]
-    assert len(trees_of(record, shop.folder, tmp_path / "there")) == 2
-    session = read_session(encode_record(record), "x")
-    assert (session.lines_added, session.lines_removed) == (6, 5)
-    assert not session.problems
 
 
 def test_the_kept_files_survive_a_repository_that_forgets_everything(
@@ -129,18 +68,6 @@ def test_a_command_whose_end_nobody_saw_stands_where_it_was_started(shop: Shop, 
     assert verify(shop.folder, record) == []
 
 
-def test_what_cannot_be_recorded_in_the_end_is_in_no_step(shop: Shop, file: Path) -> None:
-    shop.start()
-    write(shop.folder, {"data": "text\n", "src/cart.ts": "x\n", "sub/file": "y\n", "n.log": "z\n"})
-    shop.run("pnpm", "test")
-    write(shop.folder, {"data": b"\0binary", "src/new.ts": "new\n"})
-    git(shop.folder / "sub", "init", "-q")
-    record = shop.stop(file, StopOptions(ignore=("*.log",))).record
-    assert told(record) == ["src/cart.ts", "patch src/cart.ts", "test", "patch src/new.ts"]
-    assert {item.path for item in record.meta.skipped} == {"data", "sub", "n.log"}
-    assert verify(shop.folder, record) == []
-
-
 def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -156,20 +83,6 @@ def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that
             [] if accepted else [True]
         )
         git(shop.folder, "stash", "-q", "-u")
-
-
-def test_a_secret_of_a_step_is_replaced_in_every_step(shop: Shop, file: Path) -> None:
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    shop.start()
-    write(shop.folder, {"src/cart.ts": f"key = '{secret}'\n"})
-    shop.run("pnpm", "test")
-    write(shop.folder, {"src/cart.ts": f"key = '{secret}'\nmore\n"})
-    shop.run("pnpm", "lint")
-    write(shop.folder, {"src/cart.ts": "key = read()\n"})
-    record = shop.stop(file).record
-    assert secret not in encode_record(record).decode()
-    assert (record.meta.verified, len(record.meta.steps)) == (True, 3)
-    assert (problems_of(record), verify(shop.folder, record, REDACTOR)) == ([], [])
 
 
 NASTY: list[dict[str, bytes | None]] = [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.judging.dspy_judge import parse_fraction
+from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.rubrics.parsing import parse_judgement, parse_rubric_set, parse_rubrics
 from debrief.scoring.answer_reading import read_answer
@@ -208,7 +208,7 @@ def test_a_scale_given_as_an_object_becomes_five_lines() -> None:
 
 READERS: dict[str, Callable[[str | None], Any]] = {
     "judge_int_1_5": lambda text: parse_judgement(text).score,
-    "judge_float_0_1": parse_fraction,
+    "judge_float_0_1": lambda text: read_judgement(text)[0],
     "dimensions6": lambda text: read_answer(text) and "valid",
     "rubric_array": lambda text: len(parse_rubrics(text)),
     "rubric_object": lambda text: len(parse_rubric_set(text)[0]),

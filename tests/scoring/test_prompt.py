@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from debrief.judging.dspy_judge import parse_fraction
+from debrief.judging.answers import read_judgement
 from debrief.judging.model import Judge
 from debrief.models.answers import Answer, AnswerError, Question
 from debrief.models.citing import cited_turns
@@ -110,32 +111,26 @@ def test_citations_are_read_in_all_their_forms(text: str, turns: list[int]) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("score", "value"),
     [
-        ("0.85", 0.85),
-        (" 1 ", 1.0),
-        ("0", 0.0),
-        ("**0.5**", 0.5),
-        ("score: .25", 0.25),
-        ('{"score": 0.75, "feedback": "ok"}', 0.75),
-        ("[[ ## score ## ]]\n0.3\n\n[[ ## feedback ## ]]\nwas 0.9 before", 0.3),
-        ("Score: 0.4\nScore: 0.40", 0.4),
+        *((0.85, 0.85), ("0.85", 0.85), (" 1 ", 1.0), (0, 0.0), ("**0.5**", 0.5), (".25", 0.25)),
+        *((None, None), ("N/A", None), ("cannot be seen", None)),
     ],
 )
-def test_a_plain_number_from_nothing_to_one_is_a_score(text: str, value: float) -> None:
-    assert parse_fraction(text) == value
+def test_a_plain_number_from_nothing_to_one_is_a_score(score: object, value: float | None) -> None:
+    assert read_judgement(json.dumps({"score": score, "feedback": "ok"})) == (value, "ok")
 
 
 @pytest.mark.parametrize(
-    "text",
+    "score",
     [
-        *("", "85%", "0,85", "4/5", "1.5", "-0.1", "-0", "nan", "inf", "1e999", "0.9.1", "high"),
-        *("score: 0.2\nscore: 0.9", '{"score": true}', '{"score": null}', "1_0", "0.8 or 0.9"),
+        *("85%", "0,85", "4/5", "1.5", 1.5, "-0.1", "nan", "inf", "1e999", "0.9.1", "high", True),
+        *("1_0", "0.8 or 0.9", [0.8], {"value": 0.8}),
     ],
 )
-def test_anything_else_is_no_score(text: str) -> None:
+def test_anything_else_is_no_score(score: object) -> None:
     with pytest.raises(AnswerError):
-        parse_fraction(text)
+        read_judgement(json.dumps({"score": score, "feedback": "ok"}))
 
 
 def test_a_refused_answer_is_asked_for_again_with_the_reason() -> None:

@@ -80,7 +80,7 @@ def test_one_call_scores_and_judges_whichever_stage_comes_first(
 
 def test_a_judge_that_was_left_out_is_asked_alone(tmp_path: Path, server: OpenAIServer) -> None:
     def reply(call: Call) -> Reply:
-        alone = "[[ ## score ## ]]" in call.system
+        alone = "`feedback` (str)" in call.system
         return Reply(judged(0.3) if alone else with_judges(care=0.9))
 
     server.reply = reply

@@ -12,9 +12,10 @@ from debrief import stats
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, SessionVerdict, VerdictName
 from debrief.validity.changes import Move
-from debrief.validity.figures import Statistic, ValidityReport, report_markdown, report_of
+from debrief.validity.figures import Statistic, ValidityReport, report_of
 from debrief.validity.measuring import Measured
 from debrief.validity.references import ReaderVerdict, Reference
+from debrief.validity.report import report_markdown
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
 
@@ -46,7 +47,7 @@ def found(statistics: tuple[Statistic, ...], name: str) -> Statistic:
 
 
 def text_of(report: ValidityReport) -> str:
-    return "\n\n".join(report_markdown(report))
+    return report_markdown(report)
 
 
 def test_agreement_is_of_those_with_a_verdict_and_gross_errors_are_counted() -> None:

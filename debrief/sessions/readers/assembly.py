@@ -1,4 +1,4 @@
-"""From the events of one or more transcripts to one session."""
+"""Build one session from the events of one or more transcripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of transcripts, lines and whole documents: doubled, cut short, badly encoded, still growing.
+"""Read JSON that may be doubled, cut short, badly encoded or still growing.
 
 A file of JSON lines is read once, in blocks, and decoded line by line, so that memory is bounded
 by the longest line and what the caller keeps. Whatever cannot be decoded becomes a problem with

@@ -46,7 +46,7 @@ class Branch(Struct, frozen=True):
     """Its beginning was written at once, as a program writes what it copies."""
 
     @property
-    def held(self) -> frozenset[str]:
+    def prompts(self) -> frozenset[str]:
         """The prompts in it, those that were left too."""
         return frozenset(turn.prompt for turn in self.turns if turn.is_asked)
 
@@ -101,20 +101,20 @@ def leaves_of(branches: Sequence[Branch], ids: Sequence[str]) -> list[Leaf]:
         branches: of its transcripts, originals before copies, as far as they tell.
         ids: of the sessions, as they tell them; empty for one that is no session's alone.
     """
-    held, ways = [each.held for each in branches], [each.way for each in branches]
+    prompts, ways = [each.prompts for each in branches], [each.way for each in branches]
     numbers = range(len(branches))
 
     def is_state_of(number: int, other: int) -> bool:
         """Return whether a branch leads no further than another holds."""
-        if number == other or not ways[number] <= held[other]:
+        if number == other or not ways[number] <= prompts[other]:
             return False
-        is_same = ways[other] <= held[number]
-        return not is_same or (-len(held[other]), other) < (-len(held[number]), number)
+        is_same = ways[other] <= prompts[number]
+        return not is_same or (-len(prompts[other]), other) < (-len(prompts[number]), number)
 
     ends = [n for n in numbers if not any(is_state_of(n, other) for other in numbers)]
     sessions: list[list[int]] = []
     for end in ends or numbers[:1]:
-        is_fork = any(held[end] & held[member] for one in sessions for member in one)
+        is_fork = any(prompts[end] & prompts[member] for one in sessions for member in one)
         parts = [one for one in sessions if ids[end] and ids[one[0]] == ids[end]]
         if parts and not is_fork:
             parts[0].append(end)
@@ -123,7 +123,7 @@ def leaves_of(branches: Sequence[Branch], ids: Sequence[str]) -> list[Leaf]:
     settled = {number for one in sessions for number in one}
     for number in numbers:
         if number not in settled:
-            own = (one for one in sessions if any(ways[number] <= held[each] for each in one))
+            own = (one for one in sessions if any(ways[number] <= prompts[each] for each in one))
             next(own, sessions[0]).append(number)
     return _as_leaves(branches, sessions)
 
@@ -134,7 +134,7 @@ def _as_leaves(branches: Sequence[Branch], sessions: Iterable[Sequence[int]]) ->
     leaves: list[Leaf] = []
     for members in sessions:
         own_from = ""
-        if branches[members[0]].held & prompts:
+        if branches[members[0]].prompts & prompts:
             own = (
                 turn.place
                 for turn in branches[members[0]].turns

@@ -1,4 +1,4 @@
-"""A session as it unfolds: readers report what happened in order, turns come out.
+"""Collect what a transcript tells, event by event, and build turns from it.
 
 The tools write the same few events in different words. A reader translates each record into one
 of the calls below, and the rules about turns, messages and results live here only.

@@ -1,4 +1,4 @@
-"""Values of transcripts, which may be of any type: texts, counts, times, contents, declared tools.
+"""Read values of unknown type out of transcripts: texts, counts, times, contents, tools.
 
 Programs put elements such as ``<system-reminder>…</system-reminder>`` into texts. They are found
 by ``str.find`` and not by a pattern: where thousands are opened and none is closed, a pattern

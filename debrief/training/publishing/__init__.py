@@ -1,1 +1,1 @@
-"""Training sets in the forms that trainers read, in a folder that loads as splits."""
+"""Export training sets in the forms that trainers read."""

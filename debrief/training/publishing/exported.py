@@ -1,4 +1,4 @@
-"""Where exports went: a row for each place, kept in the lake that they were made from.
+"""Remember where exports went, in the lake that they were made from.
 
 An export is out of the lake's hands, but not out of its knowledge: what is forgotten later is
 looked for there too.

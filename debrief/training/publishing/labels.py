@@ -1,4 +1,4 @@
-"""Answers that are desirable or not, unpaired, and what says so.
+"""The export form of single answers labelled desirable or not, and where the label comes from.
 
 The verdict says it of a session's end, which an outcome decides where there is one; the person's
 next words say it of an answer before. A session of which nothing is known is neither good nor bad.

@@ -1,5 +1,4 @@
-"""What an export makes of the lines that were asked for, before any is converted: others on each
-side of the split, those that hold benchmarks' problems left out, and all counted."""
+"""Narrow an export before conversion: another split, benchmarks' problems left out, all counted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Pairs of answers of which one is better: those that a session itself holds, and two runs of one
-task of which the one is done and checked and the other falls short.
+"""The export form of preference pairs: two answers within a session, or two runs of one task.
 
 A pair of one session is an answer that the person refused or corrected, and the one that they then
 let pass. Both stand behind the same messages: all that came before, and what the person said to the

@@ -1,4 +1,4 @@
-"""A session as a task, what was done on it, and a reward of one kind.
+"""The export form of a task, the work done on it, and a reward.
 
 Kinds are never mixed in one file: an outcome is a fact, a probability and a quality are estimates,
 and a model that is rewarded by several learns where its data is from.

@@ -1,4 +1,4 @@
-"""Pairs of a turn that the person went back to before, and the one with the same words that stayed.
+"""Preference pairs from a turn that the person rewound and the turn that replaced it.
 
 Lines are without the turns that were left, so these pairs are made of the session itself. Other
 words in a turn's place ask for something else: then neither answer is better.

@@ -1,4 +1,4 @@
-"""Rows of a line for trainers that know no weights: what is trained on, with all that came before.
+"""Rows for trainers without loss weights: each trained message with all that came before.
 
 A line may hold answers that are not trained on. Nothing is cut out of it for that: a row is the
 line up to the end of a stretch of answers that are trained on, and says where the stretch begins.

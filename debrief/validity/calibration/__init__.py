@@ -1,4 +1,5 @@
-"""Twelve made-up sessions with known answers: how far off a model is, before a year is paid for.
+"""Twelve invented sessions with known answers, to measure a model's error before paying for a year
+of them.
 
 The sessions stand beside this module as ATIF trajectories, the answers in ``answers.toml``. None is
 of the demo or of anybody's work, so no model's judges were tuned on them.

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
 
 from debrief.cli.shared import AsJson, Database, console, print_json
-from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.recorder.storage.rows import Scope
@@ -66,6 +63,8 @@ def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
     if not tokens:
         console().print("There are no tokens. Make one with: debrief tokens create NAME")
         return
+    from rich.table import Table
+
     table = Table("name", "scopes", "made", "last used", "revoked", box=None, pad_edge=False)
     for token in tokens:
         moments = (token.created_at, token.last_used_at, token.revoked_at)
@@ -98,13 +97,14 @@ def _store(database: str) -> Iterator[RecordStore]:
 
 database_app = typer.Typer(
     no_args_is_help=True,
-    help="The recorder's Postgres: look at it, migrate it, back it up, restore it.",
+    help="The recorder's Postgres: look at it, migrate it.",
 )
 
 
 @database_app.command("status")
 def database_status(database: Database = "") -> None:
     """Print where the database is, its revision, and what it holds; exit code 1 if it is away."""
+    from debrief.recorder.postgres import programs_folder
     from debrief.recorder.storage.connecting import address_of, head
     from debrief.recorder.storage.store import RecordStore
 
@@ -119,6 +119,7 @@ def database_status(database: Database = "") -> None:
     out.print(f"tasks     {counts.tasks}")
     out.print(f"sessions  {counts.sessions}, of them {counts.ready} ready")
     out.print(f"size      {counts.size / 1e6:,.1f} MB")
+    out.print(f"programs  {programs_folder()}")
 
 
 @database_app.command("migrate")
@@ -141,41 +142,6 @@ def database_migrate(
         console().print(f"The database has revision {after or 'none'}; there is nothing to do.")
     else:
         console().print(f"Migrated the database from {before or 'none'} to {after or 'none'}.")
-
-
-@database_app.command("backup")
-def database_backup(
-    file: Annotated[Path, typer.Argument(help="To write; it must not exist.")],
-    database: Database = "",
-) -> None:
-    """Write everything to a file, as of one moment, while the database is in use."""
-    from debrief.recorder.backup import backup
-
-    size = backup(database_address(database), file)
-    console().print(f"Wrote {file}, {size:,} bytes")
-
-
-@database_app.command("restore")
-def database_restore(
-    file: Annotated[Path, typer.Argument(help="Written by debrief database backup.")],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Drop what the database holds now.")
-    ] = False,
-    database: Database = "",
-) -> None:
-    """Bring the database to what a backup holds: all of it, or nothing.
-
-    Cursors of earlier exports are refused afterwards.
-    """
-    from debrief.recorder.backup import restore
-    from debrief.recorder.storage.store import RecordStore
-
-    url = database_address(database)
-    restore(url, file, replace=replace)
-    with RecordStore(url) as store:
-        store.migrate()
-        count = store.count()
-    console().print(f"Restored {file}: {counted(count, 'session')}")
 
 
 def database_address(option: str) -> str:

@@ -155,12 +155,12 @@ def record_run(
         print(json_line({"command": answer}), flush=True)
         return
     end = run(home, repo, command, show=_show, time_limit=time_limit, agrees=_agrees)
-    errors = console(stderr=True)
     if end.exit_code is None:
-        errors.print(f"debrief: recorded as {end.ending.strip('()')}", style="red")
+        recorded = f"debrief: recorded as {end.ending.strip('()')}"
+        console(stderr=True).print(recorded, style="red")
         raise typer.Exit(_TIMED_OUT)
     if end.exit_code:
-        errors.print(f"debrief: recorded with exit code {end.exit_code}", style="yellow")
+        warn(f"recorded with exit code {end.exit_code}")
     raise typer.Exit(end.exit_code)
 
 

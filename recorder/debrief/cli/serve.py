@@ -63,8 +63,8 @@ def serve(
     data under **~/.debrief/postgres**. The database is migrated first. Clients need a token:
     **debrief tokens create NAME**.
 
-    The log goes to the error output, a JSON object a line: who asked for what, how it was
-    answered, how long it took; never what a record holds. SIGTERM ends it cleanly: running
+    The log goes to the error output, as uvicorn writes it: a line a request with its path, its
+    query and its status; never what a record holds. SIGTERM ends it cleanly: running
     requests have 30 seconds.
     """
     from debrief.cli.database import database_address
@@ -76,7 +76,6 @@ def serve(
         ServiceLimits,
         listen,
         run,
-        start_logging,
         url_of,
     )
     from debrief.recorder.storage.store import RecordStore
@@ -114,9 +113,8 @@ def serve(
             console().print(f"Migrated the database to {after}.")
         if token_file is not None:
             write_token(store, token_file)
-        start_logging(level)
         service = Service(store, Ingest(redactor, rule, settings.recorder_programs), limits)
-        run(create_app(service), limits, listener, greet)
+        run(create_app(service), limits, listener, greet, log_level=level)
 
 
 def ready_rule(text: str) -> ReadyRule:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.table import Table
 from typer.core import TyperGroup
 
 from debrief.errors import (
@@ -20,10 +17,12 @@ from debrief.errors import (
     DebriefError,
     InputError,
     readable,
-    without_controls,
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from debrief.redaction.redactor import Redactor
 
 Chosen = TypeVar("Chosen")
@@ -114,16 +113,9 @@ def console(stderr: bool = False, file: TextIO | None = None) -> Console:
         stderr: print to the error output.
         file: print there instead.
     """
-    return _PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, soft_wrap=True)
+    from debrief.cli.plain_console import PlainConsole
 
-
-class _PlainConsole(Console):
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            text = segment.text if segment.control else without_controls(segment.text)
-            yield segment._replace(text=text)
+    return PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, soft_wrap=True)
 
 
 def without_secrets() -> Redactor:

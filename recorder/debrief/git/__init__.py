@@ -1,4 +1,4 @@
-"""Git, run over somebody's repository: nothing of it is changed, and nothing that it names is run.
+"""Run git on a repository that is not ours: change nothing in it, run nothing that it configures.
 
 ``git`` reads names and history; ``scratch_of`` is for all that looks at a working tree or shows
 what a commit changed.

@@ -1,4 +1,4 @@
-"""A git folder of our own, over somebody's working tree and objects.
+"""A git directory of our own over a person's working tree and objects.
 
 Commands that look at a working tree write to an index and an object store. Both are copies here,
 in a temporary folder, together with the few settings that shape blobs. The repository's own
@@ -140,6 +140,12 @@ class Scratch:
             except InputError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+
+    def add_ignored(self, paths: Iterable[str]) -> None:
+        """Put files into our index that are there, ignored by git or not."""
+        options = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        if data := "\0".join(paths).encode():
+            self.git("--literal-pathspecs", *options, data=data)
 
     def take_names(self) -> None:
         """Give our git folder HEAD, branches, tags and notes as they are now.
@@ -350,7 +356,7 @@ class Scratch:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
                 path.open("rb").close()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
             return True

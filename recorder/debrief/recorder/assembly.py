@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
+from uuid import UUID
 
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
@@ -135,7 +136,7 @@ def assemble(
         others = [warning_of(facts.base_ref, facts.others)] if facts.others else []
         meta = contracts.Meta(
             **{name: getattr(facts, name) for name in _FACTS},
-            session_id=facts.id,
+            session_id=UUID(facts.id),
             recorder=RECORDER,
             final_tree=changes.final_tree,
             verified=verified,
@@ -208,7 +209,7 @@ class _Messages:
     def add(self, message: contracts.Message) -> None:
         self.all.append(message)
 
-    def call(self, tool: str, arguments: BaseModel, result: str) -> str:
+    def call(self, tool: contracts.Tool, arguments: BaseModel, result: str) -> str:
         self._calls += 1
         call_id = f"call{self._calls:05d}"
         function = contracts.Function(name=tool, arguments=encode_arguments(arguments))

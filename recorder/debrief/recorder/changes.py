@@ -29,8 +29,7 @@ from debrief.recorder.comparison import (
     SkippedChange,
     compare,
 )
-from debrief.recorder.contracts import IGNORED, MANY_FILES, Skipped
-from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.contracts import IGNORED, MANY_FILES, MAX_STRING, Skipped
 from debrief.recorder.session_facts import KeptFile, KeptState
 
 Files = Mapping[str, FileState | None]

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -26,7 +26,7 @@ from debrief.git.scratch import (
     lfs_digest,
     scratch_of,
 )
-from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.contracts import MAX_STRING
 from debrief.recorder.paths import path_problem
 from debrief.recorder.repository import head_commit
 
@@ -252,18 +252,20 @@ def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Itera
             yield SkippedChange(path, _ANOTHER)
 
 
-def snapshot_tree(root: Path, scratch: Path | None = None) -> str:
+def snapshot_tree(root: Path, scratch: Path | None = None, forced: Iterable[str] = ()) -> str:
     """Return the id of the tree that the working tree is: two are the same if their files are.
 
     Args:
         root: anywhere in the working tree.
         scratch: the folder in which temporary files are made; the machine's usual one by default.
+        forced: files that are part of it although git may be told to ignore them.
 
     Raises:
         InputError: no repository, or git cannot read the working tree.
     """
     with scratch_of(root, scratch) as opened:
         opened.add_all()
+        opened.add_ignored(forced)
         return opened.write_tree()
 
 

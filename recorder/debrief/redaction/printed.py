@@ -1,4 +1,4 @@
-"""Secrets that a command printed: it says what its result is, and nothing beside that does."""
+"""Find secrets in the output of commands that print secrets, such as ``gh auth token``."""
 
 from __future__ import annotations
 

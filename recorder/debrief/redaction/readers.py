@@ -1,4 +1,4 @@
-"""Careful readers of what a name gives away: assignments, pairs, cookies, addresses, tables.
+"""Parse places where a name says that a value is secret: assignments, pairs, cookies, tables.
 
 They look at a bounded stretch around the place, so a hit costs the same in a text of any length.
 """

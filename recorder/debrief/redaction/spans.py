@@ -1,4 +1,4 @@
-"""Stretches of a text: where secrets are, and where to look for them.
+"""Spans of a text: where secrets are, and where to look for them.
 
 Where to look says one pass of a multi-pattern engine (Hyperscan, an automaton without
 backtracking) at a multiple of the speed at which the JSON around the text was decoded, so the

@@ -1,4 +1,4 @@
-"""The strings of JSON, with the names that they are the values of."""
+"""Find the strings in JSON together with the names of their fields."""
 
 from __future__ import annotations
 

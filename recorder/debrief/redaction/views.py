@@ -1,4 +1,4 @@
-"""Other spellings of a text: escapes undone, pieces joined, codes decoded.
+"""Other spellings of a text, so that encoded secrets are found: unescaped, joined, decoded.
 
 A view is a text made from another, with the way back. It shows the neighbourhood of every place
 that it changes, since an escape hides the text behind it as well: in ``password%3D…`` the name

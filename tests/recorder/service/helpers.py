@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import StringIO
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,8 +20,6 @@ from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.service.app import Service, create_app
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.service.running import (
-    LOGGER,
-    JsonLogFormatter,
     ServiceLimits,
     listen,
     make_server,
@@ -52,7 +47,6 @@ class Api(Struct):
     store: RecordStore
     tokens: dict[str, str]
     """The secret of a token by its scopes: ``read``, ``write``, ``export``, ``all``."""
-    log: StringIO
 
     def client(self, scopes: str = "all", **options: Any) -> httpx.Client:
         """Return a client that has a token."""
@@ -60,10 +54,6 @@ class Api(Struct):
         return httpx.Client(
             base_url=self.url, headers=headers, timeout=LONG, verify=NO_TLS, **options
         )
-
-    def lines(self) -> list[dict[str, Any]]:
-        """Return what the log holds of requests."""
-        return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
 
 def token_secrets(store: RecordStore) -> dict[str, str]:
@@ -87,22 +77,15 @@ def running(
     app = create_app(service)
     listener = listen("127.0.0.1", 0)
     server = make_server(app, limits)
-    log = StringIO()
-    handler = logging.StreamHandler(log)
-    handler.setFormatter(JsonLogFormatter())
-    logger = logging.getLogger(LOGGER)
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     port = listener.getsockname()[1]
     try:
-        yield Api(url_of(listener), port, app, service, store, token_secrets(store), log)
+        yield Api(url_of(listener), port, app, service, store, token_secrets(store))
     finally:
         server.should_exit = True
         thread.join(LONG)
         listener.close()
-        logger.removeHandler(handler)
         assert not thread.is_alive()
 
 
@@ -164,7 +147,6 @@ def assert_problem(answer: httpx.Response, status: int, words: str = "") -> dict
         "place",
         "reasons",
         "nextMove",
-        "requestId",
     }
     assert problem["status"] == status
     assert problem["place"] in problem["detail"]

@@ -21,10 +21,9 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from starlette.routing import Route
 
 from debrief.recorder.contracts import Record
-from debrief.recorder.service.app import create_app
+from debrief.recorder.service.app import OPEN_PATHS, create_app
 from debrief.recorder.storage.rows import SCOPES
 from tests.recorder.records import as_json, build
 from tests.recorder.service.helpers import NO_TLS, Api, assert_problem, body_of
@@ -89,17 +88,11 @@ def test_no_request_is_answered_in_a_way_that_the_document_does_not_tell(
 
 
 def test_every_refusal_is_documented_as_the_one_problem(document: Any) -> None:
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            statuses = set(operation["responses"])
-            expected = {"503"} if path == "/health" else {"401", "403", "422", "429", "503"}
-            assert expected <= statuses, (path, method)
-            if "requestBody" in operation:
-                assert {"400", "413", "415"} <= statuses, (path, method)
-            for status, answer in operation["responses"].items():
-                if status >= "400":
-                    content = answer["content"]["application/problem+json"]
-                    assert content["schema"]["$ref"].endswith("/ProblemDetails")
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status in ("4XX", "5XX"):
+                content = operation["responses"][status]["content"]["application/problem+json"]
+                assert content["schema"]["$ref"].endswith("/ProblemDetails")
 
 
 def test_all_but_health_ask_for_a_token(document: Any) -> None:
@@ -122,8 +115,6 @@ def test_the_document_takes_a_real_upload_and_a_real_record(document: Any) -> No
     assert Record.__name__ in document["components"]["schemas"]
 
 
-OPEN_PATHS = frozenset({"/health", "/openapi.json"})
-"""What is answered without a token."""
 NEEDED = {
     ("GET", "/tasks"): "read",
     ("POST", "/tasks"): "write",
@@ -152,11 +143,8 @@ def _ask(api: Api, route: tuple[str, str], headers: list[tuple[str, str]]) -> ht
     )
 
 
-def test_every_route_says_which_scope_it_needs() -> None:
-    app = create_app(None)  # type: ignore[arg-type]
-    routes = [route for route in app.routes if isinstance(route, Route)]
-    assert routes == app.routes
-    found = {(method, route.path) for route in routes for method in route.methods or ()}
+def test_every_route_says_which_scope_it_needs(document: Any) -> None:
+    found = {(method.upper(), path) for path, of in document["paths"].items() for method in of}
     assert {route for route in found if route[1] not in OPEN_PATHS} == set(NEEDED)
 
 

@@ -44,12 +44,14 @@ def _both(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _agents(said: Attachment) -> str:
-    is_first = said.isInitial is True
+def _agents(attachment: Attachment) -> str:
+    is_first = attachment.isInitial is True
     head = "Available agent types for" if is_first else "New agent types are now available for"
-    gone = _under("The following agent types are no longer available:", said.removedTypes)
-    note = is_first and said.showConcurrencyNote is True
-    return _both(_under(f"{head} the Agent tool:", said.addedLines), gone, _AT_ONCE if note else "")
+    gone = _under("The following agent types are no longer available:", attachment.removedTypes)
+    note = is_first and attachment.showConcurrencyNote is True
+    return _both(
+        _under(f"{head} the Agent tool:", attachment.addedLines), gone, _AT_ONCE if note else ""
+    )
 
 
 _AT_ONCE = (
@@ -58,69 +60,71 @@ _AT_ONCE = (
 )
 
 
-def _skills(said: Attachment) -> str:
+def _skills(attachment: Attachment) -> str:
     head = "The following skills are available for use with the Skill tool:\n"
-    return _under(head, string(said.content))
+    return _under(head, string(attachment.content))
 
 
-def _deferred_tools(said: Attachment) -> str:
-    new = _under("The following deferred tools are now available via ToolSearch:", said.addedLines)
-    gone = _under("The following deferred tools are no longer available:", said.removedNames)
+def _deferred_tools(attachment: Attachment) -> str:
+    new = _under(
+        "The following deferred tools are now available via ToolSearch:", attachment.addedLines
+    )
+    gone = _under("The following deferred tools are no longer available:", attachment.removedNames)
     return _both(new, gone)
 
 
-def _servers(said: Attachment) -> str:
+def _servers(attachment: Attachment) -> str:
     head = (
         "# MCP Server Instructions\n\nThe following MCP servers have provided instructions for how"
         " to use their tools and resources:\n"
     )
-    gone = _under("The following MCP servers have disconnected:", said.removedNames)
-    return _both(_under(head, said.addedBlocks, "\n\n"), gone)
+    gone = _under("The following MCP servers have disconnected:", attachment.removedNames)
+    return _both(_under(head, attachment.addedBlocks, "\n\n"), gone)
 
 
-def _edited_file(said: Attachment) -> str:
+def _edited_file(attachment: Attachment) -> str:
     head = (
-        f"Note: {string(said.filename)} was modified, either by the user or by a linter. This"
+        f"Note: {string(attachment.filename)} was modified, either by the user or by a linter. This"
         " change was intentional, so make sure to take it into account as you proceed (ie. don't"
         " revert it unless the user asks you to). Don't tell the user this, since they are already"
         " aware. Here are the relevant changes (shown with line numbers):"
     )
-    return _under(head, string(said.snippet))
+    return _under(head, string(attachment.snippet))
 
 
-def _hook_context(said: Attachment) -> str:
-    text = "\n".join(_strings(said.content))
-    return f"{string(said.hookName)} hook additional context: {text}" if text.strip() else ""
+def _hook_context(attachment: Attachment) -> str:
+    text = "\n".join(_strings(attachment.content))
+    return f"{string(attachment.hookName)} hook additional context: {text}" if text.strip() else ""
 
 
-def _hook_output(said: Attachment) -> str:
-    text = string(said.content)
-    is_heard = text and said.hookEvent in _HEARD_HOOKS
-    return f"{string(said.hookName)} hook success: {text}" if is_heard else ""
+def _hook_output(attachment: Attachment) -> str:
+    text = string(attachment.content)
+    is_heard = text and attachment.hookEvent in _HEARD_HOOKS
+    return f"{string(attachment.hookName)} hook success: {text}" if is_heard else ""
 
 
-def _hook_block(said: Attachment) -> str:
-    error = mapping(said.blockingError)
+def _hook_block(attachment: Attachment) -> str:
+    error = mapping(attachment.blockingError)
     command, text = string(error.get("command")), string(error.get("blockingError"))
-    head = f'{string(said.hookName)} hook blocking error from command: "{command}"'
+    head = f'{string(attachment.hookName)} hook blocking error from command: "{command}"'
     return f"{head}: {text}" if text else ""
 
 
-def _hook_answer(said: Attachment) -> str:
-    answer = mapping(said.response)
+def _hook_answer(attachment: Attachment) -> str:
+    answer = mapping(attachment.response)
     more = mapping(answer.get("hookSpecificOutput")).get("additionalContext")
     return _both(string(answer.get("systemMessage")), string(more))
 
 
-def _date(said: Attachment) -> str:
-    day = string(said.newDate)
+def _date(attachment: Attachment) -> str:
+    day = string(attachment.newDate)
     return f"The date has changed. Today's date is now {day}." if day else ""
 
 
-def _diagnostics(said: Attachment) -> str:
+def _diagnostics(attachment: Attachment) -> str:
     files = (
         _under(f"{string(file.get('uri')).rpartition('/')[2]}:", list(map(_problem, found)))
-        for file in mappings(said.files)
+        for file in mappings(attachment.files)
         for found in [mappings(file.get("diagnostics"))]
     )
     text = _both(*files)
@@ -137,14 +141,14 @@ def _problem(found: dict[str, Any]) -> str:
     return f"  {sign} [Line {line}:{column}] {string(found.get('message'))}{behind}"
 
 
-def _file(said: Attachment) -> str:
-    text = string(mapping(mapping(said.content).get("file")).get("content"))
-    return _under(f"Contents of {string(said.filename)}:\n", text)
+def _file(attachment: Attachment) -> str:
+    text = string(mapping(mapping(attachment.content).get("file")).get("content"))
+    return _under(f"Contents of {string(attachment.filename)}:\n", text)
 
 
-def _memory(said: Attachment) -> str:
-    text = string(mapping(said.content).get("content"))
-    return _under(f"Contents of {string(said.path)}:\n", text)
+def _memory(attachment: Attachment) -> str:
+    text = string(mapping(attachment.content).get("content"))
+    return _under(f"Contents of {string(attachment.path)}:\n", text)
 
 
 _SAID: Final[dict[str, Callable[[Attachment], str]]] = {

@@ -1,4 +1,4 @@
-"""What single records of Claude Code say: prompts, commands, interruptions, results, edits."""
+"""Interpret single Claude Code records: prompts, commands, interruptions, results, edits."""
 
 from __future__ import annotations
 

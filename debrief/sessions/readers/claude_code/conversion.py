@@ -1,4 +1,4 @@
-"""From the records of one Claude Code file to the events of its session, in one pass."""
+"""Convert the records of one Claude Code file into events of its session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of several transcripts of one session as one tree: each once, by its id.
+"""Merge the records of several transcripts of one session into one tree, each record once.
 
 A resumption or a copy of a session has the records that it copied under the ids that they had.
 """

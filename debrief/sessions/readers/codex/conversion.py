@@ -1,4 +1,4 @@
-"""From a Codex rollout's records to events of the timeline."""
+"""Convert a Codex rollout's records into events of its session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single records of a Codex rollout say: prompts, prompt files, copies of a history, pages."""
+"""Interpret single Codex records: prompts, prompt files, copied histories, pages."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.git.hunks import HunkError, apply_hunks
 from debrief.keys import slugify
 from debrief.sessions.model import Recorded, RecordStatus, Session, TranscriptRef
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
@@ -180,32 +181,24 @@ class _Conversion:
             return created(path, operation.diff)
         content = self._files.get(path)
         if operation.type == "update_file":
-            if content is not None:
-                self._files[path] = _updated(content, operation.diff)
+            if content is not None and operation.diff:
+                self._update(path, content, operation.diff)
             return from_unified(path, operation.diff)
         if content is None:
-            self._report(f"{path} is deleted, and was never read: its lines do not count")
+            self._report(f"{path} is deleted, and its text is not known: its lines do not count")
         return deleted(path, content or "")
+
+    def _update(self, path: str, content: str, diff: str) -> None:
+        try:
+            self._files[path] = apply_hunks(content, diff)
+        except HunkError as error:
+            del self._files[path]
+            self._report(f"a patch of {path} that does not fit its text: {error}")
 
     def _report(self, reason: str) -> None:
         self._draft.report(0, mend_text(reason))
 
 
-def _updated(text: str, diff: str) -> str:
-    """Return a text after the hunks that its recorder made from it, but for the last line's end."""
-    old, new, at = text.split("\n"), [], 0
-    for line in diff.split("\n"):
-        if head := _HEAD.match(line):
-            start = int(head[1]) - (head[2] != "0")
-            new += old[at:start]
-            at = start
-        elif line.startswith((" ", "-", "+")):
-            at += line[0] != "+"
-            new += [line[1:]] if line[0] != "-" else []
-    return "\n".join([*new, *old[at:]])
-
-
-_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
 _MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')

@@ -1,4 +1,4 @@
-"""A record as far as a session is made of it.
+"""The part of a recorder's record that a session is built from.
 
 Read tolerantly, as all transcripts are: what is not needed is left undecoded, and what a later
 recorder adds is ignored. The recorder's service checks records by the contract itself.

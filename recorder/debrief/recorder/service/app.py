@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import anyio
 import orjson
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from debrief.errors import DebriefError
-from debrief.recorder.contracts import Contract, Status, TaskId
+from debrief.recorder.contracts import Contract, Record, Status, TaskId
+from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.exporting import ExportedLine, lines_of
-from debrief.recorder.service.problems import (
-    EXPORT_ANSWER,
-    RECORD_ANSWER,
-    add_refusals,
-    document,
-    documented_body,
-    refusals,
-    unavailable,
-)
+from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
 from debrief.recorder.service.requests import (
+    BearerTokens,
     BenchmarkQuery,
     ExportQuery,
     Ingest,
     RateLimit,
     SessionQuery,
-    json_body,
     needs,
-    record_body,
+    refuse_token,
 )
-from debrief.recorder.service.running import LOGGER, RequestLog, ServiceLimits
+from debrief.recorder.service.running import ServiceLimits
 from debrief.recorder.storage.rows import (
     Benchmark,
     NewBenchmark,
@@ -53,9 +48,12 @@ if TYPE_CHECKING:
     from starlette import types as asgi
 
     from debrief.recorder.storage.listing import Export
-    from debrief.recorder.storage.rows import Scope
 
 router = APIRouter()
+OPEN_PATHS = frozenset({"/health", "/openapi.json"})
+"""What is answered without a token."""
+MEDIA_TYPE = "application/jsonl"
+_LOG = logging.getLogger("uvicorn.error")
 _HEALTH_SECONDS = 3.0
 """How long the database may take to answer ``GET /health``."""
 
@@ -85,40 +83,6 @@ async def _service(request: Request) -> Service:
 
 
 _Service = Annotated[Service, Depends(_service)]
-_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
-
-
-def endpoint(
-    method: str,
-    path: str,
-    scope: Scope | None,
-    *statuses: int,
-    made: bool = False,
-    body: type[BaseModel] | None = None,
-    answer: dict[str, Any] | None = None,
-) -> Callable[[_Endpoint], _Endpoint]:
-    """Return a decorator that adds a function to the API.
-
-    Args:
-        method: of the request.
-        path: of the request.
-        scope: that its token needs; None: it takes no token.
-        statuses: with which it refuses, beside those that are the same for all.
-        made: it answers 201.
-        body: what it reads.
-        answer: the documentation of an answer that is not JSON of a model.
-    """
-    responses = refusals(*statuses, has_token=scope is not None, has_body=body is not None)
-    return router.api_route(
-        path,
-        methods=[method],
-        status_code=201 if made else 200,
-        tags=[path.split("/")[1]],
-        dependencies=[needs(scope)] if scope else [],
-        responses={200: answer, **responses} if answer else responses,
-        response_class=Response if answer else JSONResponse,
-        openapi_extra=documented_body(body) if body else None,
-    )
 
 
 class Health(Contract):
@@ -128,7 +92,7 @@ class Health(Contract):
     version: str
 
 
-@endpoint("GET", "/health", None)
+@router.get("/health")
 async def check_health(service: _Service) -> Health:
     """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
     try:
@@ -147,20 +111,20 @@ class Tasks(Contract):
     tasks: list[Task]
 
 
-@endpoint("GET", "/tasks", "read")
+@router.get("/tasks", dependencies=[needs("read")])
 def list_tasks(service: _Service) -> Tasks:
     """Return all tasks."""
     return Tasks(tasks=list(service.store.tasks()))
 
 
-@endpoint("GET", "/tasks/{id}", "read", 404)
+@router.get("/tasks/{id}", dependencies=[needs("read")])
 def show_task(service: _Service, id: TaskId) -> Task:
     """Return a task; 404 when there is none of that id."""
     return service.store.task(id)
 
 
-@endpoint("POST", "/tasks", "write", 409, made=True, body=NewTask)
-def make_task(service: _Service, task: Annotated[NewTask, json_body(NewTask)]) -> Task:
+@router.post("/tasks", status_code=201, dependencies=[needs("write")])
+def make_task(service: _Service, task: NewTask) -> Task:
     """Make a task; 409 when there is another one of that id."""
     return service.store.add_task(task)
 
@@ -182,16 +146,14 @@ class StoredUpload(StoredSession):
     """The session's id."""
 
 
-class NewStatus(Contract):
+class NewStatus(Contract, defer_build=False):
     """The status that a session gets."""
 
     status: Status
 
 
-@endpoint("POST", "/sessions", "write", 404, 409, made=True, body=Upload)
-def store_session(
-    service: _Service, data: Annotated[bytes, Depends(record_body)], response: Response
-) -> StoredUpload:
+@router.post("/sessions", status_code=201, dependencies=[needs("write")])
+def store_session(service: _Service, upload: Upload, response: Response) -> StoredUpload:
     """Check a record and store it, as a draft.
 
     The id is the client's, so that a repeated upload is harmless: the same record again gets the
@@ -199,39 +161,47 @@ def store_session(
     a secret that cannot be replaced, is refused with every reason (422). Secrets that can be
     replaced are; the session then stays a draft.
     """
-    stored = service.store.add_session(service.ingest.check(data))
+    stored = service.store.add_session(service.ingest.check(upload))
     response.headers["Location"] = f"/sessions/{stored.id}"
     return StoredUpload(**stored.model_dump(), session_id=stored.id)
 
 
-@endpoint("GET", "/sessions", "read")
+@router.get("/sessions", dependencies=[needs("read")])
 def list_sessions(service: _Service, query: Annotated[SessionQuery, Query()]) -> SessionPage:
     """Return a page of sessions without their records, in the order they were received."""
     page = service.store.sessions(query.filters, query.cursor, query.limit)
     return SessionPage(sessions=list(page.items), cursor=page.cursor, more=page.more)
 
 
-@endpoint("GET", "/sessions/{id}", "read", 404)
+@router.get("/sessions/{id}", dependencies=[needs("read")])
 def show_session(service: _Service, id: UUID) -> StoredSession:
     """Return a session without its record."""
     return service.store.session(id)
 
 
-@endpoint("GET", "/sessions/{id}/record", "export", 404, answer=RECORD_ANSWER)
+@router.get(
+    "/sessions/{id}/record",
+    dependencies=[needs("export")],
+    response_class=Response,
+    responses={200: {"model": Record}},
+)
 def show_record(service: _Service, id: UUID) -> Response:
     """Return the stored record, byte for byte."""
     return Response(service.store.record_text(id), media_type="application/json")
 
 
-@endpoint("PATCH", "/sessions/{id}", "write", 404, 409, body=NewStatus)
-def mark_session(
-    service: _Service, id: UUID, new: Annotated[NewStatus, json_body(NewStatus)]
-) -> StoredSession:
+@router.patch("/sessions/{id}", dependencies=[needs("write")])
+def mark_session(service: _Service, id: UUID, new: NewStatus) -> StoredSession:
     """Set a session's status; 409 with every reason when it is not ready."""
     return service.store.set_status(id, new.status)
 
 
-@endpoint("GET", "/export.jsonl", "export", answer=EXPORT_ANSWER)
+@router.get(
+    "/export.jsonl",
+    dependencies=[needs("export")],
+    response_class=Response,
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+)
 async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]) -> Response:
     """Stream the selected records, in the order in which they were received.
 
@@ -259,22 +229,19 @@ class BenchmarkPage(Contract):
     more: bool
 
 
-@endpoint("POST", "/benchmarks", "write", 404, made=True, body=NewBenchmark)
-def store_benchmark(
-    service: _Service, new: Annotated[NewBenchmark, json_body(NewBenchmark)]
-) -> Benchmark:
+@router.post("/benchmarks", status_code=201, dependencies=[needs("write")])
+def store_benchmark(service: _Service, new: NewBenchmark) -> Benchmark:
     """Store a figure beside the sessions that the adapter was trained on, or measured by."""
     return service.store.add_benchmark(new)
 
 
-@endpoint("GET", "/benchmarks", "read")
+@router.get("/benchmarks", dependencies=[needs("read")])
 def list_benchmarks(service: _Service, query: Annotated[BenchmarkQuery, Query()]) -> BenchmarkPage:
     """Return a page of benchmarks, in the order in which they were received."""
     page = service.store.benchmarks(**query.model_dump())
     return BenchmarkPage(benchmarks=list(page.items), cursor=page.cursor, more=page.more)
 
 
-MEDIA_TYPE = "application/jsonl"
 _CHUNK = 1 << 18
 """Bytes that are sent at once, about."""
 _MOST_NAMED = 1_000
@@ -306,8 +273,7 @@ class ExportResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         except DebriefError as error:
             # The server breaks off an answer that is left unfinished.
-            fields = {"id": scope["state"]["request_id"], "error": type(error).__name__}
-            logging.getLogger(LOGGER).warning("export broke off", extra={"fields": fields})
+            _LOG.warning("An export broke off: %s", type(error).__name__)
         finally:
             self._export.close()
             self._service.exports -= 1
@@ -341,10 +307,21 @@ def _chunks(export: Export, query: ExportQuery, lines: Iterable[ExportedLine]) -
 
 def create_app(service: Service) -> FastAPI:
     """Return the application that answers with a service's store."""
-    app = FastAPI(docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="Debrief recorder",
+        version=VERSION,
+        summary="Records of coding sessions in, training lines out.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses=REFUSALS,
+    )
     app.state.service = service
-    app.openapi = partial(document, app)  # type: ignore[method-assign]
-    app.router.routes.extend(router.routes)
-    add_refusals(app)
-    app.add_middleware(RequestLog)
+    app.include_router(router)
+    for kind in (DebriefError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, refuse)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES)
+    app.add_middleware(
+        AuthenticationMiddleware, backend=BearerTokens(OPEN_PATHS), on_error=refuse_token
+    )
     return app

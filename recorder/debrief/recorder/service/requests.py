@@ -1,103 +1,47 @@
-"""Bodies and queries, read strictly: what does not fit is refused and never guessed."""
+"""Who may ask, what a query may select, and the checks of a record before it is stored."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Collection
-from email.message import EmailMessage
 from hashlib import sha256
 from threading import Lock
 from time import monotonic
-from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import unquote_to_bytes
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import Depends, Request
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request, Response
 from fastapi.security import HTTPBearer
-from fastapi.security.http import HTTPAuthorizationCredentials
 from msgspec import Struct
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from starlette.requests import ClientDisconnect
+from starlette.authentication import (
+    AuthCredentials,
+    AuthenticationBackend,
+    AuthenticationError,
+    SimpleUser,
+)
+from starlette.requests import HTTPConnection
 
+from debrief.errors import DebriefError
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, reading
-from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
+from debrief.recorder.encoding import canonical, decode_record, encode_record
 from debrief.recorder.exporting import Form
 from debrief.recorder.scrubbing import scrubbed
-from debrief.recorder.service.problems import RefusedError
+from debrief.recorder.service.problems import RefusedError, refuse
 from debrief.recorder.storage.rows import (
     NewRow,
     Scope,
     SessionFilter,
+    Token,
     UnfitError,
     Upload,
     moment_of,
 )
 from debrief.redaction import Redactor
-
-_SMALL_BODY = 65_536
-"""Bytes of a body that is not a record."""
-Model = TypeVar("Model", bound=BaseModel)
-
-
-async def record_body(request: Request) -> bytes:
-    """Return the body of a request that may contain a record."""
-    return await _read(request, MAX_BYTES)
-
-
-def json_body(model: type[Model]) -> Any:
-    """Return a dependency that reads a small body as a model."""
-
-    async def parse(request: Request) -> Model:
-        return decode(model, await _read(request, _SMALL_BODY), "body", SCHEMA)
-
-    return Depends(parse)
-
-
-async def _read(request: Request, limit: int) -> bytes:
-    _check_headers(request)
-    too_long = RefusedError(413, "body", f"is over {limit:,} bytes", "Record a smaller change.")
-    if int(request.headers.get("content-length", "0")) > limit:
-        raise too_long
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise too_long
-    except ClientDisconnect:
-        raise RefusedError(400, "body", "ended before it was whole", "Send it again.") from None
-    return bytes(body)
-
-
-def _check_headers(request: Request) -> None:
-    codings = request.headers.getlist("content-encoding")
-    if any(coding.strip().lower() not in ("", "identity") for coding in codings):
-        headers = {"Accept-Encoding": "identity"}
-        raise RefusedError(
-            415, "Content-Encoding", "is not taken", "Send the body as it is.", headers
-        )
-    kinds = request.headers.getlist("content-type")
-    header = EmailMessage()
-    header["Content-Type"] = kinds[0] if len(kinds) == 1 else ""
-    is_utf8 = header.get_content_charset("utf-8") == "utf-8"
-    if header.get_content_type() != "application/json" or not is_utf8:
-        raise RefusedError(
-            415,
-            "Content-Type",
-            "is not application/json in UTF-8",
-            "Send: Content-Type: application/json",
-        )
-
 
 _Text = Annotated[
     str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")
@@ -114,7 +58,8 @@ _PageSize = Annotated[int, Field(ge=1, le=500), _Digits]
 class _Query(Contract):
     """A query. Names that it does not know are refused: a misspelt filter would filter nothing."""
 
-    model_config = ConfigDict(validate_by_name=False)
+    # Built at once: FastAPI silences a warning of pydantic's while it builds a query.
+    model_config = ConfigDict(validate_by_name=False, strict=False, defer_build=False)
     cursor: _Cursor | None = None
     """From an earlier answer: continues where that ended."""
 
@@ -175,11 +120,6 @@ class BenchmarkQuery(_Query):
 
 
 _SECRET = re.compile(r"[A-Za-z0-9_.~+/=-]{16,256}")
-_bearer = HTTPBearer(
-    auto_error=False,
-    scheme_name="token",
-    description="Made with `debrief tokens create NAME --scope read --scope write --scope export`.",
-)
 
 
 class RateLimit:
@@ -209,56 +149,73 @@ class RateLimit:
         return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))
 
 
-def needs(scope: Scope) -> Any:
-    """Return a dependency that refuses a request without a token of a scope.
+_bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="Made with `debrief tokens create NAME --scope read --scope write --scope export`.",
+)
 
-    It comes before anything else of the request is read, so that a stranger learns nothing from
-    how a body or a query value is answered.
+
+class BearerTokens(AuthenticationBackend):
+    """Refuses a request without a token before anything of its body is read.
+
+    Args:
+        open_paths: that anybody may ask for.
     """
 
-    def check_token(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-    ) -> None:
-        service = request.app.state.service
-        headers = request.headers.getlist("authorization")
-        secret = given.credentials.strip() if given and len(headers) == 1 else ""
-        token = service.store.find_token(secret) if _SECRET.fullmatch(secret) else None
-        if token is None:
-            raise RefusedError(
-                401,
-                "token",
-                "is not one of this service's, or was revoked" if headers else "is missing",
-                "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME",
-                {"WWW-Authenticate": 'Bearer realm="debrief"'},
-            )
-        request.state.token_name = token.name
-        if scope not in token.scopes:
+    def __init__(self, open_paths: Collection[str]) -> None:
+        self._open_paths = open_paths
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser] | None:
+        """Return a token's scopes and name; None where none is needed."""
+        if conn.url.path in self._open_paths:
+            return None
+        try:
+            token = await run_sync(_token_of, conn)
+        except DebriefError as error:
+            raise AuthenticationError from error
+        return AuthCredentials(token.scopes), SimpleUser(token.name)
+
+
+def _token_of(conn: HTTPConnection) -> Token:
+    service, headers = conn.app.state.service, conn.headers.getlist("authorization")
+    kind, _, secret = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    is_secret = kind.lower() == "bearer" and _SECRET.fullmatch(secret.strip())
+    token: Token | None = service.store.find_token(secret.strip()) if is_secret else None
+    if token is None:
+        raise RefusedError(
+            401,
+            "token",
+            "is not one of this service's, or was revoked" if headers else "is missing",
+            "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME",
+            {"WWW-Authenticate": 'Bearer realm="debrief"'},
+        )
+    if seconds := service.rate_limit.take(token.name):
+        raise RefusedError(
+            429,
+            "token",
+            "has sent too many requests",
+            f"Try again in {seconds} seconds.",
+            {"Retry-After": str(seconds)},
+        )
+    return token
+
+
+def refuse_token(conn: HTTPConnection, error: AuthenticationError) -> Response:
+    """Answer a request whose token does not do."""
+    assert isinstance(error.__cause__, DebriefError)
+    return refuse(conn, error.__cause__)
+
+
+def needs(scope: Scope) -> Any:
+    """Return a dependency that refuses a request whose token lacks a scope."""
+
+    def check_scope(request: Request, _: Annotated[object, Depends(_bearer)]) -> None:
+        if scope not in request.auth.scopes:
             move = f"Make one with: debrief tokens create NAME --scope {scope}"
             raise RefusedError(403, "token", f"has no {scope} scope", move)
-        seconds = service.rate_limit.take(token.name)
-        if seconds:
-            raise RefusedError(
-                429,
-                "token",
-                "has sent too many requests",
-                f"Try again in {seconds} seconds.",
-                {"Retry-After": str(seconds)},
-            )
-        _check_query(request)
 
-    return Depends(check_token)
-
-
-def _check_query(request: Request) -> None:
-    """Refuse a query that could be read in two ways."""
-    try:
-        unquote_to_bytes(request.scope["query_string"]).decode()
-    except UnicodeDecodeError:
-        raise RefusedError(422, "query", "is not UTF-8", "Escape its values as UTF-8.") from None
-    names = [name for name, _ in request.query_params.multi_items()]
-    repeated = [f"{name}: is given twice" for name in set(names) if names.count(name) > 1]
-    if repeated:
-        raise RefusedError(422, "query", sorted(repeated), "Give each once.")
+    return Depends(check_scope)
 
 
 _REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
@@ -274,15 +231,12 @@ class Ingest(Struct, frozen=True):
     programs: Collection[str] = ()
     """That records may have run; all that their own rules name, if there is none."""
 
-    def check(self, body: bytes) -> NewRow:
-        """Return the row that a request's body makes; always a draft.
+    def check(self, upload: Upload) -> NewRow:
+        """Return the row that an upload makes; always a draft.
 
         Raises:
-            MalformedError: the body cannot be read.
-            UnfitError: it is not of the contract, contradicts itself, or contains a secret that
-                cannot be replaced.
+            UnfitError: it contradicts itself, or contains a secret that cannot be replaced.
         """
-        upload = decode(Upload, body, "body", next_move=SCHEMA)
         if reasons := contradictions(upload) + problems_of(upload.record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
         ran = {command.cmd for command in upload.record.meta.commands}
@@ -291,8 +245,8 @@ class Ingest(Struct, frozen=True):
                 f"the program {program} is not one that this service takes" for program in refused
             ]
             raise UnfitError("record", reasons, "Ask who runs the service.")
-        sent = member(body, "record")
-        text, record = sent, upload.record
+        record = canonical(upload.record)
+        sent = text = encode_record(record, only_set=True)
         if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):

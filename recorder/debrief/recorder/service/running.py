@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from secrets import token_hex
-from time import perf_counter
-from traceback import extract_tb
-from typing import TYPE_CHECKING, TextIO
+from copy import deepcopy
+from typing import TYPE_CHECKING
 
-import orjson
 from msgspec import Struct
 from uvicorn import Config, Server
+from uvicorn.config import LOGGING_CONFIG
 
 from debrief.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
+LEVELS = ("debug", "info", "warning", "error")
+"""Of the log."""
 _LONGEST_HEAD = 16_384
 """Bytes of a request's line and headers."""
 
@@ -71,12 +67,13 @@ def run(
     on_start: Callable[[], None] = lambda: None,
     *,
     websockets: bool = False,
+    log_level: str | None = None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; then running ones have 30 seconds.
 
     A second SIGINT does not wait for them. Call it in the main thread.
     """
-    server = make_server(app, limits, websockets=websockets)
+    server = make_server(app, limits, websockets=websockets, log_level=log_level)
     # Also while uvicorn starts, and when it raises the signal once more after its end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
@@ -84,11 +81,25 @@ def run(
     server.run([listener])
 
 
-def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False) -> Server:
+def make_server(
+    app: ASGIApp,
+    limits: ServiceLimits,
+    *,
+    websockets: bool = False,
+    log_level: str | None = None,
+) -> Server:
     """Return a server with its limits; ``run`` it with a listening socket.
 
     An answer without an end asks ``is_ending`` in its request's state, and ends.
+
+    Args:
+        app: answers the requests.
+        limits: how much clients may request.
+        websockets: they are taken too.
+        log_level: of uvicorn's log, which goes to the error output; there is none without.
     """
+    log_config = deepcopy(LOGGING_CONFIG)
+    log_config["handlers"]["access"]["stream"] = "ext://sys.stderr"
 
     async def with_end(scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["is_ending"] = lambda: server.should_exit
@@ -99,8 +110,9 @@ def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False
         http="h11",
         ws="auto" if websockets else "none",
         lifespan="off",
-        log_config=None,
-        access_log=False,
+        log_config=log_config if log_level else None,
+        log_level=log_level,
+        access_log=log_level is not None,
         proxy_headers=False,
         server_header=False,
         h11_max_incomplete_event_size=_LONGEST_HEAD,
@@ -110,99 +122,3 @@ def make_server(app: ASGIApp, limits: ServiceLimits, *, websockets: bool = False
     )
     server = Server(config)
     return server
-
-
-LOGGER = "debrief.recorder"
-LEVELS = ("debug", "info", "warning", "error")
-
-
-class JsonLogFormatter(logging.Formatter):
-    """Formats a log record as one line of JSON, with the fields it was given."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        line: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
-        line.update(getattr(record, "fields", {}))
-        if record.exc_info and record.exc_info[0] is not None:
-            line["error"] = record.exc_info[0].__name__
-            # The error's message stays out: it may quote data.
-            line["where"] = [
-                f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-                for frame in extract_tb(record.exc_info[2])[-12:]
-            ]
-        return orjson.dumps(line, default=str).decode()
-
-
-def start_logging(level: str, stream: TextIO | None = None) -> None:
-    """Send all logs of the process to the error output as JSON lines."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLogFormatter())
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger(LOGGER).setLevel(level.upper())
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.handlers[:] = []
-        logger.propagate = True
-        logger.setLevel(logging.DEBUG if level == "debug" else logging.ERROR)
-
-
-class RequestLog:
-    """Gives every request an id, and writes a line about it when it is answered."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._logger = logging.getLogger(LOGGER)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and count its bytes."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started = perf_counter()
-        request_id = token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
-        status, sent, received, whole = 0, 0, 0, False
-
-        async def counted_receive() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            return message
-
-        async def counted_send(message: Message) -> None:
-            nonlocal status, sent, whole
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", []),
-                    (b"debrief-request-id", request_id.encode()),
-                ]
-            else:
-                sent += len(message.get("body", b""))
-                whole = not message.get("more_body", False)
-            await send(message)
-
-        try:
-            await self._app(scope, counted_receive, counted_send)
-        finally:
-            route = getattr(scope.get("route"), "path", None)
-            fields: dict[str, object] = {
-                "id": request_id,
-                "method": scope["method"] if scope["method"].isalpha() else "?",
-                "route": route,
-                "status": status,
-                "ms": round((perf_counter() - started) * 1000, 1),
-                "bytes_in": received,
-                "bytes_out": sent,
-                "token": scope["state"].get("token_name"),
-            }
-            if not whole:
-                fields["whole"] = False
-            level = logging.DEBUG if route == "/health" and status == 200 else logging.INFO
-            self._logger.log(level, "request", extra={"fields": fields})

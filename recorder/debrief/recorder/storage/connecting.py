@@ -80,6 +80,7 @@ def make_engine(url: str) -> Engine:
         max_overflow=CONNECTIONS - CONNECTIONS // 2,
         pool_timeout=15,
         pool_pre_ping=True,
+        hide_parameters=True,
         connect_args={"connect_timeout": 10, "application_name": "debrief"},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
-from pydantic import Field, FiniteFloat, JsonValue
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue
 
 from debrief.errors import DebriefError, InputError
 from debrief.recorder.contracts import (
@@ -27,7 +28,7 @@ from debrief.recorder.contracts import (
 )
 
 
-class NewTask(Contract):
+class NewTask(Contract, defer_build=False):
     """A bucket of work, as it is made."""
 
     id: TaskId
@@ -41,7 +42,7 @@ class Task(NewTask):
     created_at: datetime
 
 
-class Upload(Contract):
+class Upload(Contract, defer_build=False):
     """The body of ``POST /sessions``. What is repeated in ``record.meta`` has to agree with it."""
 
     id: Identity
@@ -55,7 +56,19 @@ class Upload(Contract):
     record: Record
 
 
-class NewBenchmark(Contract):
+def _storable(details: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return values that Postgres holds as jsonb, or raise ``ValueError``."""
+    text = json.dumps(details, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    if _NUL.search(text):
+        raise ValueError("holds the character NUL")
+    return details
+
+
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class NewBenchmark(Contract, defer_build=False):
     """A figure that was measured on a version of a trained adapter."""
 
     adapter: Label
@@ -65,9 +78,9 @@ class NewBenchmark(Contract):
     n: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     """How many cases it is the figure of."""
     task_id: TaskId | None = None
-    session_id: UUID | None = None
+    session_id: Identity | None = None
     """The stored session that it was measured on, if it was one."""
-    details: Annotated[dict[str, JsonValue], Field(max_length=100)] = {}
+    details: Annotated[dict[str, JsonValue], Field(max_length=100), AfterValidator(_storable)] = {}
 
 
 class Benchmark(NewBenchmark):
@@ -91,7 +104,7 @@ class StoredSession(Contract):
     received_at: datetime
     status: Status
     sha256: str
-    """Of the record's bytes as they were sent."""
+    """Of the record as it is written in JSON, before the service replaced secrets."""
     size: int
     """Bytes of the stored record."""
     verified: bool
@@ -121,7 +134,8 @@ class NewRow(Struct, frozen=True, kw_only=True):
     created_at: datetime
     """When the session was stopped."""
     sha256: str
-    """Of the bytes that were sent, in hex: what makes a repeated upload the same upload."""
+    """Of the record's JSON before secrets were replaced, in hex: what makes a repeated upload the
+    same upload."""
     text: bytes
     """The record's JSON text to store: UTF-8, without NUL and lone surrogates."""
     status: Status = "draft"
@@ -261,6 +275,6 @@ class CursorError(InputError):
 
 
 class MalformedError(InputError):
-    """Bytes that are not JSON, or JSON that two parsers would read in two ways."""
+    """Bytes that are not JSON."""
 
     status = 400

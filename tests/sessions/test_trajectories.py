@@ -263,8 +263,14 @@ def test_an_export_is_valid_by_the_formats_own_models() -> None:
     assert [each.trajectory_id for each in trajectory.subagent_trajectories] == ["a1", "a1#1"]
     (_, _, _, answer, *_) = trajectory.steps
     assert [call.tool_call_id for call in answer.tool_calls] == ["c2", "c2#1", "c3", "#3", "c4"]
+    assert trajectory.agent.model_name == EVERYTHING.models[0]
     with pytest.raises(ValueError, match="session_id"):
         models.Trajectory.model_validate({**document, "session_id": 1})
+
+
+def test_an_export_names_no_model_where_none_is_known() -> None:
+    plain = Session(id="s", source="", tool="t", task="", started=at(9), ended=at(9))
+    assert "model_name" not in as_trajectory(plain)["agent"]
 
 
 @pytest.mark.shared

@@ -3,23 +3,37 @@ import { createRequire } from "node:module";
 
 const [modules, work] = process.argv.slice(2);
 const { browser: executablePath, home, session, lineage, to } = JSON.parse(work);
-const { chromium } = createRequire(`${modules}/x.js`)("playwright-core");
+const installed = createRequire(`${modules}/x.js`);
+const { chromium } = installed("playwright-core");
+const sharp = installed("sharp");
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args });
 const page = await browser.newPage({ viewport: { width: 1200, height: 760 }, colorScheme: "light" });
 
+// A part of a page is cut to what it shows. With more pixels or colours, a picture is too heavy for a README.
+async function keep(name, clip) {
+  const size = { width: 1200, height: 1200, fit: "inside", withoutEnlargement: true };
+  let shot = sharp(await page.screenshot({ clip }));
+  if (clip) {
+    const white = { top: 16, bottom: 16, left: 16, right: 16, background: "white" };
+    shot = sharp(await shot.trim({ threshold: 22 }).extend(white).toBuffer());
+  }
+  const picture = shot.resize(size);
+  await picture.png({ palette: true, colours: 128, effort: 10 }).toFile(`${to}/${name}.png`);
+}
+
 // The pages may still be reading the lake.
 while ((await page.goto(session)).status() === 404) await page.waitForTimeout(500);
 await page.waitForLoadState("networkidle");
-await page.screenshot({ path: `${to}/session.png` });
+await keep("session");
 
 await page.setViewportSize({ width: 1200, height: 1150 });
 await page.goto(home);
 await page.getByText("have a verdict").waitFor();
-await page.screenshot({ path: `${to}/home.png` });
+await keep("home");
 
-await page.setViewportSize({ width: 1640, height: 1240 });
+await page.setViewportSize({ width: 2100, height: 2500 });
 await page.goto(lineage);
 await page.locator("svg").getByText("sessions", { exact: true }).waitFor({ timeout: 120_000 });
 await page.getByText("Hide navigation").click();
@@ -30,6 +44,6 @@ await page.reload();
 await page.locator("svg").getByText("raw_sessions").waitFor({ timeout: 120_000 });
 await page.waitForTimeout(4_000);
 // The graph alone, without what is around it.
-const clip = { x: 372, y: 112, width: 1225, height: 1125 };
-await page.screenshot({ path: `${to}/lineage.png`, clip });
+const clip = { x: 372, y: 112, width: 1685, height: 2385 };
+await keep("lineage", clip);
 await browser.close();

@@ -1,8 +1,8 @@
 """The pictures of the docs: home, a session's page and the lineage, as the demo shows them.
 
-``python -m tools.pictures FOLDER`` installs playwright-core from npm into FOLDER, runs the demo
-there, and photographs them in Chromium into ``docs/pictures``. ``make pictures`` does the same;
-CHROMIUM names the browser.
+``python -m tools.pictures FOLDER`` installs playwright-core and sharp from npm into FOLDER, runs
+the demo there, and photographs them in Chromium into ``docs/pictures``. ``make pictures`` does the
+same; CHROMIUM names the browser.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from PIL import Image
-
 from debrief.lake import Lake
 from debrief.summary import ranked_sessions
 from debrief.view import links
@@ -26,13 +24,12 @@ from debrief.view import links
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 _DEBRIEF = (sys.executable, "-m", "pipelines.command")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_WIDTH, _COLOURS = 1_200, 128
-"""Of a picture; with more, it is too heavy for a README."""
+_NAMES = ("home", "session", "lineage")
 
 
 def main(folder: Path) -> int:
     """Take the pictures; return the exit code."""
-    browser = browser_with(folder, "playwright-core@1.65.1")
+    browser = browser_with(folder, "sharp@0.35.5", "playwright-core@1.65.1")
     if browser is None:
         return 1
     home = folder / "home"
@@ -47,18 +44,15 @@ def main(folder: Path) -> int:
             "browser": browser,
             "home": pages,
             "session": pages + links.session_path(first[0].id),
-            "lineage": f"{ui}/asset-groups",
+            "lineage": f"{ui.rstrip('/')}/dagster/asset-groups",
             "to": str(folder),
         }
         script = str(Path(__file__).with_suffix(".mjs"))
         command = ["node", script, str(folder / "node_modules"), json.dumps(work)]
         subprocess.run(command, check=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name in ("home", "session", "lineage"):
-        with Image.open(folder / f"{name}.png") as picture:
-            picture.thumbnail((_WIDTH, _WIDTH))
-            small = picture.convert("RGB").quantize(_COLOURS)
-            small.save(PICTURES / f"{name}.png", optimize=True)
+    for name in _NAMES:
+        shutil.copy(folder / f"{name}.png", PICTURES)
     return 0
 
 

@@ -147,7 +147,7 @@ def _holding(lake: Lake) -> str:
         searches = list(lake.read(SEARCHES, ALL, RubricSearch))
         needed = max((search.needed for search in searches), default=0)
         more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
-        return f"No rubrics: nothing tells good from bad among sessions set aside{more}."
+        return f"No rubrics: on unseen sessions, nothing distinguishes good from bad{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]
     effect = rubric_shown(first).effect_shown

@@ -339,8 +339,9 @@ def effects_markdown(effects: Iterable[LineEffect]) -> str:
         return "No prompt file that sessions had holds a line about a trouble."
     head = ("Repository", "Line", "Since", "Before", "After", "Change", "Helped?")
     note = (
-        "Before and after are sessions with the trouble, of all whose prompt files are known. The "
-        "change is that of the share, with its 95 % interval; whatever else changed is in it too."
+        "The share of sessions with the trouble before the line was added, and after, among "
+        "sessions whose prompt files are known. The change has a 95 % interval; other changes in "
+        "that time are part of it."
     )
     return f"{table(head, rows)}\n\n{note}\n"
 

@@ -17,7 +17,7 @@ import pytest
 from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

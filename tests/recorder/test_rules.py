@@ -11,7 +11,7 @@ from debrief.errors import InputError
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.commands import check_command, digest_of, read_rules
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.session import session_of
 from debrief.recorder.storage.rows import UnfitError
 from tests.recorder.records import upload_of

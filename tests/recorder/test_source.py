@@ -16,7 +16,7 @@ from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.storage.rows import Page, StorageError, StoredSession
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor

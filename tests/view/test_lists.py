@@ -168,7 +168,7 @@ def test_a_week_says_its_verdicts_what_to_look_at_and_what_moved_it(client: http
     assert "1 not scored ." in text
     first, best = text.index("Not done, or partly"), text.index("Best sessions: done and checked")
     assert first < text.index("Fix the cart") < best < text.index("Add a tax")
-    assert "takes 20 sessions of one tool and kind of work" in text
+    assert "from 20 sessions of one tool and kind of work" in text
     assert "Look first:" not in text
     assert "0.60 of 2 sessions" in text, "the mean of two is not that of all three"
     assert '<a href="/prompts/0aaad855">How we work</a> <small>25% → 75%' in " ".join(page.split())

@@ -24,6 +24,7 @@ from debrief.errors import InputError
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import counted, table
+from debrief.reports import Markdown, report
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import Session
@@ -298,15 +299,14 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     chosen += [f"that are `{status}`"] if status else []
     only = f", those {' and '.join(chosen)} alone" if chosen else ""
     name = ALL if options.one_file else made.name
-    return (
-        f"{of_the_set}## What is here\n\nAs `{options.form}`: {sides} lines{only}. What is said "
-        "above is of the whole set, as stored; the page of the folder says what was chosen, and "
-        f"what contexts keep.\n\n{HOW_TO_LOAD}"
-        "From this folder; `../..` is the one with the README that tells loaders the types.\n\n"
-        "```python\n"
-        "from datasets import load_dataset\n\n"
-        f'samples = load_dataset("../..", "{name}")\n'
-        "```\n"
+    return report(
+        "exported_card",
+        of_the_set=Markdown(of_the_set),
+        form=Markdown(options.form),
+        sides=sides,
+        only=Markdown(only),
+        how_to_load=Markdown(HOW_TO_LOAD),
+        loaded=Markdown(name),
     )
 
 

@@ -70,7 +70,7 @@ def serve(
     from debrief.cli.database import database_address
     from debrief.recorder.client import is_local
     from debrief.recorder.service.app import Service, create_app
-    from debrief.recorder.service.requests import Ingest
+    from debrief.recorder.service.ingest import Ingest
     from debrief.recorder.service.running import (
         LEVELS,
         ServiceLimits,

@@ -18,7 +18,7 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.service.app import Service, create_app
-from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.service.running import (
     ServiceLimits,
     listen,

@@ -21,17 +21,15 @@ from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract, Record, Status, TaskId
 from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.exporting import ExportedLine, lines_of
-from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
-from debrief.recorder.service.requests import (
+from debrief.recorder.service.access import (
     BearerTokens,
-    BenchmarkQuery,
-    ExportQuery,
-    Ingest,
     RateLimit,
-    SessionQuery,
     needs,
     refuse_token,
 )
+from debrief.recorder.service.ingest import Ingest
+from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
+from debrief.recorder.service.queries import BenchmarkQuery, ExportQuery, SessionQuery
 from debrief.recorder.service.running import ServiceLimits
 from debrief.recorder.storage.rows import (
     Benchmark,

@@ -122,9 +122,14 @@ def _first(reasons: Sequence[str]) -> list[str]:
     return [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS} more"]
 
 
-def refuse(_: HTTPConnection, error: Exception) -> Response:
+def refuse(request: HTTPConnection, error: Exception) -> Response:
     """Answer a request that met an error."""
     refusal = refusal_of(error)
+    if refusal.status == 405:
+        # Starlette names the methods of the path's first route alone.
+        path = getattr(request.scope.get("route"), "path", "")
+        methods = request.app.openapi()["paths"].get(path, {})
+        refusal.headers["Allow"] = ", ".join(sorted(map(str.upper, methods)))
     return Response(
         refusal.details().model_dump_json(by_alias=True),
         refusal.status,

@@ -16,7 +16,13 @@ from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
-from debrief.summary import content_of, counted_verdicts, look_first_reason, ranked_sessions
+from debrief.summary import (
+    Evaluated,
+    content_of,
+    counted_verdicts,
+    look_first_reason,
+    ranked_sessions,
+)
 from tests.view.shown import MONDAY, fill, placed_lake, scores_of, session_of, settings_of
 
 WEEK = f"{MONDAY:%Y-%m-%d}"
@@ -105,6 +111,23 @@ def test_a_run_ends_with_the_verdicts(tmp_path: Path) -> None:
     assert "The last check passed: pytest -q (turn 1: “1 failed”)." in printed
     assert "mean quality" not in printed
     assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize(("failed", "rest"), [(1, ""), (3, ", and 2 more")])
+def test_the_first_failure_is_shown_and_how_many_more_there_are(
+    tmp_path: Path, failed: int, rest: str
+) -> None:
+    content = replace(
+        content_of(Lake(str(tmp_path)), [WEEK]),
+        scored=tuple(
+            Evaluated(session_id=f"s{number}", status="failed", failure="timed out")
+            for number in range(failed)
+        ),
+    )
+    out = Console(file=io.StringIO(), width=160)
+    print_summary(Lake(str(tmp_path)), content, out)
+    printed = out.file.getvalue()  # type: ignore[attr-defined]
+    assert f"s0: timed out{rest}\n" in printed
 
 
 def test_a_lake_of_an_earlier_version_has_no_verdict_and_is_read(tmp_path: Path) -> None:

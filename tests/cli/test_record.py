@@ -181,7 +181,7 @@ def test_who_pipes_a_repositorys_own_command_is_asked_beside_its_output(shop: Pa
     os.write(ours, b"y\n")
     out, err = process.communicate(timeout=LONG)
     os.close(ours)
-    assert (process.returncode, out.decode().strip()) == (0, git(shop, "rev-parse", "HEAD").strip())
+    assert (process.returncode, out.decode()) == (0, f"{git(shop, 'rev-parse', 'HEAD')}\n")
     assert "beside pnpm:\n  git rev-parse HEAD\nDo you agree to that?" in err.decode()
 
 

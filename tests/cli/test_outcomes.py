@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,16 +27,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def sessions() -> list[Session]:
-    return [session(f"session-{n}") for n in range(3)]
+    return [session(f"session-{n}") for n in range(4)]
 
 
 def test_a_csv_is_kept_shown_beside_the_scores_and_taken_back(tmp_path: Path, run: Run) -> None:
     lake_of(tmp_path / "lake", sessions())
     path = tmp_path / "labels.csv"
-    path.write_text("session_id,success\nsession-0,1\nsession-1,no\nsession-2,perhaps\n")
+    path.write_text(
+        "session_id,success\nsession-0,1\nsession-1,no\nsession-2,perhaps\nsession-3,yes\n"
+    )
     told = run("outcomes", "--labels", "labels.csv")
     assert told.exit_code == 0
-    assert "2 sessions with a known success: 1 yes, 1 no" in told.stdout
+    assert re.search(r"^ *csv +3 +3 +2 +1 +0 *$", told.stdout, re.MULTILINE)
+    assert "3 sessions with a known success: 2 yes, 1 no" in told.stdout
     assert f"{path}:4: success is 'perhaps', which is neither yes nor no" in told.stderr
     assert f"success: no (csv, {path}:3)" in run("score", "session-1", "--offline").stdout
     as_json = json.loads(run("outcomes", "--json", "--forget", "labels.csv").stdout)

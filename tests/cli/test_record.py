@@ -168,6 +168,23 @@ def test_on_a_terminal_the_prompt_is_asked_for(shop: Path) -> None:
     assert json.loads(session.read_bytes())["prompt"] == "Add a discount."
 
 
+def test_who_pipes_a_repositorys_own_command_is_asked_beside_its_output(shop: Path) -> None:
+    rules = '[[commands]]\nprogram = "git"\narguments = ["rev-parse", "HEAD"]\n'
+    write(shop, {".debrief/recorder.toml": rules})
+    git(shop, "add", "-A", "-f")
+    git(shop, "commit", "-q", "-m", "rules")
+    started()
+    ours, theirs = pty.openpty()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = spawned(shop, "run", "--", "git", "rev-parse", "HEAD", stdin=theirs, **pipes)
+    os.close(theirs)
+    os.write(ours, b"y\n")
+    out, err = process.communicate(timeout=LONG)
+    os.close(ours)
+    assert (process.returncode, out.decode()) == (0, f"{git(shop, 'rev-parse', 'HEAD')}\n")
+    assert "beside pnpm:\n  git rev-parse HEAD\nDo you agree to that?" in err.decode()
+
+
 def test_output_is_live_and_an_interruption_is_recorded(shop: Path) -> None:
     started()
     script = "#!/bin/sh\ntrap 'echo bye; exit 130' INT\necho hi\nwhile :; do sleep 0.02; done\n"

@@ -124,6 +124,8 @@ def test_a_file_that_is_no_transcript_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match="no known session has this form"):
         score(session=str(tmp_path / "notes.txt"), offline=True)
+    with pytest.raises(InputError, match=f"^{tmp_path}: holds no session"):
+        score(session=str(tmp_path), offline=True)
 
 
 def test_everything_is_told_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +240,7 @@ def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
         ({"session": "a", "offline": True, "model": "m"}, "exclude each other"),
         ({"everything": True, "offline": True, "store": True}, "take one session"),
         ({"langfuse": "s1", "offline": True}, "none is configured"),
-        ({"everything": True, "offline": True}, "holds no session"),
+        ({"everything": True, "offline": True}, "^the lake: holds no session"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:

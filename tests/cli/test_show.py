@@ -55,6 +55,7 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "from the session that this is a fork of",
         "Turn 1  09:00  1 image ──",
         "Thinking  The sign must be wrong.",
+        "● Grep  total in /home/ada/shop\n    1 line\n",
         "● Edit  cart.py  +1 −1",
         "    -total = a - b\n    +total = a + b\n    ↖ evidence for incident\n"
         "    ↖ evidence for plan-compliance",

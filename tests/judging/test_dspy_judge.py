@@ -294,6 +294,20 @@ def test_a_context_that_the_model_cannot_take_is_made_shorter_by_whole_files(
     assert len(server.calls) <= 4
 
 
+def test_a_context_that_is_too_long_however_short_it_is_made_ends_the_judgement(
+    server: OpenAIServer, make_judge: MakeJudge
+) -> None:
+    error = {"message": "maximum context length", "code": "context_length_exceeded"}
+    server.reply = lambda call: (
+        Reply(status=400, error=error) if len(server.calls) < 9 else Reply(judged(0.6))
+    )
+    hunks = [(f"src/m{n}.py", "@@ -1,1 +1,99 @@\n" + f"+x{n} = 1\n" * 99) for n in range(20)]
+    session = make_session(*hunks)
+    with pytest.raises(ModelError, match="maximum context length"):
+        make_judge().judge(JUDGE, context_from_session(session), session)
+    assert 2 <= len(server.calls) <= 4
+
+
 def test_a_model_with_a_known_small_window_is_not_sent_too_much_at_all(
     server: OpenAIServer, make_judge: MakeJudge
 ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -346,7 +346,8 @@ def _agrees(rules: CommandRules) -> bool:
     errors.print("This repository lets the recorder run, beside pnpm:")
     for rule in rules.commands:
         errors.print(f"  {' '.join((rule.program, *rule.arguments))}")
-    return typer.confirm("Do you agree to that?", err=True)
+    with redirect_stdout(sys.stderr):  # the last space of a question goes to stdout otherwise
+        return typer.confirm("Do you agree to that?", err=True)
 
 
 def _show(piece: bytes) -> None:

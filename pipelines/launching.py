@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     import dagster as dg
 
 _progress = logging.getLogger("debrief.progress")
-_LOG_WIDTH = 120
 _NOTHING_ASKED = "Nothing is asked: no model has anything to do."
 PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
@@ -141,7 +140,7 @@ def run_graph(
                     parts.extend(done_in(graph.events))
         content = content_of(lake, found)
         with shown.log.open("a", encoding="utf-8") as file:
-            print_problems(content, Console(file=file, width=_LOG_WIDTH))
+            print_problems(content, console(file=file))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
     print_summary(lake, content, screen, where, added_up("", parts))
     if is_offline and not of_demo:

@@ -51,6 +51,8 @@ def read_judgement(answer: str | None) -> tuple[float | None, str]:
     values = (folded_keys(found.value) for found in json_values(text))
     found = [each for each in values if isinstance(each, dict) and "score" in each]
     given = one_object([*found, *_of_sections(text)], "a feedback and a score")
+    if given.get("score") == "":
+        refuse("its score is empty")
     try:
         read = JudgeAnswer.model_validate(given)
     except ValidationError as error:

@@ -17,7 +17,7 @@ from debrief.training.decomposition import WeeklyMove, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, WorkedOn, leaderboard, work_of
 
 ALL = "all"
-FORM = "4"
+FORM = "5"
 """Raised when the same sessions give other rows or pictures."""
 LEADERBOARD_PAGE = "reports/fingerprint_leaderboard.md"
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from debrief.content import folder
+from debrief.errors import without_controls
 from debrief.keys import week_of
 from debrief.markdown import shorten
 from debrief.scoring.model import SessionScores
@@ -217,6 +218,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
+    made.finalize = lambda value: without_controls(value) if type(value) is str else value
     made.filters["place"] = lambda value: f"{value:.1f}".removesuffix(".0")
     return made
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
-from debrief.judging.answers import read_criteria
+from debrief.judging.answers import read_criteria, read_judgement
 from debrief.judging.context import context_from_session
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.model import ChangeContext, Criterion, Judge
@@ -351,3 +351,12 @@ def test_a_provider_that_caches_by_marks_gets_one_behind_the_instructions(
     assert "Look for care." in system["text"]
     assert system["cache_control"] == {"type": "ephemeral"}
     assert model.meter.spent.usage.cache_read_tokens == 100
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"feedback": "good", "score": ""}', "[[ ## feedback ## ]]\ngood\n\n[[ ## score ## ]]\n"],
+)
+def test_an_empty_score_is_no_score(answer: str) -> None:
+    with pytest.raises(AnswerError, match="its score is empty"):
+        read_judgement(answer)

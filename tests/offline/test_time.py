@@ -86,5 +86,8 @@ def test_four_times_the_text_takes_four_times_the_time(
     size = 1_000
     while seconds(reads, unit, size) < 0.01:
         size *= 2
-    one, four = (min(seconds(reads, unit, times * size) for _ in range(3)) for times in (1, 4))
+    for _ in range(3):  # what else the machine does may cost one measurement, and not three
+        one, four = (min(seconds(reads, unit, times * size) for _ in range(3)) for times in (1, 4))
+        if four <= MOST * one:
+            break
     assert four <= MOST * one

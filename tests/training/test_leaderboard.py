@@ -307,6 +307,8 @@ def test_a_plot_shows_names_as_they_are() -> None:
     row = replace(many(2)[0], scoring_model=name)
     assert any(name[:20] in text for text in words_of(leaderboard_plot([row])))
     assert b"<script" not in leaderboard_plot([row])
+    row = replace(many(2)[0], scoring_model="a\x07b\x1b[0m\x00")
+    assert any("scored by" in text for text in words_of(leaderboard_plot([row])))
 
 
 def test_plots_of_nothing_say_so() -> None:

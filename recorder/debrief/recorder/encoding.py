@@ -37,6 +37,10 @@ from debrief.recorder.storage.rows import (
 
 MAX_BYTES = 8_000_000
 """Of a record, and of the body that brings it."""
+MAX_PARTS = 250_000
+"""Brackets and commas of a body outside its strings: each value may become a model, or an error."""
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b"[{,"))
 
 SCHEMA = "GET /openapi.json says what fits."
 _MOST_REASONS = 100
@@ -46,6 +50,13 @@ Model = TypeVar("Model", bound=BaseModel)
 _TAGS = frozenset(
     {"system", "user", "assistant", "tool", "create_file", "update_file", "delete_file"}
 )
+
+
+def has_too_many_parts(data: bytes) -> bool:
+    """Return whether a body has more values than are read. Nothing is built of it yet."""
+    if sum(map(data.count, (b"[", b"{", b","))) <= MAX_PARTS:
+        return False
+    return len(_STRING.sub(b"", data).translate(None, _NOT_STRUCTURE)) > MAX_PARTS
 
 
 _ARGUMENTS: dict[str, type[BaseModel]] = {

@@ -109,7 +109,7 @@ def test_a_large_body_keeps_no_other_client_waiting(api: Api, body: bytes) -> No
         waits = []
         while not answer.done():
             waits.append(other.get(f"{api.url}/health").elapsed.total_seconds())
-    assert_problem(answer.result(), 422, "at the top")
+    assert_problem(answer.result(), 422, "over 250,000 values")
     assert max(waits) < 1 + 10 * decoding  # this machine may be slow, or busy
 
 
@@ -324,3 +324,23 @@ def test_a_rate_that_is_none_is_refused(rate: str) -> None:
     done = CliRunner().invoke(app, ["serve", "--port", "0", "--rate", rate])
     assert done.exit_code == 2
     assert "--rate" in done.stderr
+
+
+def test_a_body_of_very_many_values_is_refused_before_any_is_looked_at(api: Api) -> None:
+    body = b'{"record": {"meta": {"warnings": [0' + b",0" * 1_000_000 + b"]}}}"
+    many_names = b"{" + b",".join(b'"n%d":1' % number for number in range(300_000)) + b"}"
+    with api.client() as client:
+        assert_problem(client.post("/sessions", content=body, headers=JSON), 422, "250,000 values")
+        assert_problem(client.post("/tasks", content=many_names, headers=JSON), 422, "250,000")
+
+
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [({"deep": json.loads("[" * 70 + "]" * 70)}, "nested"), ({"big": [10**30]}, "integer over")],
+)
+def test_details_that_could_not_be_read_again_are_refused(
+    api: Api, details: object, words: str
+) -> None:
+    figure = {"adapter": "a", "version": "1", "metric": "m", "value": 1.0, "details": details}
+    with api.client() as client:
+        assert_problem(client.post("/benchmarks", json=figure), 422, words)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import anyio
@@ -13,13 +13,14 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract, Record, Status, TaskId
-from debrief.recorder.encoding import MAX_BYTES
+from debrief.recorder.encoding import MAX_BYTES, MAX_PARTS, has_too_many_parts
 from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.access import (
     BearerTokens,
@@ -47,7 +48,23 @@ if TYPE_CHECKING:
 
     from debrief.recorder.storage.listing import Export
 
-router = APIRouter()
+
+class _BoundedRoute(APIRoute):
+    """Refuses a body of very many values before models are made of it: each may be one error."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        answer = super().get_route_handler()
+
+        async def bounded(request: Request) -> Response:
+            if await run_sync(has_too_many_parts, await request.body()):
+                raise HTTPException(422, f"over {MAX_PARTS:,} values")
+            return await answer(request)
+
+        return bounded
+
+
+router = APIRouter(route_class=_BoundedRoute)
 OPEN_PATHS = frozenset({"/health", "/openapi.json"})
 """What is answered without a token."""
 MEDIA_TYPE = "application/jsonl"

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, JsonValue
 
 from debrief.errors import DebriefError, InputError
 from debrief.recorder.contracts import (
+    MAX_INTEGER,
     Branch,
     CommitId,
     Contract,
@@ -62,7 +63,22 @@ def _storable(details: dict[str, JsonValue]) -> dict[str, JsonValue]:
     text.encode()
     if _NUL.search(text):
         raise ValueError("holds the character NUL")
+    _check_readable(details)
     return details
+
+
+def _check_readable(value: JsonValue, depth: int = 1) -> None:
+    """Raise ``ValueError`` for what not every parser reads, or what cannot be answered again."""
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ValueError(f"holds an integer over {MAX_INTEGER:,}")
+    if isinstance(value, dict | list):
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"is nested over {_MAX_DEPTH} deep")
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_readable(each, depth + 1)
+
+
+_MAX_DEPTH = 64
 
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

@@ -28,8 +28,8 @@ _COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b7791f", "#c53030")
 _INK, _GRID, _GREY = "#2d3748", "#e2e8f0", "#a0aec0"
 _MOST_ROWS, _LONGEST_NAME = 20, 58
 _MOST_WEEKS = 26
-_NAMED_WEEKS = 14
-"""Weeks named on an axis: more would stand over one another."""
+_NAMED_WEEKS, _WEEK_NAME = 14, 62
+"""The most weeks that an axis names, and the width of a name."""
 _FACTORS = ("mix of tasks", "prompts", "tool and model", "judges", "the sessions themselves")
 """What can move a weekly mean, in the order of a move's parts, and what no factor explains."""
 _PARTS = tuple(zip(_FACTORS, (*_COLOURS[:4], _GREY), strict=True))
@@ -114,7 +114,7 @@ def scores_over_weeks_plot(scores: Iterable[SessionScores]) -> bytes:
         (width, 430 + 16 * len(drawn)),
         left=70,
         up=_scale((0, 1), (360, 50)),
-        weeks=[{"name": w, "sessions": totals[w], "x": days(_day(w))} for w in _apart(weeks)],
+        weeks=[{"name": w, "sessions": totals[w], "x": days(_day(w))} for w in _apart(weeks, days)],
         all_series=[
             {
                 "name": f"{scorer[0]} ({scorer[1]})",
@@ -228,12 +228,13 @@ def _scale(of: tuple[float, float], to: tuple[float, float]) -> Callable[[float]
     return lambda value: to[0] + (value - of[0]) / (of[1] - of[0]) * (to[1] - to[0])
 
 
-def _apart(weeks: Sequence[str]) -> list[str]:
+def _apart(weeks: Sequence[str], place: Callable[[float], float]) -> list[str]:
     """Return the weeks that are named on the axis, at most 14 and none over another."""
-    least = (_day(weeks[-1]) - _day(weeks[0])) / _NAMED_WEEKS
+    first, last = place(_day(weeks[0])), place(_day(weeks[-1]))
+    least = max(_WEEK_NAME, (last - first) / _NAMED_WEEKS)
     named = list(weeks[:1])
     for week in weeks[1:]:
-        if _day(week) - _day(named[-1]) >= least:
+        if place(_day(week)) - place(_day(named[-1])) >= least:
             named.append(week)
     return named
 

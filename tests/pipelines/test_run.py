@@ -103,7 +103,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     unknown.insert(1, json.dumps({"type": "hologram", "beams": 3}))
     write(folder, "unknown.jsonl", unknown)
     write(folder, "empty.jsonl", b"")
-    write(folder, "broken.jsonl", b'{"type": "user", "sessionId": "broken", \x00\x00\n[[[\n')
+    (folder / "a[").mkdir()  # a name that a terminal's markup would take for its own
+    write(folder / "a[", "b].jsonl", b'{"type": "user", "sessionId": "broken", \x00\x00\n[[[\n')
     big = conversation("big")
     report = "".join(f"{n}: the amount was rounded to cents.\n" for n in range(23_000))
     for n in range(1, 14):
@@ -148,11 +149,12 @@ def test_a_transcript_of_10_mb_is_one_session_like_any_other(run: Run) -> None:
 
 def test_files_without_a_session_are_listed_with_the_reason(run: Run) -> None:
     unread = run.unread()
-    assert set(unread) == {"empty.jsonl", "broken.jsonl"}
+    assert set(unread) == {"empty.jsonl", "b].jsonl"}
     assert unread["empty.jsonl"].expected
-    assert not unread["broken.jsonl"].expected
-    assert unread["broken.jsonl"].reason
-    assert "broken.jsonl" in run.said.out
+    assert not unread["b].jsonl"].expected
+    assert unread["b].jsonl"].reason
+    assert "a[/b].jsonl" in run.said.out
+    assert "a[/b].jsonl" in run.log()
 
 
 def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:

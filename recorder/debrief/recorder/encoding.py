@@ -160,7 +160,7 @@ def decode(model: type[Model], data: bytes | str, culprit: str, next_move: str =
     if len(data) > MAX_BYTES:
         raise MalformedError(culprit, f"over {MAX_BYTES:,} bytes", "Record a smaller change.")
     try:
-        # Pydantic's own parser takes up to 2 GB for what msgspec reads in 200 MB.
+        # Pydantic's own parser takes up to 2 GB for 8 MB of brackets.
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise MalformedError(culprit, f"not JSON: {error}") from error

@@ -135,10 +135,10 @@ def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
 
 
 def test_one_session_alone_leads_nothing() -> None:
-    def missed(path: str) -> Story:
-        return Story().turn("Go").edit(path, "a", "b", status="failed").say("Hm.", tokens=1)
+    def missed() -> Story:
+        return Story().turn("Go").edit("a.py", "a", "b", status="failed").say("Hm.", tokens=1)
 
     costly = Story().turn("Go").run("pnpm test", "sh: pnpm: not found", "failed")
     costly.say("I try once more.", tokens=50_000).run("pnpm test", "sh: pnpm: not found", "failed")
-    order = [trouble.kind for trouble in troubles(costly, missed("a.py"), missed("b.py"))]
+    order = [trouble.kind for trouble in troubles(costly, missed(), missed())]
     assert order == ["missed_edit", "missing_tool"]

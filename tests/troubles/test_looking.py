@@ -102,6 +102,7 @@ def test_files_read_again_after_a_compaction() -> None:
         "work_done_twice",
         "3 files read again: a.py, b.py, c.py",
     )
+    assert event.subject == "a.py and others: read again after a compaction"
     assert kinds(story) == []
 
 

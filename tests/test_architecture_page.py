@@ -1,4 +1,4 @@
-"""The page that a newcomer reads first: each name on it is in the code."""
+"""The pages that a newcomer reads first: each name on them is in the code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 
 from tests.words import PROJECT
 
+_WORD = re.compile(r"`(?:\w+\.)*([A-Za-z_]\w+)(?:\(\w*\)|=\w+|\[\w+\])?`")
 _NAME = re.compile(r"`((?:assets|debrief|pipelines|resources)(?:\.\w+)+)`")
 
 
@@ -15,6 +16,26 @@ def test_each_name_on_the_page_is_in_the_code() -> None:
     names = _NAME.findall(page)
     assert len(names) > 20
     assert [name for name in names if not _is_there(name)] == []
+
+
+def test_each_name_on_the_page_of_additions_is_in_the_code() -> None:
+    page = (PROJECT / "docs" / "extending.md").read_text()
+    names = set(_WORD.findall(page))
+    assert len(names) > 60
+    folders = [PROJECT / name for name in ("debrief", "assets", "pipelines", "tests", "recorder")]
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    code = "\n".join(path.read_text() for path in [*files, PROJECT / "pyproject.toml"])
+    assert sorted(names - set(re.findall(r"\w+", code))) == []
+
+
+def test_each_room_of_the_library_has_its_layer_and_its_row() -> None:
+    page = (PROJECT / "docs" / "architecture.md").read_text()
+    layers = (PROJECT / "pyproject.toml").read_text()
+    tops = (PROJECT / "debrief", PROJECT / "recorder" / "debrief")
+    rooms = {path.parent.name for top in tops for path in top.glob("*/*.py")}
+    assert len(rooms) > 20
+    assert [room for room in sorted(rooms) if f"debrief.{room}" not in layers] == ["samples"]
+    assert [room for room in sorted(rooms) if f"`{room}" not in page] == []
 
 
 def _is_there(name: str) -> bool:

@@ -156,7 +156,7 @@ def score(
             return sessions_of_lake(opened)
 
         by = scorer(lambda by: deque((score_session(each, by) for each in whole()), 0))
-        _score_many(whole(), session or "the lake", by, as_json)
+        _score_many(whole(), session, by, as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
     if answers:
@@ -249,7 +249,7 @@ def _compared(
 
 def _score_many(
     sessions: Iterable[Session],
-    source: str,
+    folder: str,
     scorer: ChunkScorer,
     as_json: bool,
 ) -> None:
@@ -259,7 +259,8 @@ def _score_many(
 
     rows = [score_session(session, scorer) for session in sessions]
     if not rows:
-        raise InputError(source, "holds no session", "debrief run fills it.")
+        hint = "Name another." if folder else "debrief run fills it."
+        raise InputError(folder or "the lake", "holds no session", hint)
     if as_json:
         print_json(rows)
     else:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import dagster as dg
 import pytest
 import yaml
 
 from assets.partitions import PAIRS, WEEKS
+from debrief import stages
+from debrief.stages.current import WEEKLY
+from debrief.stages.table import TableStage
 from debrief.weekly import STAGES
 from pipelines.definitions import defs
 
@@ -52,6 +57,16 @@ def test_an_asset_has_its_partitions_and_says_what_it_is(name: str) -> None:
     assert node.group_name != "default"
     assert node.owners
     assert node.kinds
+
+
+def test_each_stage_of_a_week_is_asked_before_a_run_whether_it_is_due() -> None:
+    modules = [
+        import_module(f"debrief.stages.{each.name}") for each in iter_modules(stages.__path__)
+    ]
+    found = [value for module in modules for value in vars(module).values()]
+    tables = {each.table for each in found if isinstance(each, TableStage)}
+    weekly = {name for name, partitions in PARTITIONS.items() if partitions is WEEKS}
+    assert tables & weekly == {each.table for each in WEEKLY}
 
 
 def test_the_graph_has_the_assets_of_the_design_and_no_others() -> None:

@@ -180,7 +180,8 @@ def test_the_source_of_the_documentation_is_one_file(
     notes = [
         {"who": "person", "text": "go", "timestamp": "2026-01-05T12:00:00Z"},
         {"who": "agent", "text": "done", "tool": "edit", "result": "ok", "model": "m"}
-        | {"input": {"path": "a.py", "old_str": "x", "new_str": "y"}},
+        | {"input": {"path": "a.py", "old_str": "x", "new_str": "y"}}
+        | {"tokens": {"in": 50, "out": 2, "cached": 7}},
     ]
     write_records(tmp_path / "n1.jsonl", *notes)
     registry = readers.Registry()
@@ -189,6 +190,8 @@ def test_the_source_of_the_documentation_is_one_file(
     (session,) = sessions(scan([tmp_path]))
     assert (session.id, session.prompt_count, session.models) == ("n1", 1, ("m",))
     assert (session.lines_added, session.lines_removed) == (1, 1)
+    assert (session.usage.input, session.usage.output) == (50, 2)
+    assert session.usage.cache_read == 7
 
 
 def test_finding_and_reading_need_no_heavy_module() -> None:

@@ -185,10 +185,11 @@ def _text(data: Any) -> str:
 
 def _edit(call: CallDraft) -> FileEdit | None:
     given = call.arguments
-    if call.name not in _EDITING or given.get("command") in _READING:
+    command = string(given.get("command"))
+    if call.name not in _EDITING or command in _READING:
         return None
     path = string(given.get("path"))
     old, new = first_string(given, "oldStr", "old_str"), first_string(given, "newStr", "new_str")
-    if old or given.get("command") in ("insert", "append"):
+    if old or command in ("insert", "append"):
         return replaced(path, old, new or string(given.get("content")), estimated=True)
     return edit_of_arguments(given)

@@ -153,17 +153,18 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         (name for name, each in forms("missed_edit") if any(form.search(head) for form in each)),
         "",
     )
-    if not what:
-        return
     path = call.path or next(iter(call.paths), "")
+    if not what or not path:
+        return  # misses of files that are not known have nothing in common
+    file = step.below(path)
     until = _next_edit(path, rest)
     yield Mishap(
         kind="missed_edit",
-        subject=what,
+        subject=f"{file}: {what}",
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
         steps=(step, *until),
-        file=step.below(path),
+        file=file,
     )
 
 

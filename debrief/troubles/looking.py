@@ -220,14 +220,15 @@ def _after_compactions(course: Course) -> Iterator[Mishap]:
         if len(again) < _AGAIN:
             continue
         first = next(iter(again.values()))
+        file = first.below(next(iter(again)))
         files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
         yield Mishap(
             kind="work_done_twice",
-            subject="files were read again after a compaction",
+            subject=f"{file} and others: read again after a compaction",
             at=first.at,
             evidence=first.evidence(f"{len(again)} files read again: {files}"),
             steps=tuple(again.values()),
-            file=first.below(next(iter(again))),
+            file=file,
         )
 
 

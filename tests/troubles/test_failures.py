@@ -105,13 +105,22 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         told.edit("/home/ada/shop/b.py", "a", "b")
         return told.run("git push --force origin main", refused, "rejected")
 
-    assert told(story(), story()) == [
-        ("missed_edit", "the text to replace was not there"),
+    assert sorted(told(story(), story())) == [
+        ("missed_edit", "b.py: the text to replace was not there"),
+        ("missed_edit", "shop/a.py: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
     ]
     missed = [event for event in events(story()) if event.kind == "missed_edit"]
     assert [event.file for event in missed] == ["shop/a.py", "b.py"]
     assert len(missed[1].calls) == 3  # it failed, the file was read, then it went well
+
+
+def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
+    def story(path: str) -> Story:
+        return Story().turn("Go on").call("Edit", NOT_THERE, "failed", file_path=path)
+
+    assert told(story("/home/ada/shop/a.py"), story("/home/ada/shop/b.py")) == []
+    assert events(story("")) == []  # nor have those of files that are not known
 
 
 def test_an_answer_is_no_failure() -> None:

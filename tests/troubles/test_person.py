@@ -39,9 +39,11 @@ def test_an_interruption_has_what_the_person_said_next() -> None:
     def stopped(words: str) -> Story:
         return Story().turn("Go on").run("ls").deed("interruption").turn(words).say("Yes.")
 
-    (trouble,) = troubles(stopped("are you stuck?"), stopped("not that folder, the other one"))
+    (trouble,) = troubles(stopped("leave the api.lock"), stopped("not the api.lock, the other"))
     assert (trouble.kind, trouble.count) == ("interruption", 2)
-    assert trouble.examples[0].words == "not that folder, the other one"
+    assert trouble.subject == "the person stopped the agent: “api.lock”"
+    assert trouble.examples[0].words == "not the api.lock, the other"
+    assert told(stopped("are you stuck?"), stopped("not that folder, the other one")) == []
     assert told(stopped("continue"), stopped("sorry, wrong chat")) == []
     retyped = Story().turn("8").deed("interruption").turn("6").say("Yes.")
     assert told(retyped, retyped) == []  # the agent had done nothing yet

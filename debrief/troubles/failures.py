@@ -194,7 +194,8 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     if path and is_gone and call.action in ("read", "search"):
         subject = _not_there(path)
     else:
-        subject = f"{call.name}: {plain_error(line)}"
+        what = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
+        subject = f"{what}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
 
 

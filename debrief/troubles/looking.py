@@ -61,6 +61,10 @@ _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb
 """Files that programs of another language read."""
 
 
+_PRINTERS = ("cat", "sed", "head", "tail", "nl", "less")
+"""Programs that print files."""
+
+
 def needless(course: Course) -> Iterator[Mishap]:
     """Yield what was looked at for nothing, in no order."""
     for strand in course.strands:
@@ -192,10 +196,12 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         size = len(call.result or "")
         if size < _LONG or call.status != "ok" or call.action in ("delegate", "web", "edit"):
             continue
-        file = step.below(next(iter(call.paths), ""))
-        if call.action == "read" and (size < 2 * _LONG or file in edited):
-            continue  # what is worked on may be read whole
         words = parts_of(call.command)[0] if call.command and parts_of(call.command) else ()
+        is_read = call.action == "read" or (bool(words) and words[0] in _PRINTERS)
+        path = _read_by(call) if is_read else next(iter(call.paths), "")
+        file = step.below(path)
+        if is_read and (not file or size < 2 * _LONG or file in edited):
+            continue  # what is worked on may be read whole
         name = name_of(words) if words else ""
         what = f"{call.name} {file}" if file else name or call.name
         yield Mishap(
@@ -267,7 +273,7 @@ def _read_by(call: ToolCall) -> str:
     if call.action == "read":
         return next(iter(call.paths), "")
     parts = parts_of(call.command) if call.action == "run" else []
-    if len(parts) != 1 or parts[0][0] not in ("cat", "sed", "head", "tail", "nl", "less"):
+    if len(parts) != 1 or parts[0][0] not in _PRINTERS:
         return ""
     files = [word for word in parts[0][1:] if re.search(r"^[\w./~-]*\.\w+$|/", word)]
     return files[0] if len(files) == 1 and not _writes(call) else ""

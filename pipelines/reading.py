@@ -18,13 +18,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debrief.cli.offer import offer_of
+from msgspec.structs import replace
+
+from debrief.cli.offer import HOW_TO_ASK, counted_offer
 from debrief.cli.shared import console, warn
 from debrief.cli.sources import scan_stats
-from debrief.errors import DebriefError
+from debrief.errors import ConfigurationError, DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.models.programs import installed
 from debrief.redaction.redactor import redactor_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import default_folders
@@ -140,8 +143,41 @@ def _offers(settings: Settings) -> None:
             f"{counted(unknown, 'session')} {said}. Press h to have Claude Code's new sessions say "
             "it (debrief hooks install --user)."
         )
-    if offer := offer_of(len(list(lake.rows(SNAPSHOTS, PromptSnapshotRow)))):
+    if offer := model_offer(settings, lake):
         out.print(offer)
+
+
+def model_offer(settings: Settings, lake: Lake) -> str:
+    """Return what the model that is configured would take, else a program that is logged in here,
+    else how to have one; empty where settings say that none is asked.
+
+    It is counted as ``debrief run`` counts it, and nothing is asked.
+
+    Args:
+        settings: with the model and its key.
+        lake: with the sessions.
+    """
+    from debrief.stages.configuration import EvaluatorChoice
+    from pipelines.launching import estimated
+    from pipelines.options import RunOptions
+
+    if settings.offline:
+        return ""
+    for model in dict.fromkeys([settings.model, *(each.name for each in installed()[:1])]):
+        options = RunOptions(model=model)
+        with options.applied() as chosen:
+            resources = options.resources(chosen)
+            try:
+                # Without a key there is nothing to offer.
+                name = EvaluatorChoice(**resources["evaluator"]).open().name
+                estimate = estimated(lake, lake.partitions(SESSIONS_TABLE), resources)
+            except ConfigurationError as error:
+                if settings.model:
+                    return str(error)
+                continue
+        option = f" --model {model}" * (model != settings.model)
+        return counted_offer(replace(estimate, model=name), settings, f"debrief run{option}")
+    return HOW_TO_ASK
 
 
 def _follow(settings: Settings, over: threading.Event) -> None:

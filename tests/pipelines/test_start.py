@@ -10,10 +10,16 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
+from debrief.cli.offer import HOW_TO_ASK
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from tests.pipelines.conftest import Home, only_line
+from debrief.settings import load_settings
+from pipelines.reading import BackgroundReading, model_offer
+from tests.models import stand_ins
+from tests.models.stand_ins import StandIn
+from tests.pipelines.conftest import ELSEWHERE, Home, only_line
 from tests.pipelines.test_first_minutes import start
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.ports import free_port
@@ -55,7 +61,7 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
         shown.communicate()
 
 
-TABLE = "session_scores"
+TABLE, MODEL = "session_scores", "openai/gpt-5-mini"
 
 
 def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
@@ -71,6 +77,50 @@ def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
     )
     assert "Usage: " in done.stdout
     assert not (home.path / ".debrief").exists()
+
+
+def test_what_a_model_would_take_is_counted_as_a_run_counts_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcripts = home.path / ".claude" / "projects" / "shop"
+    transcripts.mkdir(parents=True)
+    write(transcripts, "one.jsonl", conversation("one"))
+    programs = home.path / "bin"
+    programs.mkdir()
+    for name, value in {
+        "HOME": str(home.path),
+        "DEBRIEF_HOME": str(home.path / ".debrief"),
+        "PATH": f"{programs}:/usr/bin:/bin",
+    }.items():
+        monkeypatch.setenv(name, value)
+    for name in (*ELSEWHERE, "OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    reading = BackgroundReading(load_settings())
+    for week in reading.look():
+        reading.read(week)
+
+    def offer() -> str:
+        return model_offer(load_settings(), reading.lake)
+
+    assert offer() == HOW_TO_ASK
+    claude = StandIn(programs, "claude")
+    claude.says(stand_ins.claude())
+    assert offer().startswith("To have claude-code read them too: debrief run --model claude-code ")
+    assert offer().endswith(" tokens, of its plan).")
+    monkeypatch.setenv("DEBRIEF_MODEL", MODEL)
+    assert "OPENAI_API_KEY" in offer()
+    monkeypatch.setenv("OPENAI_API_KEY", "none of ours")
+    said = offer()
+    assert said.startswith(
+        "To have openai/gpt-5-mini read them too: debrief run (1 session, about "
+    )
+    dry = home.typed("run", "--dry-run", DEBRIEF_MODEL=MODEL)
+    amount = said.partition("1 session, ")[2].removesuffix(").")
+    assert amount in " ".join(dry.err.split()), dry.all
+    assert claude.asked == []
+    monkeypatch.setenv("DEBRIEF_OFFLINE", "1")
+    assert offer() == ""
 
 
 def test_a_port_that_is_taken_is_said(home: Home) -> None:

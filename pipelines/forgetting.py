@@ -34,6 +34,7 @@ from debrief.recorder.storage.connecting import Database
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.store import sessions_of
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
 from pipelines.home import CONFIGURATION, dagster_home
@@ -88,7 +89,8 @@ def forget_sessions(
         if instance is not None:
             _check_idle(instance, of_run)
         if "://" not in lake.url:
-            stack.enter_context(only_writer(settings.home, lake.url))
+            for held in (lake.url, sessions_of(lake)):
+                stack.enter_context(only_writer(settings.home, held))
         places = [_place(instance)] if instance is not None else []
         return forget(choice, sources, places, agrees)
 

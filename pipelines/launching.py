@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
-from debrief.cli.asking import agree, estimate_of
+from debrief.cli.asking import AskingEstimate, agree, estimate_of
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_problems, print_summary
@@ -153,10 +153,16 @@ def run_graph(
 def run_quietly(options: RunOptions) -> Content:
     """Run the whole graph for somebody who is doing something else; return what there is then.
 
+    The settings of this process are afterwards what they were.
+
     Raises:
         DebriefError: there is no session, somebody stopped it, or a stage failed as a whole.
     """
-    settings = options.apply()
+    with options.applied() as settings:
+        return _run_quietly(options, settings)
+
+
+def _run_quietly(options: RunOptions, settings: Settings) -> Content:
     resources = options.resources(settings)
     with shown_progress(settings):
         lake = Lake(settings.lake)
@@ -224,18 +230,28 @@ def _agree(
     Raises:
         ConfigurationError: nobody is there to agree.
     """
-    found = rehearse(configured_run(lake, counting(resources), weeks))
-    asked = asked_together(found)
-    waiting = next(each.sessions for each in found if each.stage == SCORES)
-    model = resources["evaluator"]["model"] or "the judges' models"
-    estimate = estimate_of(model, asked, len(waiting), margin=_MARGIN_WITH_RUBRICS)
+    estimate = estimated(lake, weeks, resources)
     with shown.pause():
         if settings.second_opinion:
             console(stderr=True).print(ASSUMED_SHOWN)
         most = agree(estimate, settings, yes=yes, dry_run=dry_run)
     if most is not None:
         resources["evaluator"]["max_cost_usd"] = most
-    shown.expect(asked.calls)
+    shown.expect(estimate.calls)
+
+
+def estimated(
+    lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]
+) -> AskingEstimate:
+    """Return what a run over sessions that are read would ask models, and what that takes.
+
+    Raises:
+        ConfigurationError: settings do not name what is chosen, or a judge is wrong.
+    """
+    found = rehearse(configured_run(lake, counting(resources), weeks))
+    waiting = next(each.sessions for each in found if each.stage == SCORES)
+    model = resources["evaluator"]["model"] or "the judges' models"
+    return estimate_of(model, asked_together(found), len(waiting), margin=_MARGIN_WITH_RUBRICS)
 
 
 def counting(resources: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -126,9 +126,10 @@ def shown_progress(settings: Settings) -> Iterator[ShownProgress]:
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):
                         yield shown
             else:
-                shown = ShownProgress(log, _now_and_then())
-                with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
-                    yield shown
+                with _now_and_then() as hear:
+                    shown = ShownProgress(log, hear)
+                    with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
+                        yield shown
     finally:
         _progress.setLevel(former[0])
         _progress.propagate = former[1]
@@ -191,18 +192,31 @@ def _one_line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-def _now_and_then() -> Callable[[str], None]:
-    """Return a function that prints the first line of each stage, and of a long one some more."""
-    stage, said = "", 0.0
+@contextmanager
+def _now_and_then() -> Iterator[Callable[[str], None]]:
+    """Yield what prints of each stage its last line, which counts all of it, and of one that takes
+    long some lines before."""
+    stage, held, printed = "", "", -_PAUSE
+
+    def put() -> None:
+        nonlocal held, printed
+        if held:
+            print(without_controls(f"  {held}"), file=sys.stderr, flush=True)
+        held, printed = "", time.monotonic()
 
     def hear(line: str) -> None:
-        nonlocal stage, said
-        now, name = time.monotonic(), line.partition(" ")[0]
-        if name != stage or now - said > _PAUSE:
-            stage, said = name, now
-            print(without_controls(f"  {line}"), file=sys.stderr, flush=True)
+        nonlocal stage, held
+        name = line.partition(" ")[0]
+        if name != stage:
+            put()
+        stage, held = name, line
+        if time.monotonic() - printed > _PAUSE:
+            put()
 
-    return hear
+    try:
+        yield hear
+    finally:
+        put()
 
 
 @contextmanager

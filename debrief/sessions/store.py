@@ -45,6 +45,14 @@ _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
 
 
+def sessions_of(lake: Lake) -> str:
+    """Return the name by which ``only_writer`` keeps the tables of a lake's sessions, alone.
+
+    Reading asks no model, so it may go on while a run has the lake. Who forgets takes both.
+    """
+    return f"{lake.url}/{SESSIONS_TABLE}"
+
+
 class SessionServer(Protocol):
     """A source of sessions that is no folder."""
 

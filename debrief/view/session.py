@@ -32,6 +32,7 @@ from debrief.troubles.model import EVENTS
 from debrief.view.assessment import label_words, read_assessment
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
+from debrief.view.following import about
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path, session_path
 from debrief.view.marks import EvidenceMark, Gap, clipped
@@ -297,6 +298,7 @@ def session(
         title=transcript.title,
         row=row,
         agent=agent,
+        about=about(row),
         before=parts[:number],
         figure=figure,
         previous_rows=page.index.sessions(earlier, known, "started DESC, id DESC", 1),

@@ -123,9 +123,9 @@ def make_evaluators(
         "dry_run": dry_run,
     }
     if offline:
-        from debrief.offline.evaluator import OfflineEvaluator
         from debrief.rubrics.judging import OfflineRubricJudge
         from debrief.rubrics.offline_miner import OfflineMiner
+        from debrief.scoring.offline_evaluator import OfflineEvaluator
         from debrief.scoring.scorer import scoring_fingerprint
 
         evaluator = OfflineEvaluator()

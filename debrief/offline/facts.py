@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -27,7 +28,6 @@ from debrief.offline.shell import (
     writes_of,
 )
 from debrief.offline.talk import approval_in, correction_in
-from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
 
@@ -57,6 +57,9 @@ _SERVED = 3
 _WORKED = 0.2
 """The least share of calls to a shell and to files in a coding session."""
 _LAST = threading.local()
+
+SessionKind = Literal["coding", "service", "unknown"]
+"""What kind of work a session is, by its calls."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):

@@ -30,8 +30,9 @@ from debrief.models.language_model import DryRunError
 from debrief.models.subject import asking_about
 from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
+from debrief.offline.facts import SessionKind
 from debrief.scoring.answer_form import Quotation
-from debrief.scoring.model import SessionKind, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.model_scorer import shown_with_end
 from debrief.scoring.quotations import Recording
 from debrief.scoring.scorer import DEFAULT

@@ -21,8 +21,6 @@ from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.offline.facts import facts_of
-from debrief.offline.order import OrderPlace
-from debrief.offline.verdict import verdict_of
 from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
@@ -30,6 +28,8 @@ from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import OrderPlace
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import SHOWN
 from debrief.sessions.model import Session

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
+from debrief.scoring.order import OrderPlace
 from debrief.training.model import SampleLine, ScoreEntry, Split
 from debrief.training.publishing.form import RewardKind, decoded, encoded
 from debrief.training.publishing.rewards import REWARD_KINDS, RL, RewardCounts

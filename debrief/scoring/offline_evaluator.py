@@ -19,9 +19,9 @@ from debrief.errors import ConfigurationError
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.markdown import counted
 from debrief.offline.facts import Facts, facts_of
-from debrief.offline.verdict import RULES, verdict_of
 from debrief.scoring.dimensions import dimension_score
 from debrief.scoring.model import Chunk, ChunkScores, DimensionName, DimensionScore
+from debrief.scoring.rules import RULES, verdict_of
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence, Session, messages_of, sentence
 

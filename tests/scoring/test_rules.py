@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from debrief.offline.facts import facts_of
-from debrief.offline.verdict import verdict_of
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_shown
 from tests.offline.scenario import Story, steps, story_of
 

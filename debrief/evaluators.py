@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
+from debrief.evaluation import OFFLINE
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
@@ -25,8 +26,6 @@ from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, eval_digest
 if TYPE_CHECKING:
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
-
-OFFLINE = "offline"
 
 
 class Evaluators(Struct, frozen=True, kw_only=True):

@@ -264,7 +264,7 @@ def read_first(
 
 def _asked_before(lake: Lake, weeks: Sequence[str]) -> bool:
     """Return whether a model has scored or judged a session of some weeks."""
-    from debrief.evaluators import OFFLINE
+    from debrief.evaluation import OFFLINE
 
     return any(
         row.model not in ("", OFFLINE)
@@ -287,7 +287,7 @@ def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
     Returns:
         a sentence with the models, the sessions and the remedy; empty when nothing is dropped.
     """
-    from debrief.evaluators import OFFLINE
+    from debrief.evaluation import OFFLINE
     from debrief.sessions.model import SessionHead
     from debrief.sessions.store import SESSIONS_TABLE
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.offline.facts import SessionKind
+from debrief.facts.session_facts import SessionKind
 from debrief.scoring.reading import Confidence, SessionReading
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence, Session

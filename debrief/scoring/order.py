@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.offline.facts import Facts, SessionKind
+from debrief.facts.session_facts import Facts, SessionKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

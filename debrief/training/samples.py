@@ -12,9 +12,9 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.facts.shell import simple_commands
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
-from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS

@@ -14,8 +14,8 @@ from functools import partial
 
 from msgspec import Struct
 
+from debrief.facts.session_facts import facts_of
 from debrief.keys import digest_of
-from debrief.offline.facts import facts_of
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.offline_evaluator import OfflineEvaluator

@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
+from debrief.facts.session_facts import SessionKind
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
-from debrief.offline.facts import SessionKind
 from debrief.outcomes.store import Success, success_labels
 from debrief.scoring.order import (
     LEAST,

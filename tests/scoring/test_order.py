@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from debrief.offline.facts import SessionKind, facts_of
+from debrief.facts.session_facts import SessionKind, facts_of
 from debrief.scoring.order import (
     LEAST_AMONG,
     OrderedSession,
@@ -17,7 +17,7 @@ from debrief.scoring.order import (
     shipped_table,
     values_of,
 )
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from debrief.offline.facts import facts_of
+from debrief.facts.session_facts import facts_of
 from debrief.scoring.rules import verdict_of
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import with_actions

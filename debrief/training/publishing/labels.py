@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from debrief.facts.talk import correction_in
 from debrief.markdown import table
-from debrief.offline.talk import correction_in
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN
 from debrief.training.model import SampleMetadata, Split
 from debrief.training.publishing.form import Form, Standing, StoredLine, template_messages

@@ -12,9 +12,9 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.outcomes.store import own_table
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
+from debrief.scoring.order import FactPlace, OrderedSession, OrderPlace, places_of
 from debrief.scoring.speaking import speaking_judgements, speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,

@@ -37,11 +37,12 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.store import sessions_of
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
+from pipelines.dead_runs import end_dead_runs
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.instance import SCHEMA, open_instance
-from pipelines.launching import end_dead_runs
-from pipelines.pruning import BUSY, newest_materializations
+from pipelines.instance import SCHEMA, newest_materializations, open_instance
 
+BUSY = "busy"
+"""Code of the error that a run is under way."""
 _UNDER_WAY = [
     DagsterRunStatus.STARTING,
     DagsterRunStatus.STARTED,

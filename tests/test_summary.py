@@ -12,8 +12,8 @@ from rich.console import Console
 
 from debrief.cli.summary import print_summary
 from debrief.lake import Lake
-from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
 from debrief.summary import (

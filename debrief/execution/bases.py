@@ -17,8 +17,8 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.execution.file_events import calls_in_order
 from debrief.execution.model import BaseSource
+from debrief.facts.shell import simple_commands
 from debrief.git import Scratch
-from debrief.offline.shell import simple_commands
 from debrief.sessions.model import Session, ToolCall
 
 _COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)

@@ -21,7 +21,7 @@ import orjson
 
 from debrief.execution.model import TestStatus
 from debrief.execution.sandbox import TREE
-from debrief.offline.shell import check_of, commands_in
+from debrief.facts.shell import check_of, commands_in
 
 REPORTS = "/tmp/reports"
 """The folder of reports in the sandbox."""

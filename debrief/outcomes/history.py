@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.facts.shell import simple_commands
 from debrief.git import Scratch, find_commit
-from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call

@@ -29,7 +29,7 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.offline.talk import correction_in
+from debrief.facts.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (

@@ -13,9 +13,9 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from debrief.facts.quoting import first_line, printed_lines
+from debrief.facts.shell import bare_words, check_of, commands_in
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line, printed_lines
-from debrief.offline.shell import bare_words, check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
 from debrief.troubles.naming import (

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from debrief.facts.checks import can_check, language_of, languages_of
+from debrief.facts.ending import end_of
+from debrief.facts.quoting import label, printed_lines
+from debrief.facts.session_facts import is_work
+from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
-from debrief.offline.checks import can_check, language_of, languages_of
-from debrief.offline.ending import end_of
-from debrief.offline.facts import is_work
-from debrief.offline.quoting import label, printed_lines
-from debrief.offline.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.failures import has_failed
 from debrief.troubles.naming import listed, name_of, parts_of, shown

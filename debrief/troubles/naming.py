@@ -15,9 +15,9 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from debrief.facts.quoting import printed_lines
+from debrief.facts.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
-from debrief.offline.quoting import printed_lines
-from debrief.offline.shell import raw_commands, unwrapped
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from debrief.facts.quoting import label
+from debrief.facts.talk import approval_in, correction_in, own_words
 from debrief.markdown import shorten
-from debrief.offline.quoting import label
-from debrief.offline.talk import approval_in, correction_in, own_words
 from debrief.sessions.model import Evidence, Intervention, Turn
 from debrief.troubles.failures import is_look_or_help
 from debrief.troubles.naming import asked_for, name_of, pattern

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from debrief.offline.shell import arguments
+from debrief.facts.shell import arguments
 from debrief.sessions.model import ToolCall
 
 CallKind = Literal[

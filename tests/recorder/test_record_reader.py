@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
+from debrief.facts.session_facts import facts_of
 from debrief.judging.context import context_from_session
 from debrief.lake import Lake
-from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
 from debrief.redaction.redactor import Redactor

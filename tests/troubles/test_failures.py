@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from debrief.sessions.model import Usage
 from debrief.troubles.naming import culprit, name_of, plain_error
-from tests.offline.scenario import START, Story
+from tests.facts.scenario import START, Story
 from tests.troubles.scenario import day, events, told, troubles
 
 NO_BUN = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 from tests.troubles.scenario import day, events, prices, told
 
 LONG = "x = 1\n" * 500

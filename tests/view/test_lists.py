@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.lake import Lake
-from debrief.offline.order import shipped_table
 from debrief.outcomes.store import LABELS, Label, store_table
+from debrief.scoring.order import shipped_table
 from debrief.sessions.model import Message, Turn
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind

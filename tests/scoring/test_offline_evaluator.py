@@ -8,11 +8,11 @@ from hypothesis import given, settings
 
 from debrief.judging.context import context_from_session
 from debrief.judging.model import Judge, Judgement
-from debrief.offline.evaluator import OfflineEvaluator
 from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
-from tests.offline.scenario import Story, steps, story_of
+from tests.facts.scenario import Story, steps, story_of
 
 ORDER = list(get_args(DimensionName))
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from debrief.offline.facts import Facts, facts_of
+from debrief.facts.session_facts import Facts, facts_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,

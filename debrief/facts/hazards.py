@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from debrief.facts.shell import simple_commands
 from debrief.markdown import shorten
-from debrief.offline.shell import simple_commands
 from debrief.sessions.model import Evidence, ToolCall
 
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]

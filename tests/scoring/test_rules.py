@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from debrief.offline.facts import facts_of
-from debrief.offline.verdict import verdict_of
+from debrief.facts.session_facts import facts_of
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_shown
-from tests.offline.scenario import Story, steps, story_of
+from tests.facts.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
 

@@ -16,12 +16,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from debrief.errors import ConfigurationError
+from debrief.evaluation import OFFLINE
+from debrief.facts.session_facts import Facts, facts_of
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.markdown import counted
-from debrief.offline.facts import Facts, facts_of
-from debrief.offline.verdict import RULES, verdict_of
 from debrief.scoring.dimensions import dimension_score
 from debrief.scoring.model import Chunk, ChunkScores, DimensionName, DimensionScore
+from debrief.scoring.rules import RULES, verdict_of
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 from debrief.sessions.model import Evidence, Session, messages_of, sentence
 
@@ -164,7 +165,6 @@ def _verdict(name: DimensionName, score: float | str, reasons: Sequence[Reason])
     return dimension_score(name, score, rationale_of(reasons), evidence)
 
 
-OFFLINE = "offline"
 VERSION = "5d20e7b4"
 """Eight hex digits of one's own choice. Change them with whatever changes a score or its reason:
 rows of another version are not comparable and are made again. Golden runs fail without it."""

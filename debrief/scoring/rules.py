@@ -14,8 +14,8 @@ No word list decides: what somebody says of the work is shown beside the verdict
 
 from __future__ import annotations
 
-from debrief.offline.checks import CheckRun
-from debrief.offline.facts import Facts
+from debrief.facts.checks import CheckRun
+from debrief.facts.session_facts import Facts
 from debrief.scoring.verdict import Ground, SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence
 

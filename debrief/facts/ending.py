@@ -13,9 +13,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.facts.quoting import label, line_at
+from debrief.facts.shell import commands_in
 from debrief.markdown import shorten
-from debrief.offline.quoting import label, line_at
-from debrief.offline.shell import commands_in
 from debrief.sessions.model import Evidence, ToolCall, Turn
 
 Ending = Literal["closed", "open", "interrupted", "limit"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from debrief.offline.facts import Facts, facts_of
+from debrief.facts.session_facts import Facts, facts_of
 from debrief.sessions.model import Evidence, Session, ToolCall, calls_of
 from debrief.sessions.store import sessions_in_folder
 

@@ -14,9 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.markdown import shorten
-from debrief.offline.quoting import line_at
-from debrief.offline.shell import (
+from debrief.facts.quoting import line_at
+from debrief.facts.shell import (
     Command,
     check_of,
     code_in,
@@ -25,6 +24,7 @@ from debrief.offline.shell import (
     script_of,
     tables,
 )
+from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, ToolCall
 
 CheckKind = Literal["test", "lint", "types", "build", "run"]

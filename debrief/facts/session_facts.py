@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from debrief.markdown import shorten
-from debrief.offline.checks import CheckRun, can_check, checks_in, language_of, last_covering
-from debrief.offline.ending import End, end_of, publishes
-from debrief.offline.hazards import Hazard, hazards_of
-from debrief.offline.quoting import first_line, label
-from debrief.offline.shell import (
+from debrief.facts.checks import CheckRun, can_check, checks_in, language_of, last_covering
+from debrief.facts.ending import End, end_of, publishes
+from debrief.facts.hazards import Hazard, hazards_of
+from debrief.facts.quoting import first_line, label
+from debrief.facts.shell import (
     commands_in,
     folder_of,
     pattern,
@@ -26,8 +26,8 @@ from debrief.offline.shell import (
     script_of,
     writes_of,
 )
-from debrief.offline.talk import approval_in, correction_in
-from debrief.scoring.model import SessionKind
+from debrief.facts.talk import approval_in, correction_in
+from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
 
@@ -57,6 +57,9 @@ _SERVED = 3
 _WORKED = 0.2
 """The least share of calls to a shell and to files in a coding session."""
 _LAST = threading.local()
+
+SessionKind = Literal["coding", "service", "unknown"]
+"""What kind of work a session is, by its calls."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):

@@ -24,8 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.offline.facts import Facts
-from debrief.scoring.model import SessionKind
+from debrief.facts.session_facts import Facts, SessionKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -146,7 +145,7 @@ class OrderTable(Struct, frozen=True):
 @cache
 def shipped_table() -> OrderTable:
     """Return the table that comes with the program."""
-    text = (resources.files("debrief.offline") / "order.toml").read_bytes()
+    text = (resources.files("debrief.scoring") / "order.toml").read_bytes()
     return msgspec.toml.decode(text, type=OrderTable)
 
 

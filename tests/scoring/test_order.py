@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from debrief.offline.facts import facts_of
-from debrief.offline.order import (
+from debrief.facts.session_facts import SessionKind, facts_of
+from debrief.scoring.order import (
     LEAST_AMONG,
     OrderedSession,
     fit,
@@ -17,8 +17,7 @@ from debrief.offline.order import (
     shipped_table,
     values_of,
 )
-from debrief.scoring.model import SessionKind
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from debrief.offline.facts import facts_of
+from debrief.facts.session_facts import facts_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from debrief.sessions.readers.patches import created, joined
-from tests.offline.scenario import Story, steps, story_of
+from tests.facts.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
 

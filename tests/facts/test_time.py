@@ -9,14 +9,14 @@ from itertools import count
 
 import pytest
 
+from debrief.facts.hazards import hazards_of
+from debrief.facts.session_facts import facts_of
+from debrief.facts.shell import code_in, commands_in, writes_of
 from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
-from debrief.offline.facts import facts_of
-from debrief.offline.hazards import hazards_of
-from debrief.offline.shell import code_in, commands_in, writes_of
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 
 NUMBERS = count()
 MOST = 8

@@ -12,9 +12,9 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.outcomes.store import own_table
+from debrief.outcomes.store import places_in
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
-from debrief.scoring.order import FactPlace, OrderedSession, OrderPlace, places_of
+from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.speaking import speaking_judgements, speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
@@ -287,11 +287,6 @@ class _Prompt(Struct, frozen=True):
 class _Asked(Struct, frozen=True, kw_only=True):
     id: str
     turns: tuple[_Prompt, ...] = ()
-
-
-def places_in(lake: Lake) -> dict[str, OrderPlace]:
-    """Return each session's place in the order, by its id, among all sessions of a lake."""
-    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
 
 def ranked_sessions(

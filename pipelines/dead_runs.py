@@ -16,7 +16,7 @@ PROCESS_TAG = "debrief/process"
 """The tag of a run that a command carries out: the machine and the process."""
 GRPC_TAG = ".dagster/grpc_info"
 """Dagster's tag of a run that names the code server it runs in."""
-_RUNNING = [
+UNDER_WAY = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
@@ -47,7 +47,7 @@ def end_orphans(instance: dg.DagsterInstance, code_socket: str) -> list[str]:
     """End the runs of a code server that has ended; return their ids."""
     ended = []
     message = "The code server that the run was part of has ended."
-    for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
         if json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket") != code_socket:
             continue
         if run.status == dg.DagsterRunStatus.CANCELING:

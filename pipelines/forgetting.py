@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import dagster as dg
-from dagster import DagsterRunStatus
 
 from assets.partitions import PAIRS, pair_key
 from debrief.errors import ConfigurationError, InputError
@@ -37,17 +36,12 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.store import sessions_of
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
-from pipelines.dead_runs import end_dead_runs
+from pipelines.dead_runs import UNDER_WAY, end_dead_runs
 from pipelines.home import CONFIGURATION, dagster_home
 from pipelines.instance import SCHEMA, newest_materializations, open_instance
 
 BUSY = "busy"
 """Code of the error that a run is under way."""
-_UNDER_WAY = [
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-]
 _CHECKED = dg.DagsterEventType.ASSET_CHECK_EVALUATION
 _COUNTS = ("dagster/partition_row_count", "dagster/row_count")
 _PATIENCE = 60.0
@@ -113,7 +107,7 @@ def _records(settings: Settings) -> RecordStore | None:
 
 
 def _check_idle(instance: dg.DagsterInstance, of_run: str) -> None:
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
         if run.run_id != of_run:
             raise InputError(
                 f"run {run.run_id[:8]}",

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.facts.quoting import line_at
+from debrief.facts.quoting import ANSI, line_at
 from debrief.facts.shell import (
     Command,
     check_of,
@@ -32,7 +32,6 @@ CheckKind = Literal["test", "lint", "types", "build", "run"]
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\\n")
 _PIPE = re.compile(r"(?<!\|)\|(?![|&])")
 _ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PRINTED = 6_000
 """Characters of a check's output, from its end, that are read."""
 _QUOTE = 120
@@ -236,7 +235,7 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
 
     The status counts where it is the check's own (``certain``) and no line tells.
     """
-    text = _ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
+    text = ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
     if call.result is None:
         return None, ""
     if untold := pattern("outcomes", "none").search(text):

@@ -32,7 +32,8 @@ _NOTICE = re.compile(
     re.IGNORECASE,
 )
 """What programs write in place of an answer when they stop."""
-_PUBLISHES = (("git", "commit"), ("git", "push"))
+PUBLISHES = (("git", "commit"), ("git", "push"))
+"""How commands begin that commit or push."""
 _QUOTE = 120
 
 
@@ -79,7 +80,7 @@ def end_of(turns: Sequence[Turn]) -> End:
 
 def publishes(call: ToolCall) -> bool:
     """Return whether a call commits or pushes."""
-    return any(words[:2] in _PUBLISHES for words, _ in commands_in(call.command))
+    return any(words[:2] in PUBLISHES for words, _ in commands_in(call.command))
 
 
 def _hands_in(call: ToolCall) -> bool:

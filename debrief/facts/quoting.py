@@ -7,6 +7,8 @@ import re
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
 
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What programs print to colour and move."""
 _QUOTE = 120
 
 

@@ -12,8 +12,6 @@ import re
 from functools import cache
 from importlib import resources
 
-from msgspec import Struct
-
 from debrief.markdown import shorten
 
 _BEGINNING = 400
@@ -32,14 +30,6 @@ _REPORTED = re.compile(
     r"\b(?:says?|said|reads?|asks?|wrote|claims?|reports?)\b[^\n]*",
     re.IGNORECASE,
 )
-
-
-class Sighting(Struct, frozen=True, gc=False):
-    """Where something was seen."""
-
-    turn: int
-    quote: str
-    """Short, one line."""
 
 
 def correction_in(words: str) -> str | None:

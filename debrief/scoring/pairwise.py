@@ -33,7 +33,7 @@ from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
 from debrief.scoring.answer_form import Quotation
 from debrief.scoring.model import SessionScores
-from debrief.scoring.model_scorer import shown_with_end
+from debrief.scoring.model_scorer import Ask, shown_with_end
 from debrief.scoring.quotations import Recording
 from debrief.scoring.scorer import DEFAULT
 from debrief.scoring.shown_session import shown_text
@@ -121,7 +121,6 @@ _EXAMPLE = {
     "lesson_2": "",
 }
 
-Ask = Callable[[Question], Answer]
 Fence = Callable[[str], str]
 
 

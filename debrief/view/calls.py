@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from debrief.facts.shell import arguments
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.patches import NEW, OLD
 
 CallKind = Literal[
     "shell", "edit", "read", "search", "todo", "web", "subagent", "question", "plan", "other"
 ]
 LineKind = Literal["added", "removed", "hunk", "same"]
-_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
-_NEW = ("new_string", "new_str", "newString", "newText", "new_text", "new_source")
+_NEW = (*NEW, "new_source")
 _WHOLE = ("content", "contents", "file_text", "code")
 _SUBJECTS = ("query", "pattern", "search_term", "url", "skill", "subject", "description", "prompt")
 _TITLE = 160
@@ -127,7 +127,7 @@ def _proposed(given: Mapping[str, Any]) -> Iterator[DiffLine]:
         return
     edits = given.get("edits")
     for edit in [each for each in edits if isinstance(each, dict)] if edits else [given]:
-        old, new = _text(edit, *_OLD), _text(edit, *_NEW)
+        old, new = _text(edit, *OLD), _text(edit, *_NEW)
         if not old and not new:
             new = _text(edit, *_WHOLE)
         lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)

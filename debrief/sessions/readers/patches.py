@@ -27,9 +27,10 @@ _MARKS = _WRITTEN | {"", "\r"}
 """What a line within a hunk begins with; some tools cut the blank off an empty context line."""
 _CONTEXT = 3
 _FILE_NAMES = ("file_path", "filePath", "path", "absolute_path", "target_notebook")
-_CONTENTS = ("content", "contents", "file_text")
-_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
-_NEW = ("new_string", "new_str", "newString", "newText", "new_text")
+CONTENTS = ("content", "contents", "file_text")
+OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
+NEW = ("new_string", "new_str", "newString", "newText", "new_text")
+"""Arguments that editing tools give a new file's text, the old text and the new one in."""
 _MOST_COMPARISONS = 4_000_000
 
 Hunk = tuple[str, list[str]]
@@ -110,12 +111,12 @@ def edit_of_arguments(arguments: dict[str, Any], diff: str = "") -> FileEdit | N
     edit = from_unified(path, diff)
     if edit.patch or patches:
         return edit if edit.patch else patches[0]
-    if path and any(name in arguments for name in _CONTENTS):
-        return created(path, first_string(arguments, *_CONTENTS), estimated=True)
+    if path and any(name in arguments for name in CONTENTS):
+        return created(path, first_string(arguments, *CONTENTS), estimated=True)
     lists = (mappings(arguments.get(name)) for name in ("edits", "changes", "replacements"))
     edits: list[FileEdit] = []
     for part in next(filter(None, lists), [arguments]):
-        old, new = first_string(part, *_OLD), first_string(part, *_NEW)
+        old, new = first_string(part, *OLD), first_string(part, *NEW)
         file = first_string(part, *_FILE_NAMES) or path
         if file and (old or new):
             edits.append(replaced(file, old, new, estimated=True))

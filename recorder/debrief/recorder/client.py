@@ -16,7 +16,7 @@ from debrief.errors import ConfigurationError, DebriefError, flat
 from debrief.recorder.contracts import Meta, Status
 from debrief.recorder.encoding import upload_body
 from debrief.recorder.storage.rows import NewTask, SessionFilter, Task
-from debrief.retry import RetryPolicy, retrying
+from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ T = TypeVar("T")
 URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
 PAGE_SIZE = 200
 RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
-_TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADDRESS = "As https://host[/path]"
 MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
 """Next move of who sends the record of a task that is not there."""
@@ -283,7 +282,7 @@ class RecorderClient(AbstractContextManager["RecorderClient"]):
 
     def _error_of(self, answer: httpx.Response, scope: str) -> Exception:
         status, problem = answer.status_code, _problem_of(answer)
-        if status in _TEMPORARY:
+        if status in TEMPORARY_STATUS:
             return _TemporaryError(f"is busy ({status}): {'; '.join(problem.reasons)}", answer)
         moves = {
             401: f"Check {TOKEN}.",

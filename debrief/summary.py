@@ -80,7 +80,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
         lines = [f"{self.shown}: {each}." if each else f"{self.shown}."]
         if self.unknown:
             why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
-            lines.append(f"{self.unknown:,}: nothing shows it: {why}.")
+            lines.append(f"{self.unknown:,} cannot be told: {why}.")
         if rest := self.sessions - self.known - self.unknown:
             lines.append(f"{counted(rest, 'session')} not scored.")
         return " ".join(lines)

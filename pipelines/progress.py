@@ -126,10 +126,14 @@ def shown_progress(settings: Settings) -> Iterator[ShownProgress]:
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):
                         yield shown
             else:
-                with _now_and_then() as hear:
-                    shown = ShownProgress(log, hear)
+                lines = _Lines()
+                shown = ShownProgress(log, lines.hear)
+                shown.pause = lines.paused
+                try:
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
                         yield shown
+                finally:
+                    lines.put()
     finally:
         _progress.setLevel(former[0])
         _progress.propagate = former[1]
@@ -192,31 +196,32 @@ def _one_line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-@contextmanager
-def _now_and_then() -> Iterator[Callable[[str], None]]:
-    """Yield what prints of each stage its last line, which counts all of it, and of one that takes
-    long some lines before."""
-    stage, held, printed = "", "", -_PAUSE
+class _Lines:
+    """Prints of each stage its last line, which counts all of it, and of a long one some before."""
 
-    def put() -> None:
-        nonlocal held, printed
-        if held:
-            print(without_controls(f"  {held}"), file=sys.stderr, flush=True)
-        held, printed = "", time.monotonic()
+    def __init__(self) -> None:
+        self._stage, self._held, self._printed = "", "", -_PAUSE
 
-    def hear(line: str) -> None:
-        nonlocal stage, held
+    def hear(self, line: str) -> None:
+        """Keep a stage's line until the next stage's, or print it where none was for a while."""
         name = line.partition(" ")[0]
-        if name != stage:
-            put()
-        stage, held = name, line
-        if time.monotonic() - printed > _PAUSE:
-            put()
+        if name != self._stage:
+            self.put()
+        self._stage, self._held = name, line
+        if time.monotonic() - self._printed > _PAUSE:
+            self.put()
 
-    try:
-        yield hear
-    finally:
-        put()
+    def put(self) -> None:
+        """Print what is kept."""
+        if self._held:
+            print(without_controls(f"  {self._held}"), file=sys.stderr, flush=True)
+        self._held, self._printed = "", time.monotonic()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have nothing come after what is said within the block that was before it."""
+        self.put()
+        yield
 
 
 @contextmanager

@@ -152,6 +152,16 @@ def found_lines(found: Scan) -> list[str]:
     return lines
 
 
+def nothing_yet(settings: Settings) -> str:
+    """Return one line for a machine on which no session was found."""
+    if settings.sessions:
+        return f"No session is in {', '.join(settings.sessions)} yet."
+    return (
+        "No session is yet in the folders where tools keep them. Name another one: "
+        "DEBRIEF_SESSIONS=DIR debrief"
+    )
+
+
 def unknown_prompts(lake: Lake) -> int:
     """Return how many sessions do not say which prompt files they had."""
     return sum(row.origin == "unknown" for row in lake.rows(SNAPSHOTS, PromptSnapshotRow))
@@ -266,8 +276,11 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
         reading = BackgroundReading(settings)
         _read_newest_first(reading)
         with _keeping_up(reading):
-            _score(settings)
-            _offers(settings)
+            if reading.found.weeks() or reading.lake.partitions(SESSIONS_TABLE):
+                _score(settings)
+                _offers(settings)
+            else:
+                console().print(nothing_yet(settings))
             console().print("New sessions are read as they come.")
             _score_when_quiet(settings, reading)
     except (KeyboardInterrupt, StoppedError):

@@ -166,10 +166,10 @@ hooks_app = typer.Typer(
 )
 _LAST_LINES = 3
 _OUTCOMES = {
-    "installed": "installed; every session from now on is captured",
-    "updated": "brought up to date",
+    "installed": "is installed; every session from now on is captured",
+    "updated": "is brought up to date",
     "unchanged": "is there already; nothing was changed",
-    "removed": "removed; everything else in the file was kept",
+    "removed": "is removed; everything else in the file was kept",
     "not there": "is not there; nothing was changed",
 }
 

@@ -82,6 +82,25 @@ def page(address: str) -> str:
 TABLE, MODEL = "session_scores", "openai/gpt-5-mini"
 
 
+def test_on_a_machine_without_a_session_the_first_one_appears_when_it_begins(home: Home) -> None:
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    shown = start(home, "start", "--no-browser", "--port", str(port))
+    try:
+        assert shown.stdout is not None
+        said = ""
+        while "New sessions are read as they come" not in said:
+            said += (line := shown.stdout.readline())
+            assert line, shown.stderr.read() if shown.stderr else ""
+        assert "No session is yet in the folders where tools keep them." in said
+        transcripts = home.path / ".claude" / "projects" / "shop"
+        transcripts.mkdir(parents=True)
+        write(transcripts, "one.jsonl", conversation("one"))
+        wait_until(lambda: "1 session" in page(f"{address}/sessions"))
+    finally:
+        shown.send_signal(signal.SIGINT)
+        shown.communicate(timeout=LONG)
+
+
 def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pipelines.command"],

@@ -90,6 +90,10 @@ def test_courtesy_is_no_satisfaction_and_words_of_approval_are() -> None:
     assert scored(thanked)["user_satisfaction"].value is None
     accepted = work().turn("perfect, it works now").say("Good to hear that it does.").session()
     assert scored(accepted)["user_satisfaction"].category == "good"
+    refused = work().turn("that's wrong, it still fails").say("I look again.")
+    assert scored(refused.session())["user_satisfaction"].category == "partial"
+    refused.turn("that's wrong, it still fails").say("I look once more.")
+    assert scored(refused.session())["user_satisfaction"].category == "poor"
 
 
 def test_a_red_last_check_leaves_it_partial_and_a_red_one_before_the_fix_does_not() -> None:

@@ -224,6 +224,14 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("shop find --all", ("shop find --help", "Usage: shop find")) == ""
     assert worked("shop status --all", ("git status", "clean")) == ""
     assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
+    assert worked("pnpm test shop.ts cart.ts tax.ts", ("bun test", "3 passed")) == ""
+
+
+def test_what_a_program_says_of_its_end_counts_and_what_a_file_says_of_it_does_not() -> None:
+    log = "Exit code 1\nTypeError: price is undefined"
+    assert events(Story().turn("Look").read("ci.log", log)) == []
+    (event,) = events(Story().turn("Go on").run("npm run price", log))
+    assert (event.kind, event.command) == ("failing_command", "npm run price")
 
 
 def test_the_agents_own_stop_and_calls_made_at_once_are_no_repeated_failures() -> None:

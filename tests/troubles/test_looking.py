@@ -27,6 +27,8 @@ def test_a_file_is_read_again_where_it_shows_the_same_again() -> None:
     assert event.usage == Usage(input=100, output=100)  # the message that read it again alone
     assert kinds(read(read(Story().turn("Look")), LONG + "y = 2")) == []
     assert kinds(read(read(Story().turn("Look"), "x = 1"), "x = 1")) == []  # hardly worth a word
+    copies = Story().turn("Look").read("/home/ada/shop/a.py", LONG)
+    assert kinds(copies.read("/home/ada/shop/copy_of_a.py", LONG)) == []
 
 
 def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:

@@ -21,6 +21,7 @@ from debrief.lake import Lake
 from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
+from debrief.recorder.messages import changes_of
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from debrief.sessions.actions import with_actions
@@ -122,7 +123,7 @@ def test_growth_is_exactly_that_of_the_operations(
     whole = {name: text + "\n" for name, text in before.items()}
     record = build(whole, {name: text + "\n" for name, text in after.items()})
     session = only(record)
-    changes = record.meta.changes
+    changes = changes_of(record)
     assert session.lines_added == sum(change.added for change in changes)
     assert session.lines_removed == sum(change.removed for change in changes)
     edits = [

@@ -10,15 +10,15 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.git.scratch import FileState
-from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.git.scratch import FileState, scratch_of
+from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import AssistantMessage, Record
-from debrief.recorder.encoding import decode_record, encode_record, files_of, patches_of
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import files_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session import session_of
 from debrief.recorder.session_facts import StopOptions
-from debrief.recorder.verification import replay, verify
-from debrief.sessions.readers.recorder import session_of as read_session
+from debrief.recorder.verification import replay, round_trip, verify
 from tests.recorder.repositories import run, tree_of_folder, trees_of
 from tests.recorder.session_scenario import Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import git, write
@@ -135,11 +135,14 @@ def test_nasty_changes_in_several_steps_come_back(shop: Shop, file: Path, tmp_pa
             (shop.folder / "src/cart.ts").rename(shop.folder / "src/basket.ts")
         shop.run("pnpm", "test")
     record = decode_record(encode_record(shop.stop(file).record))
-    assert (record.meta.verified, len(record.meta.steps)) == (True, 8)
+    assert (record.meta.verified, len(patches_of(record))) == (True, 8)
     assert (problems_of(record), verify(shop.folder, record)) == ([], [])
-    assert [step.tree for step in record.meta.steps] == trees_of(
-        record, shop.folder, tmp_path / "there"
-    )
+    trees = trees_of(record, shop.folder, tmp_path / "there")
+    assert trees[-1] == record.meta.final_tree
+    with scratch_of(shop.folder) as scratch:
+        assert round_trip(scratch, record, steps=trees) == []
+        [problem] = round_trip(scratch, record, steps=[*trees[:3], trees[4], *trees[4:]])
+    assert problem == f"the operations make the tree {trees[3]} instead of {trees[4]}"
     for name in ("latin", "zeros", "kept.bin"):
         (shop.folder / name).unlink()
     assert record.meta.final_tree == tree_of_folder(shop.folder)
@@ -243,15 +246,3 @@ def session(shop: Shop, folder: Path, actions: list[tuple[str, dict[str, str | N
 
 def first_of(record: Record) -> dict[str, FileState]:
     return {path: FileState("100644", text) for path, text in files_of(record).items()}
-
-
-def test_a_record_of_the_first_version_is_still_read() -> None:
-    from tests.recorder.records import as_json, build
-
-    record = as_json(build())
-    record["meta"]["version"] = 1
-    for name in ("steps", "others", "rules", "skippedAccepted"):
-        record["meta"].pop(name, None)
-    old = decode_record(json.dumps(record).encode())
-    assert (problems_of(old), readiness(old, ReadyRule())) == ([], [])
-    assert read_session(encode_record(old), "x").recorded is not None

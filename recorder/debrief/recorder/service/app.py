@@ -19,7 +19,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from debrief.errors import DebriefError
-from debrief.recorder.contracts import Contract, Record, Status, TaskId
+from debrief.recorder.contracts import RECORD_VERSION, Contract, Record, Status, TaskId
 from debrief.recorder.encoding import MAX_BYTES, MAX_PARTS, has_too_many_parts
 from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.access import (
@@ -105,6 +105,8 @@ class Health(Contract):
 
     status: Literal["ok"] = "ok"
     version: str
+    record_version: int = RECORD_VERSION
+    """The latest version of records that it takes."""
 
 
 @router.get("/health")

@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,18 @@ def test_a_body_that_cannot_be_read_or_stored_is_refused(client: httpx.Client, n
 )
 def test_a_body_of_another_kind_is_told_what_it_lacks(client: httpx.Client, body: bytes) -> None:
     assert assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
+
+
+@pytest.mark.parametrize("name", [b"baseRef", b"sessionId", b"exitCode"])
+def test_a_body_has_the_contracts_names_and_not_those_of_python(
+    client: httpx.Client, name: bytes
+) -> None:
+    ours = re.sub(b"[A-Z]", lambda found: b"_" + found[0].lower(), name)
+    body = body_of(new_record()).replace(name, ours)
+
+    reasons = assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
+
+    assert any(each.endswith(f"{ours.decode()}: is not known") for each in reasons)
 
 
 @pytest.mark.parametrize(

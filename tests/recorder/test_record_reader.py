@@ -22,12 +22,13 @@ from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.messages import changes_of
+from debrief.recorder.stored import NO_CONTENTS
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
-from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
+from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week

@@ -110,7 +110,6 @@ Identity = Annotated[UUID, reading(_UUID, UUID), Field(json_schema_extra={"patte
 """Of a session, made by its recorder."""
 Contents = Literal["full", "none"]
 """``none``: the record tells which files changed, and nothing of what is in them."""
-NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
 
 ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
 """Default of what is left out of the JSON where there is none, instead of being written null."""

@@ -38,8 +38,7 @@ export interface Commands {
 export interface Stopped {
   status: string;
   notReady: string[];
-  changes: unknown[];
-  meta: { warnings: string[]; redactions: { count: number } };
+  meta: { changes: unknown[]; warnings: string[]; redactions: { count: number } };
 }
 
 export interface History {
@@ -192,8 +191,7 @@ export function uploadsOf(history: History): Upload[] {
 
 /** Return what became of a session that was stopped. */
 export function endOf(stopped: Stopped): Notice {
-  const { changes, meta } = stopped;
-  const { warnings, redactions } = meta;
+  const { changes, warnings, redactions } = stopped.meta;
   const secrets = redactions.count ? [`${redactions.count} secrets were replaced`] : [];
   const lacks = stopped.notReady.map((each) => `Not ready: ${each}`);
   const files = `${changes.length} file${changes.length === 1 ? "" : "s"}`;

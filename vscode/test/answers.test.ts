@@ -93,8 +93,8 @@ test("the page gets no more of an answer than it shows", () => {
 });
 
 test("the end of a session tells warnings and what it lacks", () => {
-  const meta = { warnings: ["merged"], redactions: { count: 2 } };
-  const stopped = { status: "draft", notReady: ["no check"], changes: [{}], meta };
+  const meta = { changes: [{}], warnings: ["merged"], redactions: { count: 2 } };
+  const stopped = { status: "draft", notReady: ["no check"], meta };
   const { level, text, details } = endOf(stopped);
   assert.equal(level, "warning");
   assert.match(text, /stored as draft: 1 file,/);

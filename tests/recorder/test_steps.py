@@ -14,7 +14,7 @@ from debrief.git.scratch import FileState, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import AssistantMessage, Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.messages import files_of, patches_of
+from debrief.recorder.messages import changes_of, files_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session import session_of
 from debrief.recorder.session_facts import StopOptions
@@ -83,6 +83,29 @@ def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that
             [] if accepted else [True]
         )
         git(shop.folder, "stash", "-q", "-u")
+
+
+def test_what_ends_as_it_began_is_no_change_and_a_mode_alone_is_one(shop: Shop, file: Path) -> None:
+    program, link, package = (shop.folder / name for name in ("run.sh", "here", "package.json"))
+    program.write_text("true\n")
+    program.chmod(0o755)
+    link.symlink_to("x")
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "more")
+    begun = {name: (shop.folder / name).read_text() for name in ("src/cart.ts", "src/old.ts")}
+    shop.start()
+    program.chmod(0o644)
+    package.chmod(0o755)
+    link.unlink()
+    write(shop.folder, {"src/cart.ts": "other\n", "here": "x", "src/gone.ts": "a while\n"})
+    (shop.folder / "src/old.ts").unlink()
+    shop.run("pnpm", "test")
+    package.chmod(0o644)
+    (shop.folder / "src/gone.ts").unlink()
+    write(shop.folder, begun)
+    record = shop.stop(file).record
+    changes = [(each.path, each.kind, each.added, each.removed) for each in changes_of(record)]
+    assert changes == [("here", "update", 1, 1), ("run.sh", "update", 0, 0)]
 
 
 NASTY: list[dict[str, bytes | None]] = [

@@ -7,14 +7,14 @@ of every version; ``meta`` adds only what no message has, such as exit codes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from msgspec import Struct
 from pydantic import BaseModel
 
-from debrief.git.scratch import PLAIN, FileState
+from debrief.git.scratch import EXECUTABLE, LINK, PLAIN, FileState
 from debrief.recorder import contracts
 from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, FileChange, Record
 from debrief.recorder.encoding import decode
@@ -88,10 +88,12 @@ def changes_of(record: Record) -> list[FileChange]:
     """
     if record.meta.contents != "full":
         return list(record.meta.changes or ())
-    first = now = {path: FileState(PLAIN, text) for path, text in files_of(record).items()}
+    patches, files = patches_of(record), files_of(record)
+    modes = _first_modes(patches)
+    first = now = {path: FileState(modes.get(path, PLAIN), text) for path, text in files.items()}
     added: Counter[str] = Counter()
     removed: Counter[str] = Counter()
-    for ops in patches_of(record):
+    for ops in patches:
         before, now = now, apply_operations(now, ops)
         for op in ops:
             if isinstance(op, contracts.CreateFile):
@@ -109,6 +111,19 @@ def changes_of(record: Record) -> list[FileChange]:
         FileChange(path=path, kind=kinds[path], added=added[path], removed=removed[path])
         for path in changed
     ]
+
+
+def _first_modes(patches: Iterable[Sequence[contracts.Operation]]) -> dict[str, str]:
+    """Return the modes at the baseline that patches tell by changing them, by path."""
+    modes: dict[str, str] = {}
+    for ops in patches:
+        deleted = {op.path for op in ops if isinstance(op, contracts.DeleteFile)}
+        for op in ops:
+            if isinstance(op, contracts.UpdateFile) and op.mode:
+                modes.setdefault(op.path, EXECUTABLE if op.mode == PLAIN else PLAIN)
+            elif isinstance(op, contracts.CreateFile) and op.path in deleted:
+                modes.setdefault(op.path, PLAIN if op.mode == LINK else LINK)
+    return modes
 
 
 def line_count(text: str) -> int:

@@ -69,6 +69,7 @@ def test_a_session_from_its_task_to_the_exported_line(shop: Path, api: Api) -> N
     assert now["elapsedSeconds"] >= 0
     done = answer("stop", "--json")
     assert (done["sent"], done["status"], done["meta"]["verified"]) == (True, "draft", True)
+    assert [change["path"] for change in done["meta"]["changes"]] == ["src/new.ts"]
     id = done["sessionId"]
     (entry,) = answer("history", "--json")["sessions"]
     assert (entry["sessionId"], entry["state"], entry["status"]) == (id, "sent", "draft")

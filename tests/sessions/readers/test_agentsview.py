@@ -14,9 +14,10 @@ from debrief.errors import InputError
 from debrief.sessions.readers.agentsview import READER
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
+from tests.planting import EXAMPLES
 from tests.sessions.readers.content import texts_of
 
-EXAMPLE = json.loads((Path(__file__).parent / "examples" / "agentsview.jsonl").read_text())
+EXAMPLE = json.loads(EXAMPLES["agentsview"].read_text())
 _TABLES = {
     "sessions": EXAMPLE["agentsview"],
     "messages": EXAMPLE["messages"][0],

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from debrief.sessions.readers.grok import READER
+from tests.planting import EXAMPLES
 from tests.sessions.readers.content import calls_of, prompts_of, read_all, write_records
 
-EXAMPLE = (Path(__file__).parent / "examples" / "grok.jsonl").read_text()
+EXAMPLE = EXAMPLES["grok"].read_text()
 ID, CHILD = "01a21c46-3234-73e2-95a9-e99560aad090", "01a21c47-f48c-76d0-9844-a0f93b614a29"
 START = 1_772_445_600_000
 

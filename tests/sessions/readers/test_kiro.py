@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from debrief.sessions.readers.kiro import READER
+from tests.planting import EXAMPLES
 from tests.sessions.readers.content import calls_of, prompts_of, read_all
 
-EXAMPLE = (Path(__file__).parent / "examples" / "kiro.jsonl").read_text()
+EXAMPLE = EXAMPLES["kiro"].read_text()
 ID, CHILD = "7787f985-7083-420e-b99d-a74ccce5c00f", "53874b54-cd1a-4be4-b91b-097aee95c608"
 
 

@@ -20,10 +20,11 @@ import msgspec
 import pytest
 import zstandard
 
+from debrief.errors import InputError
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, TranscriptRef
 from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, claims_of
+from debrief.sessions.readers.base import claims_of
 from debrief.sessions.readers.files import walk
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("examples/*/*/input"))
@@ -63,7 +64,7 @@ def read(folder: Path) -> dict[str, Any]:
             assert transcript.path not in told
             try:
                 session = with_actions(reader.read(transcript))
-            except (NoSession, BrokenTranscript) as error:
+            except InputError as error:
                 told[transcript.path] = {type(error).__name__: error.reason}
                 continue
             peek = reader.peek(transcript)
@@ -96,7 +97,18 @@ def page(value: Any, indent: str = "") -> str:
     inner = f"{indent}  "
     if isinstance(value, dict):
         parts = [f"{json.dumps(name)}: {page(each, inner)}" for name, each in value.items()]
-    else:
-        parts = [page(each, inner) for each in value]
-    first, last = "{}" if isinstance(value, dict) else "[]"
-    return f",\n{inner}".join(parts).join((f"{first}\n{inner}", f"\n{indent}{last}"))
+        parts = together(parts, WIDTH - len(inner))
+        return f"{{\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}}}"
+    return f"[\n{inner}" + f",\n{inner}".join(page(each, inner) for each in value) + f"\n{indent}]"
+
+
+def together(parts: list[str], width: int) -> list[str]:
+    """Return lines with as many short parts each as fit."""
+    lines = parts[:1]
+    for part in parts[1:]:
+        joined = f"{lines[-1]}, {part}"
+        if "\n" in joined or len(joined) > width:
+            lines.append(part)
+        else:
+            lines[-1] = joined
+    return lines

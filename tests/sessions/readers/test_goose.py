@@ -10,7 +10,7 @@ from typing import Any
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.goose import READER
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, told_in
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, told_in
 
 START = 1_772_445_600
 TABLES = """
@@ -107,27 +107,6 @@ def test_sessions_of_a_database_are_read_while_it_is_written(tmp_path: Path) -> 
     assert before.stamp != after.stamp
     names = sorted(each.name for each in tmp_path.iterdir())
     assert names == ["sessions.db", "sessions.db-shm", "sessions.db-wal"]
-
-
-def test_what_a_compaction_hides_from_the_model_stays_and_its_summary_is_no_prompt(
-    tmp_path: Path,
-) -> None:
-    gone = {"userVisible": True, "agentVisible": False}
-    given = {"userVisible": False, "agentVisible": True}
-    Database(tmp_path).session(
-        "s",
-        ("user", text("one"), gone),
-        ("assistant", text("first"), gone),
-        ("user", text("They did one."), given),
-        ("assistant", text("Go on as if nothing had been."), given),
-        ("user", text("two"), {}),
-        ("assistant", text("second"), {}),
-    )
-    (session,) = read_all(READER, tmp_path)
-    last = session.turns[-1].messages[-1]
-    assert (prompts_of(session), texts_of(session)) == (["one", "two"], ["first", "second"])
-    assert (session.compactions, last.summary) == (1, "They did one.")
-    assert told_in(session) == [("program", "Go on as if nothing had been.")]
 
 
 def test_another_programs_database_of_that_name_is_passed_over(tmp_path: Path) -> None:

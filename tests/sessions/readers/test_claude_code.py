@@ -1,4 +1,4 @@
-"""Claude Code's files without times, without a session, and of other tools."""
+"""Claude Code's files without times, without a session, of other tools, and that are gone."""
 
 from __future__ import annotations
 
@@ -71,3 +71,12 @@ def test_a_file_that_never_held_a_session_is_told_from_a_broken_one(
 def test_a_file_of_prompts_that_none_can_understand_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(BrokenTranscript, match="2 prompts and answers, of which none"):
         read(write_lines(tmp_path / "x.jsonl", QWEN, QWEN.replace(b"u1", b"u2")))
+
+
+def test_a_subagents_file_that_cannot_be_read_does_not_cost_the_session(tmp_path: Path) -> None:
+    log = Log("Find the cart's total")
+    session = read(log.write(tmp_path / "x.jsonl"), tmp_path / "agent-gone.jsonl")
+    assert session.prompt_count == 1
+    ((path, reason),) = [(problem.path, problem.reason) for problem in session.problems]
+    assert path.endswith("agent-gone.jsonl")
+    assert reason.startswith("cannot be read")

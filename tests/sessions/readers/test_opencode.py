@@ -1,4 +1,4 @@
-"""OpenCode's sessions: exported documents, and stores of one file a message and part."""
+"""OpenCode's sessions whose ids or own records are gone."""
 
 from __future__ import annotations
 

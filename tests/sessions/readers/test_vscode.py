@@ -1,4 +1,4 @@
-"""Copilot's chats in VS Code: a document, or a log of its changes; rounds, and parts shown."""
+"""Copilot's chats in VS Code: where they are, forks, and a long one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from pathlib import Path
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.vscode import READER
 from debrief.sessions.sources import scan
-from tests.sessions.readers.vscode_scenario import (
-    CHAT,
-    ask,
-    document,
-    log,
-    rounds,
-    write,
-)
+from tests.sessions.readers.vscode_scenario import CHAT, ask, document, log, rounds, write
 
 
 def test_chats_are_found_where_the_editors_keep_them(tmp_path: Path) -> None:

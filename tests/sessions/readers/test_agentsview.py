@@ -15,7 +15,6 @@ from debrief.sessions.readers.agentsview import READER
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
 from tests.planting import EXAMPLES
-from tests.sessions.readers.content import texts_of
 
 EXAMPLE = json.loads(EXAMPLES["agentsview"].read_text())
 _TABLES = {
@@ -89,30 +88,6 @@ def test_agents_that_have_a_reader_and_sessions_that_were_deleted_are_left_out(
     archive.add_session(id="amp:T-1", agent="amp")
     archive.add_session(id="hermes:s2", deleted_at="2026-03-03T00:00:00Z")
     assert [each.path for each in found(archive.path.parent)] == [f"{archive.path}#hermes:s1"]
-
-
-def test_an_answers_words_are_what_a_newer_archive_keeps_of_them_alone(archive: Archive) -> None:
-    archive.connection.execute("ALTER TABLE messages ADD COLUMN dialogue_text")
-    last = "(SELECT max(ordinal) FROM messages WHERE role = 'assistant')"
-    archive.connection.execute(
-        "UPDATE messages SET content = 'All is exact.' || char(10) || '[Todo List]' || char(10)"
-        f" || '→ Rest', dialogue_text = 'All is exact.', has_tool_use = 1 WHERE ordinal = {last}"
-    )
-    (transcript,) = found(archive.path.parent)
-    assert texts_of(READER.read(transcript))[-1] == "All is exact."
-
-
-def test_a_subagent_is_read_with_its_session(archive: Archive) -> None:
-    archive.connection.execute(
-        "UPDATE tool_calls SET subagent_session_id = 'hermes:s9' WHERE tool_use_id = 'c2'"
-    )
-    archive.add_session(id="hermes:s9", relationship_type="subagent", parent_session_id="hermes:s1")
-    for row in EXAMPLE["messages"][:2]:
-        archive.add("messages", row | {"id": row["id"] + 100, "session_id": "hermes:s9"})
-    (transcript,) = found(archive.path.parent)
-    (subagent,) = READER.read(transcript).subagents
-    assert (subagent.id, subagent.call_id) == ("hermes:s9", "c2")
-    assert subagent.prompt == "Make the totals exact."
 
 
 def test_a_session_that_changed_has_another_stamp(archive: Archive) -> None:

@@ -1,4 +1,4 @@
-"""Codex rollouts: prompts, calls, cumulative tokens, patches, forks, both layouts."""
+"""Codex rollouts: cumulative tokens of any kind, and long beginnings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from debrief.sessions.model import Usage
 from debrief.sessions.readers.codex import READER
 from debrief.sessions.readers.codex.calls import TokenMeter
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.codex_scenario import (
-    asked,
-    counted,
-    meta,
-    write,
-)
+from tests.sessions.readers.codex_scenario import asked, counted, meta, write
 
 
 @given(

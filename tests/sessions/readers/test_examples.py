@@ -10,15 +10,12 @@ what is read now into ``expected.json``: look at the difference.
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from debrief.errors import InputError
 from debrief.sessions.actions import with_actions
@@ -26,6 +23,7 @@ from debrief.sessions.model import Session, TranscriptRef
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import claims_of
 from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import lay
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("examples/*/*/input"))
 WIDTH = 120
@@ -41,17 +39,6 @@ def test_an_example_is_read_as_expected(
     if request.config.getoption("rewrite"):
         expected.write_text(made)
     assert made == expected.read_text()
-
-
-def lay(source: Path, target: Path) -> None:
-    """Copy transcripts, and make databases of SQL text."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
-    for path in list(target.rglob("*.sql")):
-        with sqlite3.connect(path.with_suffix("")) as connection:
-            connection.create_function("zstd", 1, lambda text: zstandard.compress(text.encode()))
-            connection.executescript(path.read_text())
-        connection.close()
-        path.unlink()
 
 
 def read(folder: Path) -> dict[str, Any]:

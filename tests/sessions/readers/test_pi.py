@@ -1,4 +1,4 @@
-"""Pi's sessions: a tree of entries, of which one way is the conversation."""
+"""A fork of one of Pi's sessions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,0 @@
-BEGIN TRANSACTION;
-CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT NOT NULL, updated_at TEXT NOT NULL,
-        data_type TEXT NOT NULL, data BLOB NOT NULL, parent_id TEXT, folder_paths TEXT,
-        folder_paths_order TEXT, created_at TEXT);
-INSERT INTO "threads" VALUES('old','old','2026-03-02T10:09:00+00:00','zstd',zstd(''),NULL,NULL,NULL,NULL);
-COMMIT;

@@ -297,6 +297,30 @@ def test_a_fork_counts_no_call_of_the_history_it_begins_with(
     assert session.reported_usage == session.usage
 
 
+def test_a_fork_has_the_history_that_only_its_originals_rollout_holds(tmp_path: Path) -> None:
+    house = "# AGENTS.md instructions for /shop\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>"
+    records = [meta(), said(1, "user", house), *prompted(1, "one"), *agent(2, "a")]
+    until = len(records)
+    records += [*prompted(3, "left by the fork"), *agent(4, "b")]
+    base = {"thread_id": ID, "end_ordinal_exclusive": until, "end_byte_offset": 900}
+    fork = meta(60, id=OTHER, forked_from_id=ID, history_base=base)
+    days = [tmp_path / "2026/03/02", tmp_path / "2026/03/03"]
+    original = write(days[0], numbered(records))
+    own = [fork, *prompted(61, "another way"), *agent(62, "c")]
+    write(days[1], numbered(own, until), f"rollout-{OTHER}")
+    _, session = read_all(READER, tmp_path)
+    assert prompts_of(session) == ["one", "another way"]
+    assert texts_of(session) == ["a", "c"]
+    assert [turn.origin for turn in session.turns] == ["inherited", "prompt"]
+    assert [given.text for given in session.instructions or ()] == ["Be brief."]
+    assert (session.relative_of, session.problems) == (ID, ())
+
+    original.unlink()
+    (alone,) = read_all(READER, tmp_path)
+    assert (alone.relative_of, prompts_of(alone)) == (ID, ["another way"])
+    assert f"forked from, {ID}, is not here" in alone.problems[0].reason
+
+
 def test_a_subagent_that_was_given_the_history_begins_where_its_rollout_says(
     tmp_path: Path,
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.agentsview import READER
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
@@ -112,6 +113,20 @@ def test_a_subagent_is_read_with_its_session(archive: Archive) -> None:
     (subagent,) = READER.read(transcript).subagents
     assert (subagent.id, subagent.call_id) == ("hermes:s9", "c2")
     assert subagent.prompt == "Make the totals exact."
+
+
+def test_the_tokens_of_an_answer_that_is_on_several_rows_count_once(archive: Archive) -> None:
+    (before,) = found(archive.path.parent)
+    once = READER.read(before).usage
+    ids = {"claude_message_id": "msg_1", "claude_request_id": "req_1"}
+    for column in ids:
+        archive.connection.execute(f"ALTER TABLE messages ADD COLUMN {column} TEXT DEFAULT ''")
+    for number, output in ((90, 1), (91, 7)):
+        spent = json.dumps({"input_tokens": 100, "output_tokens": output})
+        row = EXAMPLE["messages"][1] | ids | {"id": number, "ordinal": number, "token_usage": spent}
+        archive.add("messages", row)
+    (transcript,) = found(archive.path.parent)
+    assert READER.read(transcript).usage == once + Usage(100, 7)
 
 
 def test_a_session_that_changed_has_another_stamp(archive: Archive) -> None:

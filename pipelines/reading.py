@@ -33,7 +33,7 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, sessions_of, store_week
 from debrief.settings import Settings, load_settings
-from debrief.snapshots.hook import hook_command, settings_file, status
+from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
 from pipelines.progress import StoppedError
 
@@ -194,15 +194,20 @@ def _offers(settings: Settings) -> None:
         said = "does not say which CLAUDE.md or AGENTS.md it had"
         if unknown > 1:
             said = "do not say which CLAUDE.md or AGENTS.md they had"
-        state = status(settings_file(user=True), hook_command()).state
-        out.print(
-            f"{counted(unknown, 'session')} {said}. Press h to have Claude Code's new sessions say "
-            "it (debrief hooks install --user)."
-            if state == "not installed"
-            else f"{counted(unknown, 'session')} {said}. The hook is installed, so new ones say it."
+        how = (
+            "The hook is installed, so new ones say it."
+            if _has_hook()
+            else "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
         )
+        out.print(f"{counted(unknown, 'session')} {said}. {how}")
     if offer := model_offer(settings, lake):
         out.print(offer)
+
+
+def _has_hook() -> bool:
+    """Return whether the user's settings of Claude Code have our hook, as far as can be told."""
+    state = status(settings_file(user=True), hook_command()).state
+    return state == "installed" or (state == "outdated" and is_short_lived(Path(sys.prefix)))
 
 
 def model_offer(settings: Settings, lake: Lake) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from debrief.git.scratch import FileState
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
-from debrief.recorder.contracts import AssistantMessage, Record
+from debrief.recorder.contracts import AssistantMessage, FileChange, Record
 from debrief.recorder.encoding import decode_record, encode_record, files_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session import session_of
@@ -66,6 +66,33 @@ def test_a_command_whose_end_nobody_saw_stands_where_it_was_started(shop: Shop, 
     assert told(record) == ["patch src/new.ts", "test", "patch src/new.ts"]
     assert [command.exit_code for command in record.meta.commands] == [None]
     assert verify(shop.folder, record) == []
+
+
+def test_a_file_that_several_patches_changed_is_stated_as_what_they_come_to(
+    shop: Shop, file: Path
+) -> None:
+    before = (shop.folder / "src/cart.ts").read_text().count("\n")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": "once\n", "src/new.ts": "one\n"})
+    shop.run("pnpm", "test")
+    (shop.folder / "src/cart.ts").unlink()
+    write(shop.folder, {"src/new.ts": "one\ntwo\n"})
+    record = shop.stop(file).record
+    deleted, created = record.meta.changes
+    assert (deleted.path, deleted.kind, deleted.removed) == ("src/cart.ts", "delete", before)
+    assert (created.path, created.kind, created.added) == ("src/new.ts", "create", 2)
+
+    def problem(*changes: FileChange) -> list[str]:
+        meta = record.meta.model_copy(update={"changes": list(changes)})
+        return problems_of(record.model_copy(update={"meta": meta}))
+
+    assert problem(deleted, created) == []
+    fewer = deleted.model_copy(update={"removed": before - 1})
+    assert problem(fewer, created) == [
+        f"meta.changes: 'src/cart.ts' (delete) is not of {before} lines"
+    ]
+    more = created.model_copy(update={"added": 3})
+    assert problem(deleted, more) == ["meta.changes: 'src/new.ts' (create) is not of 2 lines"]
 
 
 def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that(

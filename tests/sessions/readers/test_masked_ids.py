@@ -137,10 +137,10 @@ def test_sessions_whose_ids_are_masked_stay_apart(tmp_path: Path) -> None:
 
 def test_a_name_of_two_digits_may_be_any_sessions_and_one_of_three_is_an_id() -> None:
     def shared(id: str) -> bool:
-        common = {"source": "pi", "own_id": id, "week": "2026-03-02"}
+        pi = ScanEntry(source="pi", path="", own_id=id, started=START, week="2026-03-02")
         begun = (START, START + timedelta(hours=1))
         first, second = (
-            ScanEntry(path=f"{at}.jsonl", started=at, own_started=at, **common) for at in begun
+            replace(pi, path=f"{at}.jsonl", started=at, own_started=at) for at in begun
         )
         return not set(identities(first)).isdisjoint(identities(second))
 

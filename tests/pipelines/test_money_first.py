@@ -39,6 +39,10 @@ def test_what_it_takes_is_said_with_how_far_it_may_go(settings: Settings) -> Non
     assert f"{said}(up to $1.00, the limit; the rest is left for the next run)." in estimate_text(
         ASKED, limited
     )
+    first = AskingEstimate(model="openai/tiny", calls=1, tokens=900, cost_usd=0.001)
+    assert estimate_text(first, settings) == (
+        "openai/tiny would be asked 1 question: about 900 tokens, about $0.0010 (up to $0.0100)."
+    )
     unknown = replace(ASKED, cost_usd=None)
     assert f"not known ({settings.prices} may hold it)" in estimate_text(unknown, settings)
     assert "of its plan" in estimate_text(replace(unknown, model="claude-code"), settings)

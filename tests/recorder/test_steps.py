@@ -68,6 +68,21 @@ def test_a_command_whose_end_nobody_saw_stands_where_it_was_started(shop: Shop, 
     assert verify(shop.folder, record) == []
 
 
+def test_a_file_that_several_patches_changed_is_stated_as_what_they_come_to(
+    shop: Shop, file: Path
+) -> None:
+    before = (shop.folder / "src/cart.ts").read_text().count("\n")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": "once\n", "src/new.ts": "one\n"})
+    shop.run("pnpm", "test")
+    (shop.folder / "src/cart.ts").unlink()
+    write(shop.folder, {"src/new.ts": "one\ntwo\n"})
+    record = shop.stop(file).record
+    deleted, created = changes_of(record)
+    assert (deleted.path, deleted.kind, deleted.removed) == ("src/cart.ts", "delete", before)
+    assert (created.path, created.kind, created.added) == ("src/new.ts", "create", 2)
+
+
 def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that(
     shop: Shop, tmp_path: Path
 ) -> None:

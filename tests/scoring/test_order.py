@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from statistics import fmean
 
 import pytest
 
@@ -106,6 +107,17 @@ def test_labels_that_are_noise_give_probabilities_near_the_base_rate() -> None:
     found = places_of(sessions, fit(sessions, done, {})).values()
     chances = [place.probability for place in found if place.probability is not None]
     assert sum(0.2 < chance < 0.8 for chance in chances) > 0.9 * len(chances)
+
+
+def test_four_times_the_labels_halve_the_interval_of_a_probability() -> None:
+    def width(count: int) -> float:
+        draw = random.Random(3)
+        done = {one.session_id: draw.random() < 0.5 for one in many(count)}
+        found = places_of(many(count), fit(many(count), done, {})).values()
+        return fmean((place.high or 0.0) - (place.low or 0.0) for place in found)
+
+    assert 0.1 < width(200) < 0.2
+    assert width(800) / width(200) == pytest.approx(0.5, abs=0.05)
 
 
 def test_a_rank_is_the_share_that_has_less() -> None:

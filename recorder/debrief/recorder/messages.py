@@ -114,7 +114,7 @@ def changes_of(record: Record) -> list[FileChange]:
 
 
 def _first_modes(patches: Iterable[Sequence[contracts.Operation]]) -> dict[str, str]:
-    """Return the modes at the baseline that patches tell by changing them, by path."""
+    """Return, by path, the modes that files had at the baseline, where a patch changed them."""
     modes: dict[str, str] = {}
     for ops in patches:
         deleted = {op.path for op in ops if isinstance(op, contracts.DeleteFile)}

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from debrief.facts.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
-from debrief.sessions.readers.patches import CONTENTS, NEW, OLD, edits_of_call
+from debrief.sessions.readers.edit_arguments import NEW, OLD, PATHS, WHOLE
+from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.values import decoded_arguments, first_string, mappings
 
-_PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "target_file")
 _EVERYWHERE = ("replace_all", "replaceAll")
 _PART_OF = ("offset", "limit", "pages", "view_range", "start_line", "end_line")
 _BEGIN = "*** Begin Patch"
@@ -198,7 +198,7 @@ def _events_of(call: ToolCall) -> Iterator[FileEvent]:
 
 def _of_read(call: ToolCall) -> Iterator[Saw]:
     given = decoded_arguments(call.input)
-    path = first_string(given, *_PATHS) or next(iter(call.paths), "")
+    path = next(iter(call.paths), "")
     if not path or not call.result:
         return
     numbered = list(_numbered_lines(call.result))
@@ -228,8 +228,8 @@ def _of_edit(call: ToolCall) -> Iterator[FileEvent]:
     if operations := mappings(given.get("operations")) or mappings(given.get("ops")):
         yield from map(_of_operation, operations)
         return
-    path = first_string(given, *_PATHS) or call.path or ""
-    content = next((given[name] for name in CONTENTS if isinstance(given.get(name), str)), None)
+    path = next(iter(call.paths), "") or call.path or ""
+    content = next((given[name] for name in WHOLE if isinstance(given.get(name), str)), None)
     if path and content is not None:
         yield Wrote(path, content)
         return
@@ -240,7 +240,7 @@ def _of_edit(call: ToolCall) -> Iterator[FileEvent]:
         for part in parts
         if any(isinstance(part.get(name), str) for name in OLD + NEW)
     ]
-    files = {first_string(part, *_PATHS) or path for part in parts}
+    files = {first_string(part, *PATHS) or path for part in parts}
     if path and replaced and files == {path}:
         if len(replaced) == 1 and not replaced[0][0]:
             yield Wrote(path, replaced[0][1])

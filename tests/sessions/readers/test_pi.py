@@ -151,6 +151,23 @@ def test_a_compactions_summary_goes_to_the_next_message(tmp_path: Path) -> None:
     assert [message.summary for message in second.messages] == ["They said one."]
 
 
+def test_an_answer_that_broke_off_and_was_asked_for_again_counts_its_tokens_alone(
+    tmp_path: Path,
+) -> None:
+    write(
+        tmp_path / "a.jsonl",
+        header(),
+        user(1, None, "go"),
+        answer(2, 1, stopReason="error", errorMessage="terminated"),
+        answer(3, 2, called("bash", {"command": "make"})),
+        result(4, 3, "made"),
+        answer(5, 4, stopReason="error"),
+    )
+    (session,) = read_all(READER, tmp_path)
+    assert texts_of(session) == ["answer 3", "answer 5"]  # nobody asked again after the last
+    assert (session.usage, session.api_calls) == (Usage(2 + 3 + 5, 6, 12, 9), 3)
+
+
 def test_a_skill_is_asked_for_by_its_name_and_its_text_is_kept(tmp_path: Path) -> None:
     text = '<skill name="tidy" location="/s/SKILL.md">\nTidy up.\n</skill>\n\nall of it'
     session = read_one(tmp_path, user(1, None, text), answer(2, 1))

@@ -109,6 +109,35 @@ def test_sessions_of_a_database_are_read_while_it_is_written(tmp_path: Path) -> 
     assert names == ["sessions.db", "sessions.db-shm", "sessions.db-wal"]
 
 
+def test_calls_of_one_answer_are_one_message_though_each_has_a_row(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    used = {"inputTokens": 100, "outputTokens": 5, "totalTokens": 105}
+    told = result("b", "one function")
+    told["toolResult"]["value"]["_meta"] = {"subagent_session_id": "20260302_2"}
+    database.session(
+        "20260302_1",
+        ("user", text("count"), {}),
+        ("assistant", [*text("Both."), call("a", "shell", command="ls")], {"usage": used}),
+        ("user", [result("a", "a.py")], {}),
+        ("assistant", [call("b", "delegate", instructions="Count.")], {}),
+        ("user", [told], {}),
+        ("assistant", [call("c", "shell", command="wc")], {"usage": used}),
+    )
+    database.session(
+        "20260302_2",
+        ("user", text("Subagent ID: 20260302_2\n\nCount."), {}),
+        ("assistant", text("one"), {}),
+        session_type="sub_agent",
+        parent_session_id="20260302_1",
+    )
+    (session,) = read_all(READER, tmp_path)
+    messages = [each for turn in session.turns for each in turn.messages]
+    assert [[each.id for each in message.calls] for message in messages] == [["a", "b"], ["c"]]
+    assert [each.result for each in calls_of(session)] == ["a.py", "one function", None]
+    assert session.usage == Usage(200, 10)
+    assert [(each.call_id, each.prompt) for each in session.subagents] == [("b", "Count.")]
+
+
 def test_what_a_compaction_hides_from_the_model_stays_and_its_summary_is_no_prompt(
     tmp_path: Path,
 ) -> None:

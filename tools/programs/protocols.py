@@ -199,7 +199,7 @@ def _write_chat(answer: Answer, request: Request) -> Iterator[Body]:
 def _read_responses(body: Body, _: str) -> Request:
     request = Request(model=body["model"])
     request.system += [body["instructions"]] if body.get("instructions") else []
-    items = body["input"]
+    items, found = body["input"], list(body.get("tools") or [])
     for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         kind = item.get("type", "message")
         if kind == "message":
@@ -207,16 +207,25 @@ def _read_responses(body: Body, _: str) -> Request:
         elif kind.endswith("_call_output"):
             output = item.get("output")
             request.bring(item["call_id"], output if isinstance(output, str) else _text(output))
+        elif kind == "tool_search_output":
+            request.bring(item["call_id"], "\n".join(map(_json, item["tools"])))
+            found += item["tools"]
         elif kind.endswith("_call"):
             request.say("assistant", "")
-    for one in body.get("tools") or []:
+    for one in found:
         if one["type"] in ("function", "custom"):
             request.tools.append(_tool(one, "parameters", "format"))
         elif one["type"] == "namespace":
             request.namespaces.append(one["name"])
             inner = [{**each, "name": f"{one['name']}__{each['name']}"} for each in one["tools"]]
             request.tools += [_tool(each, "parameters", "format") for each in inner]
+        elif one["type"] == _SEARCH:
+            request.tools.append(DeclaredTool(name=_SEARCH))
     return request
+
+
+_SEARCH = "tool_search"
+"""A tool of Codex's that the protocol knows by its type, as it does calls of it."""
 
 
 def _write_responses(answer: Answer, request: Request) -> Iterator[Body]:
@@ -237,6 +246,10 @@ def _write_responses(answer: Answer, request: Request) -> Iterator[Body]:
     if answer.text:
         items.append({"type": "message", "role": "assistant", "content": [part]})
     for call in answer.calls:
+        if call.name == _SEARCH:
+            search = {"execution": "client", "arguments": call.input}
+            items.append({"type": "tool_search_call", "call_id": call.id, **search})
+            continue
         free = isinstance(call.input, str)
         given = {"input": call.input} if free else {"arguments": _json(call.input)}
         kind = "custom_tool_call" if free else "function_call"

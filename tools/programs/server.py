@@ -76,6 +76,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     results: dict[str, str]
     unoffered: tuple[str, ...] = ()
     """Tools that the script needs and the program did not offer: it has changed."""
+    is_broken_off: bool = False
+    """Half of the answer was sent, so that the program asked again."""
 
 
 class ScriptedModel:
@@ -123,9 +125,7 @@ class ScriptedModel:
                 usage=usage,
                 reasoning=20 + number,
             )
-            if step.breaks_off and step not in self._broken_off:
-                self._broken_off.append(step)
-                raise BrokenOffError(answer)
+            breaks_off = step.breaks_off and step not in self._broken_off
             offered = {tool.name for tool in request.tools}
             self.exchanges.append(
                 Exchange(
@@ -140,8 +140,12 @@ class ScriptedModel:
                     tools=tuple(request.tools),
                     results=request.results,
                     unoffered=tuple({call.name for call in calls} - offered),
+                    is_broken_off=breaks_off,
                 )
             )
+            if breaks_off:
+                self._broken_off.append(step)
+                raise BrokenOffError(answer)
         return answer
 
     def _place(self, request: Request) -> tuple[str, Step]:

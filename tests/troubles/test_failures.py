@@ -123,6 +123,16 @@ def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
     assert events(story("")) == []  # nor have those of files that are not known
 
 
+def test_two_files_that_cannot_be_read_are_two_troubles() -> None:
+    def story(path: str) -> Story:
+        denied = "EACCES: permission denied"
+        return Story().turn("Look").call("Read", denied, "failed", file_path=path)
+
+    a, b = (f"/home/ada/shop/{name}" for name in ("a.py", "b.py"))
+    assert told(story(a), story(b)) == []
+    assert told(story(a), story(a)) == [("failing_command", "Read a.py: EACCES: permission denied")]
+
+
 def test_an_answer_is_no_failure() -> None:
     story = (
         Story()

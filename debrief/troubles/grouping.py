@@ -58,6 +58,8 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
         return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
     if group[0].kind == "failing_command" and runs_check(group[0].command):
         return len(sessions) > 1  # within one session, what a check finds is the work itself
+    if group[0].kind == "refused_permission" and any(event.worked for event in group):
+        return len(group) >= _OFTEN  # each time, what that command was to do was refused
     return len(sessions) > 1 or len(group) >= _OFTEN
 
 

@@ -60,6 +60,11 @@ def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
     assert trouble.examples[0].words == "use pnpm"
 
 
+def test_a_refusal_that_was_not_meant_is_none() -> None:
+    story = Story().turn("Go on").edit("/home/ada/shop/a.py", "a", "b", status="rejected")
+    assert events(story.deed("rejection").turn("sorry, continue").say("Yes.")) == []
+
+
 def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
     def planned(words: str = "") -> Story:
         story = Story().turn("Plan it").call("ExitPlanMode", REFUSED, "rejected", plan="Add a cap")
@@ -78,7 +83,9 @@ def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> No
             story.run(command, "done")
         return story
 
-    (trouble,) = troubles(refused("git commit -m b"), refused())
+    granted = refused("git commit -m b")
+    assert troubles(granted, refused()) == []  # what each was to do was refused
+    (trouble,) = troubles(granted, granted, granted, refused())
     assert line_for(trouble) is None
     (trouble,) = troubles(refused(), refused())
     assert line_for(trouble) == "Do not run `git commit -m a` unasked: it was refused."

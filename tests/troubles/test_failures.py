@@ -105,7 +105,8 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         told.edit("/home/ada/shop/b.py", "a", "b")
         return told.run("git push --force origin main", refused, "rejected")
 
-    assert sorted(told(story(), story())) == [
+    assert told(story(), story()) == [("refused_permission", "git push: refused")]
+    assert sorted(told(*[story()] * 4)) == [
         ("missed_edit", "b.py: the text to replace was not there"),
         ("missed_edit", "shop/a.py: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
@@ -233,6 +234,8 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("docker ps", ("/opt/docker ps || echo none", "none")) == ""
     assert worked("shop find --all", ("shop find --help", "Usage: shop find")) == ""
     assert worked("shop status --all", ("git status", "clean")) == ""
+    assert worked("git add a.py gone.py", ("git add a.py", "")) == ""  # it does less
+    assert worked("shop find --all a.py", ("shop find a.py", "found")) == "shop find a.py"
     assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
 
 

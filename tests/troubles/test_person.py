@@ -76,6 +76,15 @@ def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
     ]
 
 
+def test_refused_edits_of_different_files_say_little() -> None:
+    def refused(path: str) -> Story:
+        return Story().turn("Go on").edit(f"/home/ada/shop/{path}", "a", "b", status="rejected")
+
+    a, b, same = refused("a.py"), refused("b.py"), [("refused_permission", "an edit: refused")]
+    assert told(a, b) == []
+    assert told(a, a) == told(a, b, b, b) == same
+
+
 def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> None:
     def refused(*later: str) -> Story:
         story = Story().turn("Go on").run("git commit -m a", REFUSED, "rejected")

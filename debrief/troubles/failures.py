@@ -423,8 +423,19 @@ def _what_worked(
                 continue  # what had refused was not asked any more
             common = 2 * len(own & sought)
             if own and common >= len(sought) and common >= len(own):
-                return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
+                by = "" if _does_less(part, words) else shown(part)
+                return tuple(rest[: number + 1] if number < _CLOSE else [later]), by
     return (), ""
+
+
+def _does_less(part: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether the same command only left out some of what it was to work on."""
+    left_out = set(words) - set(part)
+    return (
+        part[0] == words[0]
+        and set(part) < set(words)
+        and not any(word.startswith("-") for word in left_out)
+    )
 
 
 @cache

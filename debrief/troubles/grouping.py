@@ -15,7 +15,7 @@ from debrief.sessions.model import Usage
 from debrief.troubles.failures import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
-VERSION = "3"
+VERSION = "4"
 """Raised when the same events give other troubles."""
 _OFTEN = 4
 """Times from which on what one session alone had is a trouble of the repository."""
@@ -58,7 +58,18 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
         return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
     if group[0].kind == "failing_command" and runs_check(group[0].command):
         return len(sessions) > 1  # within one session, what a check finds is the work itself
-    return len(sessions) > 1 or len(group) >= _OFTEN
+    is_several = len(sessions) > 1 and not _is_of_chance(group)
+    return is_several or len(group) >= _OFTEN
+
+
+def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
+    """Return whether two of these say little: any file that is edited much is missed at times; and
+    of edits of several files, or of a command that was granted elsewhere, other things were
+    refused each time."""
+    if group[0].kind == "refused_permission":
+        is_granted = any(event.worked for event in group)
+        return is_granted or (not group[0].command and len({event.file for event in group}) > 1)
+    return group[0].kind == "missed_edit"
 
 
 def _without_doubles(

@@ -203,7 +203,7 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if is_read and (not file or size < 2 * _LONG or file in edited):
             continue  # what is worked on may be read whole
         name = name_of(words) if words else ""
-        what = f"{call.name} {file}" if file else name or call.name
+        what = file if is_read else f"{call.name} {file}" if file else name or call.name
         yield Mishap(
             kind="long_output",
             subject=f"{what}: long output",

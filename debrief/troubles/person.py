@@ -141,6 +141,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
         reason = "" if denied else _words_with(course, step)
         if call.action == "plan" and not reason:
             continue  # so is a plan recorded that a new session carries out
+        if _GO_ON.search(reason):
+            continue  # they had not meant to refuse it
         yield Mishap(
             kind="refused_permission",
             subject=f"{subject}: refused",

@@ -105,7 +105,8 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         told.edit("/home/ada/shop/b.py", "a", "b")
         return told.run("git push --force origin main", refused, "rejected")
 
-    assert sorted(told(story(), story())) == [
+    assert told(story(), story()) == [("refused_permission", "git push: refused")]
+    assert sorted(told(*[story()] * 4)) == [
         ("missed_edit", "b.py: the text to replace was not there"),
         ("missed_edit", "shop/a.py: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
@@ -121,6 +122,16 @@ def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
 
     assert told(story("/home/ada/shop/a.py"), story("/home/ada/shop/b.py")) == []
     assert events(story("")) == []  # nor have those of files that are not known
+
+
+def test_two_files_that_cannot_be_read_are_two_troubles() -> None:
+    def story(path: str) -> Story:
+        denied = "EACCES: permission denied"
+        return Story().turn("Look").call("Read", denied, "failed", file_path=path)
+
+    a, b = (f"/home/ada/shop/{name}" for name in ("a.py", "b.py"))
+    assert told(story(a), story(b)) == []
+    assert told(story(a), story(a)) == [("failing_command", "Read a.py: EACCES: permission denied")]
 
 
 def test_an_answer_is_no_failure() -> None:
@@ -223,6 +234,8 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("docker ps", ("/opt/docker ps || echo none", "none")) == ""
     assert worked("shop find --all", ("shop find --help", "Usage: shop find")) == ""
     assert worked("shop status --all", ("git status", "clean")) == ""
+    assert worked("git add a.py gone.py", ("git add a.py", "")) == ""  # it does less
+    assert worked("shop find --all a.py", ("shop find a.py", "found")) == "shop find a.py"
     assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
     assert worked("pnpm test shop.ts cart.ts tax.ts", ("bun test", "3 passed")) == ""
 

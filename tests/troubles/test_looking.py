@@ -58,6 +58,11 @@ def test_a_long_output_costs_what_it_put_into_the_context() -> None:
     assert (event.kind, event.subject) == ("long_output", "rg: long output")
     assert event.usage == Usage(input=16_000)
     assert event.cost_usd == 16.0
+    for command in ("cat notes.md", "sed -n 1,900p notes.md"):  # a file is read, as by a tool
+        shown = Story().turn("Look").run(command, "a note\n" * 5_000)
+        assert kinds(shown) == []
+        (event,) = events(Story().turn("Look").run(command, "a note\n" * 9_000))
+        assert (event.subject, event.file) == ("notes.md: long output", "notes.md")
 
 
 def test_a_check_that_cannot_see_the_change() -> None:

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from debrief.offline.evaluator import OfflineEvaluator
 from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import Chunk, DimensionScore
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import (
     ChunkParameters,
     lasting_lines,

@@ -26,6 +26,7 @@ from debrief.view.troubles import (
     sorted_by_cost,
     troubles_known,
     troubles_since,
+    were_searched,
     worst_of,
 )
 
@@ -96,6 +97,7 @@ def home(page: Page) -> Response:
         figures=figures_of(page.index, *late),
         troubles=found[:_EACH],
         known_troubles=len(known),
+        were_searched=were_searched(page),
         reading=list(worth_reading(page.index, known, day)),
         failures=page.index.sessions(f"{late[0]} AND failed != ''", late[1], limit=_FAILURES),
         unread=unread[:_FAILURES],

@@ -157,6 +157,8 @@ def test_a_lake_that_nobody_scored_is_shown_all_the_same(settings: Settings) -> 
     with served(own) as client:
         text = words(client.get("/").text)
         assert "Do job 1 now." in text
+        assert "Nobody has looked for troubles yet." in text
+        assert "Nobody has looked for troubles yet." in words(client.get("/troubles").text)
         assert "2 sessions do not say which CLAUDE.md or AGENTS.md they had" in text
         assert "debrief hooks install" in words(client.get("/prompts").text)
 

@@ -14,18 +14,19 @@ from debrief.keys import week_of
 from debrief.scoring.order import LOOK_FIRST
 from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.store import UNREAD_TABLE
-from debrief.snapshots.model import UNKNOWN
 from debrief.troubles.model import Trouble
 from debrief.view.columns import NARROW, amount_columns, verdict_columns
 from debrief.view.counting import figures_by, figures_of, verdicts_of
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
+from debrief.view.prompts import without_prompts
 from debrief.view.templating import Page
 from debrief.view.troubles import (
     in_all,
     sorted_by_cost,
     troubles_known,
     troubles_since,
+    were_searched,
     worst_of,
 )
 
@@ -85,7 +86,6 @@ def home(page: Page) -> Response:
     unread = [
         row for row in page.lake.rows(UNREAD_TABLE, UnreadTranscript, shown) if not row.expected
     ]
-    no_prompts = "SELECT count(*) FROM sessions WHERE started >= ? AND fingerprint = ?"
     return page.render(
         "home.html",
         title="Home",
@@ -96,11 +96,12 @@ def home(page: Page) -> Response:
         figures=figures_of(page.index, *late),
         troubles=found[:_EACH],
         known_troubles=len(known),
+        were_searched=were_searched(page),
         reading=list(worth_reading(page.index, known, day)),
         failures=page.index.sessions(f"{late[0]} AND failed != ''", late[1], limit=_FAILURES),
         unread=unread[:_FAILURES],
         all_unread=len(unread),
-        without_prompts=page.index.select(no_prompts, (day, UNKNOWN))[0][0],
+        without_prompts=without_prompts(page.index, day),
         by_tool=figures_by(page.index, "tool", *late)[:_GROUPS],
         by_repository=figures_by(page.index, "repository", *late)[:_GROUPS],
         drawings=[

@@ -43,6 +43,7 @@ from debrief.snapshots.model import (
 from debrief.stats import Estimate, share_of
 from debrief.summary import VerdictHead
 from debrief.training.leaderboard import LeaderboardRow
+from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
@@ -134,9 +135,21 @@ def _rows(page: PageContext) -> list[PromptRow]:
 @router.get("/prompts")
 def prompts(page: Page) -> Response:
     """List the fingerprints, with how their sessions went."""
-    rows = _rows(page)
-    unknown = sum(row.sessions for row in rows if row.fingerprint == UNKNOWN)
-    return page.render("prompts/list.html", title="Prompts", prompts=rows, without_prompts=unknown)
+    unknown = without_prompts(page.index)
+    return page.render(
+        "prompts/list.html", title="Prompts", prompts=_rows(page), without_prompts=unknown
+    )
+
+
+def without_prompts(index: Index, since: str = "") -> int:
+    """Return of how many sessions nothing says which prompts they had, since a day in ISO's form.
+
+    Those of weeks whose prompts no run has looked for yet are not among them.
+    """
+    looked_for = "SELECT week FROM versions WHERE table_name = 'session_metadata'"
+    count = f"fingerprint = ? AND started >= ? AND week IN ({looked_for})"
+    found = index.select(f"SELECT count(*) FROM sessions WHERE {count}", (UNKNOWN, since))
+    return int(found[0][0])
 
 
 @router.get("/prompts/{fingerprint}")

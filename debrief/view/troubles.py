@@ -67,6 +67,11 @@ def troubles_known(page: PageContext) -> list[Trouble]:
     return known
 
 
+def were_searched(page: PageContext) -> bool:
+    """Return whether a run has looked for troubles: without one, none is known, and none denied."""
+    return bool(page.lake.versions(TROUBLES))
+
+
 def in_all(trouble: Trouble) -> ShownTrouble:
     """Return a trouble with all that it came to."""
     usage = trouble.usage
@@ -136,6 +141,7 @@ def troubles(page: Page, request: Request) -> Response:
         "troubles/list.html",
         title="Troubles",
         known=len(known),
+        were_searched=were_searched(page),
         found=chosen[:_MOST],
         total=len(chosen),
         repository=repository,

@@ -12,9 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.files import locked
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.settings import Settings
+from debrief.snapshots.model import SessionMetadataRow
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
@@ -24,7 +26,7 @@ from tests.troubles.scenario import day, prices
 from tests.troubles.test_failures import wrong_runner
 from tests.view.shown import MONDAY, OWN, fill, served, serving, session_of, settings_of, words
 from tests.view.test_session import EVIL, LIVE
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_until
 
 LINE = "Run `bun run test`, not `rtk bun run test`, which fails here."
 
@@ -153,11 +155,22 @@ def test_a_lake_that_nobody_scored_is_shown_all_the_same(settings: Settings) -> 
     own = settings_of(settings.home.parent / "unscored")
     lately = datetime.now(UTC) - timedelta(days=2)
     sessions = [session_of(f"s{n}", f"Do job {n} now.", started=lately) for n in range(2)]
-    Lake(own.lake).write("raw_sessions", f"{MONDAY:%Y-%m-%d}", sessions, Session)
+    week = week_of(lately)
+    Lake(own.lake).write("raw_sessions", week, sessions, Session)
     with served(own) as client:
         text = words(client.get("/").text)
         assert "Do job 1 now." in text
-        assert "2 sessions do not say which CLAUDE.md or AGENTS.md they had" in text
+        assert "Nobody has looked for troubles yet." in text
+        assert "Nobody has looked for troubles yet." in words(client.get("/troubles").text)
+        assert "which CLAUDE.md or AGENTS.md" not in text, "nobody has looked for them"
+        looked_for = [
+            SessionMetadataRow(
+                session_id=one.id, tool=one.tool, recorded_at=one.started, task=one.task
+            )
+            for one in sessions
+        ]
+        Lake(own.lake).write("session_metadata", week, looked_for, SessionMetadataRow)
+        wait_until(lambda: "2 sessions do not say which CLAUDE.md" in words(client.get("/").text))
         assert "debrief hooks install" in words(client.get("/prompts").text)
 
 

@@ -87,7 +87,7 @@ def sweep_recorder(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove what this machine's recorder keeps of the sessions, sent and unsent."""
     home = RecorderHome(subject.settings.home.absolute())
     if count := sum(home.forget(id_, act=act) for id_ in sorted(subject.signs.ids)):
-        yield Swept(str(home.path), count, "entry")
+        yield Swept(str(home.path), count, "record")
 
 
 def sweep_answers(subject: Subject, act: bool) -> Iterator[Swept]:

@@ -33,12 +33,13 @@ STATEMENTS = ("BEGIN", "INSERT", "UPDATE", "DELETE", "PRAGMA user_version =", "C
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     script = '#!/bin/sh\necho "$1" >> "$SEEN"\necho one\nsleep 0.05\necho two\n'
     monkeypatch.setenv("PATH", add_pnpm(tmp_path, script))
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
-    return a_shop(tmp_path)
+    made = a_shop(tmp_path)
+    (tmp_path / "tmp").mkdir()  # for what the killed leave behind
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    return made
 
 
 def in_another_process(work: Callable[[], object], prepare: Callable[[], object]) -> int:

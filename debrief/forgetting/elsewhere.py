@@ -86,23 +86,8 @@ def sweep_records(subject: Subject, act: bool) -> Iterator[Swept]:
 def sweep_recorder(subject: Subject, act: bool) -> Iterator[Swept]:
     """Remove what this machine's recorder keeps of the sessions, sent and unsent."""
     home = RecorderHome(subject.settings.home.absolute())
-    found = [home.path / kind / f"{id_}.json" for kind in ("kept", "sent") for id_ in _ids(subject)]
-    folders = []
-    for each in (*home.waiting(), *home.opened()):
-        with suppress(InputError):  # of another version, or broken: nobody knows whose it is
-            folders += [each] if each.started().id in subject.signs.ids else []
-    files = [path for path in found if path.is_file()]
-    for path in files if act else ():
-        path.unlink(missing_ok=True)
-    for folder in folders if act else ():
-        home.remove(folder)
-    if files or folders:
-        yield Swept(str(home.path), len(files) + len(folders), "file")
-
-
-def _ids(subject: Subject) -> list[str]:
-    """Return the ids that can be the name of a file."""
-    return sorted(name for name in subject.signs.ids if "/" not in name)
+    if count := sum(home.forget(id_, act=act) for id_ in sorted(subject.signs.ids)):
+        yield Swept(str(home.path), count, "record")
 
 
 def sweep_answers(subject: Subject, act: bool) -> Iterator[Swept]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import glob
 import hashlib
@@ -130,33 +129,6 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = Fa
     finally:
         for leftover in (unfinished, replaced):
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def move_folder(source: Path, target: Path) -> None:
-    """Give a folder another place in one step; ``target`` is not there, or an empty folder.
-
-    Raises:
-        FileExistsError: something is there.
-    """
-    make_folder(target.parent)
-    try:
-        source.rename(target)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise FileExistsError(f"{target} is there already") from error
-        raise
-    sync_folder(target.parent)
-    if source.parent != target.parent:
-        sync_folder(source.parent)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what is in a folder, as far as it can be removed."""
-    for leftover in folder.iterdir() if folder.is_dir() else ():
-        if leftover.is_dir() and not leftover.is_symlink():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,6 +15,8 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.recorder.encoding import decode_record, schemas
+from debrief.recorder.session import session_of
+from debrief.recorder.state import RecorderHome
 from tests.recorder.session_scenario import Records, a_repository, add_pnpm, records_server
 from tests.snapshots.scenario import git, write
 from tests.waiting import LONG, wait_until
@@ -121,10 +123,9 @@ def test_a_prompt_comes_from_a_file_or_standard_input_exactly(shop: Path, tmp_pa
         start += ["--system-file", str(tmp_path / "system.md")]
         done = record(*start, input=typed)
         assert done.exit_code == 0, done.output
-        (session,) = (tmp_path / "home/recorder/open").glob("*/session.json")
-        told = json.loads(session.read_bytes())
-        assert told["prompt"].replace("\r", "") == "  Zwei\nZeilen\n\n"
-        assert told["system"] == "Be brief.\n"
+        told = session_of(RecorderHome(tmp_path / "home"), shop).started
+        assert told.prompt.replace("\r", "") == "  Zwei\nZeilen\n\n"
+        assert told.system == "Be brief.\n"
         assert record("discard").exit_code == 0
 
 
@@ -164,8 +165,8 @@ def test_on_a_terminal_the_prompt_is_asked_for(shop: Path) -> None:
     os.write(ours, b"Add a discount.\n")
     assert process.wait(LONG) == 0
     os.close(ours)
-    (session,) = (shop.parent / "home/recorder/open").glob("*/session.json")
-    assert json.loads(session.read_bytes())["prompt"] == "Add a discount."
+    session = session_of(RecorderHome(shop.parent / "home"), shop)
+    assert session.started.prompt == "Add a discount."
 
 
 def test_who_pipes_a_repositorys_own_command_is_asked_beside_its_output(shop: Path) -> None:
@@ -275,7 +276,7 @@ def test_a_stop_that_is_interrupted_while_it_sends_leaves_a_record_that_waits(
     said = process.communicate(timeout=LONG)[1].decode()
     server.hang.set()
     assert process.returncode == 1
-    assert "record.json: was not sent and waits: sending it: was interrupted. Later send" in said
+    assert ": was not sent and waits: sending it: was interrupted. Later send it with" in said
     assert "waits to be sent" in record("status", "--all").stdout
     assert record("upload").exit_code == 0
     assert len(server.records) == 1

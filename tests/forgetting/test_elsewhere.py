@@ -414,4 +414,4 @@ def test_an_unfinished_recording_of_it_goes_too(machine: Machine) -> None:
     home.open(Path("/x/shop"), started)
     home.open(Path("/x/cart"), msgspec.structs.replace(started, id=TWO, prompt=SECOND))
     machine.forgets(ONE)
-    assert [each.started().id for each in home.opened()] == [TWO]
+    assert [each.started.id for each in home.opened()] == [TWO]

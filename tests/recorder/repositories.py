@@ -121,10 +121,10 @@ def ran(
     )
 
 
-def kept(root: Path, objects: Path, base: str | None = None) -> KeptState:
-    """Keep the changed files as they are, seeing to it that the repository is not touched."""
+def kept(root: Path, base: str | None = None) -> tuple[KeptState, dict[str, str]]:
+    """Return the changed files as they are, seeing to it that the repository is not touched."""
     with untouched(root), scratch_of(root) as scratch:
-        return keep_state(scratch, base or head(root), (), objects)
+        return keep_state(scratch, base or head(root), ())
 
 
 def changes_between(root: Path, base: str, scratch: Path | None = None) -> WorktreeChanges:

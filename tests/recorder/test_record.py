@@ -67,11 +67,10 @@ def steps(record: Record) -> list[str]:
 
 def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"b": "1\n", "a": "1\n", "gone": "1\n"})
-    objects = tmp_path / "objects"
-    early = kept(work, objects)
+    early, _ = kept(work)
     write(work, {"b": "2\n", "a": "2\n", "c": "1\n"})
     (work / "gone").unlink()
-    late = kept(work, objects)
+    late, blobs = kept(work)
     known = structs.replace(
         facts(
             head(work),
@@ -82,7 +81,7 @@ def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
         ),
         system="You are careful.",
     )
-    record = build_record(work, known, REDACTOR, objects=objects)
+    record = build_record(work, known, REDACTOR, list(blobs.values()))
     assert problems_of(record) == []
     reads = [f"repo.readFile {path}" for path in ("a", "b", "gone")]
     calls = [*reads, "run_cmd", "run_cmd", "apply_patch", "run_cmd", "run_cmd"]
@@ -101,9 +100,9 @@ def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
 def test_the_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"a": "1\n"})
     write(work, {"a": f"2\nkey = '{TOKEN}'\n", "b": "x\n"})
-    objects = tmp_path / "objects"
-    known = facts(head(work), ran(kept(work, objects), "test"))
-    made = (build_record(work, known, REDACTOR, objects=objects) for _ in range(2))
+    state, blobs = kept(work)
+    known = facts(head(work), ran(state, "test"))
+    made = (build_record(work, known, REDACTOR, list(blobs.values())) for _ in range(2))
     first, second = map(encode_record, made)
     assert first == second
 

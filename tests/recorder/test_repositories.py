@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -305,14 +306,15 @@ def test_temporary_files_inside_of_the_repository_are_refused(tmp_path: Path) ->
     assert list((work / "tmp").iterdir()) == []
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = repository(tmp_path / "work")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     write(work, {"a": "1\n"})
-    build_record(work, facts(head(work)), REDACTOR, scratch)
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    build_record(work, facts(head(work)), REDACTOR)
     with pytest.raises(InputError):
-        changes_between(work, "f" * 40, scratch=scratch)
+        changes_between(work, "f" * 40)
     assert list(scratch.iterdir()) == []
 
 

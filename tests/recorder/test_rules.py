@@ -85,7 +85,7 @@ def test_nothing_of_a_repositorys_own_runs_before_somebody_agreed(shop: Shop) ->
         shop.run("make", "format")
     assert caught.value.code == "rules-not-agreed"
     assert "debrief record commands --yes" in caught.value.next_move
-    assert session_of(shop.home, shop.folder).folder.commands() == []
+    assert session_of(shop.home, shop.folder).commands() == []
     assert not (shop.folder / "made").exists()
     shop.run("pnpm", "test")
 
@@ -128,7 +128,7 @@ def test_a_rules_time_limit_holds_and_the_checks_are_named_where_none_ran(
     shop.change()
     end = shop.run("pytest", "-q", agrees=lambda rules: True)
     assert (end.exit_code, end.ending) == (None, "(ended at its time limit of 0.3 s)")
-    (session_of(shop.home, shop.folder).folder.path / "commands/00001.start.json").unlink()
+    shop.home.query("DELETE FROM commands")
     (reason,) = shop.stop(file).not_ready
     checks = "pytest -q, uv run pytest <test>+, pnpm lint, test or build"
     assert reason == f"no validation command ({checks}) was run"

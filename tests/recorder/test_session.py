@@ -1,17 +1,20 @@
 from __future__ import annotations
 
-import json
+import resource
+import sqlite3
 import stat
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.recorder.session import discard, opened, session_of
-from debrief.recorder.state import RecorderHome, SessionFolder
+from debrief.errors import ConfigurationError, InputError
+from debrief.recorder.session import discard, session_of, utc_now
+from debrief.recorder.session_facts import CommandStart
+from debrief.recorder.state import RecorderHome
 from tests.machine import files_below
 from tests.recorder.session_scenario import Shop, add_pnpm
 from tests.snapshots.scenario import commit, git, write
@@ -20,7 +23,7 @@ from tests.snapshots.scenario import commit, git, write
 def test_a_session_starts_at_the_last_commit_of_a_clean_worktree(shop: Shop) -> None:
     git(shop.folder, "remote", "add", "origin", "https://ann:pass@git.example.org/shop.git?x=1")
     started = shop.start(system="Be brief.", ignore=("*.log",))
-    filed = session_of(shop.home, shop.folder / "src").folder.started()
+    filed = session_of(shop.home, shop.folder / "src").started
     assert filed == started
     assert filed.base_ref == git(shop.folder, "rev-parse", "HEAD")
     assert (filed.repo_name, filed.branch) == ("shop", "main")
@@ -42,9 +45,9 @@ def test_state_can_be_read_by_its_owner_alone_and_tells_its_version(shop: Shop) 
     paths = list(shop.home.path.rglob("*"))
     modes = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_file()}
     folders = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_dir()}
-    assert (modes, folders) == ({0o600, 0o400}, {0o700})
-    session = session_of(shop.home, shop.folder).folder.path / "session.json"
-    assert json.loads(session.read_bytes())["version"] == 1
+    assert (modes, folders) == ({0o600}, {0o700})
+    with closing(sqlite3.connect(shop.home.file)) as state:
+        assert state.execute("PRAGMA user_version").fetchall() == [(2,)]
 
 
 UNCLEAN = {
@@ -103,7 +106,7 @@ def test_of_starts_at_once_one_wins(shop: Shop) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         won = [task for task in pool.map(attempt, range(6)) if task]
-    assert won == [session_of(shop.home, shop.folder).folder.started().task_id]
+    assert won == [session_of(shop.home, shop.folder).started.task_id]
 
 
 def test_two_worktrees_of_a_repository_have_a_session_each(shop: Shop, tmp_path: Path) -> None:
@@ -113,7 +116,7 @@ def test_two_worktrees_of_a_repository_have_a_session_each(shop: Shop, tmp_path:
     assert (first.branch, second.branch) == ("main", "other")
     assert first.repo_name == second.repo_name == "shop"
     discard(shop.home, beside.folder)
-    assert session_of(shop.home, shop.folder).folder.started() == first
+    assert session_of(shop.home, shop.folder).started == first
     assert len(shop.home.opened()) == 1
 
 
@@ -125,7 +128,7 @@ def test_a_second_session_is_refused_whichever_way_leads_to_its_worktree(
     for way in (shop, Shop(tmp_path / "link/src", shop.home)):
         with pytest.raises(InputError, match=r"has a session already, of task cart, since 20\d\d-"):
             way.start(task_id="other")
-    assert session_of(shop.home, shop.folder).folder.started().task_id == "cart"
+    assert session_of(shop.home, shop.folder).started.task_id == "cart"
 
 
 REFUSED = {
@@ -178,7 +181,7 @@ def test_a_worktree_that_was_moved_has_no_session_and_the_way_to_it_is_told(
         session_of(shop.home, tmp_path / "moved")
     assert "debrief record status --all" in caught.value.next_move
     (tmp_path / "moved").rename(shop.folder)
-    assert session_of(shop.home, shop.folder).folder.exists
+    assert session_of(shop.home, shop.folder).started.task_id == "cart"
 
 
 def test_sessions_are_never_kept_in_the_worktree(shop: Shop) -> None:
@@ -195,7 +198,7 @@ def test_commands_are_recorded_in_order_with_the_files_that_each_found(shop: Sho
     assert b"".join(shown) == b"2 passed\na warning\ndone\n"
     shop.change()
     shop.run("pnpm", "--filter", "./src", "lint", folder="src")
-    commands = session_of(shop.home, shop.folder).folder.commands()
+    commands = session_of(shop.home, shop.folder).commands()
     assert [command.args[-1] for command in commands] == ["test", "lint"]
     assert commands[1].cwd == "src"
     assert commands[1].output == "--filter\n./src\nlint\n"
@@ -213,7 +216,7 @@ def test_no_command_and_no_session_are_refused(shop: Shop) -> None:
         shop.run()
     with pytest.raises(InputError, match="Allowed are"):
         shop.run("pnpm", "run", "deploy")
-    assert session_of(shop.home, shop.folder).folder.commands() == []
+    assert session_of(shop.home, shop.folder).commands() == []
 
 
 def test_a_program_that_is_not_there_leaves_nothing_in_the_record(
@@ -227,7 +230,7 @@ def test_a_program_that_is_not_there_leaves_nothing_in_the_record(
     monkeypatch.setenv("PATH", str(Path(git_folder.strip()).parent))
     with pytest.raises(ConfigurationError, match="is not installed"):
         shop.run("pnpm", "test")
-    assert session_of(shop.home, shop.folder).folder.commands() == []
+    assert session_of(shop.home, shop.folder).commands() == []
 
 
 def test_while_a_command_runs_nothing_else_changes_the_session(shop: Shop) -> None:
@@ -245,7 +248,7 @@ def test_while_a_command_runs_nothing_else_changes_the_session(shop: Shop) -> No
         ):
             with pytest.raises(InputError, match="another process is at this worktree's session"):
                 attempt()
-        seen.append(session_of(shop.home, shop.folder).folder.commands()[0].cmd)
+        seen.append(session_of(shop.home, shop.folder).commands()[0].cmd)
 
     shop.run("pnpm", "test", show=meanwhile)
     assert seen == ["pnpm"]
@@ -255,9 +258,8 @@ def test_while_a_command_runs_nothing_else_changes_the_session(shop: Shop) -> No
 def test_a_command_whose_end_nobody_saw_is_recorded_as_far_as_it_came(shop: Shop) -> None:
     shop.start()
     shop.run("pnpm", "test")
-    with opened(shop.home, shop.folder) as (_, session):
-        (session.path / "commands/00001.end.json").unlink()
-    (command,) = session.commands()
+    shop.home.query("UPDATE commands SET end = NULL")
+    (command,) = session_of(shop.home, shop.folder).commands()
     assert command.output == "2 passed\na warning\ndone\n"
     assert command.exit_code is None
     assert command.ending == "(the recorder was ended while this ran)"
@@ -268,7 +270,7 @@ def test_bytes_that_are_no_text_become_replacement_characters(shop: Shop, tmp_pa
     add_pnpm(tmp_path, "#!/bin/sh\nprintf 'a\\377b\\000c\\r\\n\\033[1mx'\n")
     shop.start()
     shop.run("pnpm", "test")
-    (command,) = session_of(shop.home, shop.folder).folder.commands()
+    (command,) = session_of(shop.home, shop.folder).commands()
     assert command.output == "a\ufffdb\ufffdc\r\n\x1b[1mx"
 
 
@@ -282,29 +284,32 @@ def test_discarding_forgets_the_session_and_leaves_the_files(shop: Shop) -> None
         discard(shop.home, shop.folder)
 
 
-BROKEN = {
-    "cut short": (b'{"version": 1, "id"', "is not what the recorder wrote"),
-    "of a newer version": (b'{"version": 2}', "has version 2"),
-    "of another shape": (b'{"version": 1, "id": 3}', "is not what the recorder wrote"),
-    "not JSON at all": (b"\xff\xfe", "is not what the recorder wrote"),
-    "a list": (b"[]", "is not what the recorder wrote"),
-}
-
-
-@pytest.mark.parametrize(("data", "reason"), BROKEN.values(), ids=BROKEN)
-def test_state_that_is_broken_is_named_and_can_be_discarded(
-    shop: Shop, data: bytes, reason: str
-) -> None:
+def test_state_that_is_broken_or_of_a_newer_version_is_named(shop: Shop) -> None:
     shop.start()
-    path = session_of(shop.home, shop.folder).folder.path / "session.json"
-    path.write_bytes(data)
+    shop.home.query("PRAGMA user_version = 3")
+    with pytest.raises(InputError, match=r"state.sqlite: has version 3\. Update debrief"):
+        shop.run("pnpm", "test")
+    shop.home.file.write_bytes(b"no database, but long enough to have been one" * 100)
     for attempt in (shop.start, lambda: shop.stop(shop.folder.parent / "record.json")):
-        with pytest.raises(DebriefError, match=reason) as caught:
+        with pytest.raises(ConfigurationError, match="cannot be used: file is not a database"):
             attempt()
-        assert caught.value.culprit == str(path)
-        assert caught.value.next_move
-    discard(shop.home, shop.folder)
+    shop.home.file.unlink()
     shop.start()
+
+
+def test_a_full_disk_ends_the_command_and_the_session_is_as_it_was(shop: Shop) -> None:
+    shop.start()
+    shop.run("pnpm", "test")
+    before = session_of(shop.home, shop.folder).commands()
+    write(shop.folder, {"src/new.ts": "new\n" * 200_000})
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (shop.home.file.stat().st_size, unlimited[1]))
+    try:
+        with pytest.raises(ConfigurationError, match="cannot be used"):
+            shop.run("pnpm", "lint")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert session_of(shop.home, shop.folder).commands() == before
 
 
 def test_state_that_cannot_be_written_is_said_so(shop: Shop, tmp_path: Path) -> None:
@@ -313,15 +318,28 @@ def test_state_that_cannot_be_written_is_said_so(shop: Shop, tmp_path: Path) -> 
         shop.start()
 
 
-def test_what_a_killed_process_left_behind_is_swept_away(shop: Shop) -> None:
-    shop.start()
-    session: SessionFolder = session_of(shop.home, shop.folder).folder
-    write(shop.home.path, {"trash/x/session.json": "{}", "trash/y": ""})
-    write(shop.home.scratch(shop.folder), {"debrief-record-1/git/HEAD": "x"})
-    write(session.path.with_name(f".{session.path.name}"), {"session.json": "{"})
-    shop.run("pnpm", "test")
-    assert list((shop.home.path / "trash").iterdir()) == []
-    assert list(shop.home.scratch(shop.folder).iterdir()) == []
+def test_what_is_discarded_is_in_no_file_any_more(shop: Shop) -> None:
+    shop.start(prompt="Say zanzibar.")
+    write(shop.folder, {"src/new.ts": "zanzibar\n" * 1_000})
+    shop.run("pnpm", "add", "zanzibar")
+    assert b"zanzibar" in shop.home.file.read_bytes()
     discard(shop.home, shop.folder)
+    for path in shop.home.path.rglob("*"):
+        assert path.is_dir() or b"zanzibar" not in path.read_bytes()
+
+
+def test_processes_at_once_wait_for_each_other(shop: Shop) -> None:
     shop.start()
-    assert list((shop.home.path / "open").iterdir()) == [session.path]
+    session = session_of(shop.home, shop.folder)
+
+    def work(number: int) -> int:
+        start = CommandStart(cmd="pnpm", args=(), cwd=".", started_at=utc_now(), time_limit=1)
+        with session.output_of(session.add_command(start, {})) as store:
+            for _ in range(20):
+                store(b"x")
+                assert session.commands()
+        return number
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(work, range(6))) == 15
+    assert [len(ran.output) for ran in session.commands()] == [20] * 6

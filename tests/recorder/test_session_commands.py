@@ -23,9 +23,10 @@ def ran(tmp_path: Path, script: str, **given: object) -> tuple[CommandEnd, bytes
     """Run a shell script; return its end, what was kept and what was shown."""
     shown: list[bytes] = []
     told: dict[str, Any] = {"time_limit": LONG, "keep": 1_000, "grace": 0.3, "show": shown.append}
-    told |= {"file": tmp_path / "output", **given}
+    kept: list[bytes] = []
+    told |= {"store": kept.append, **given}
     ended = execute([*told.pop("shell", SHELL), script], tmp_path, **told)
-    return ended, (tmp_path / "output").read_bytes(), b"".join(shown)
+    return ended, b"".join(kept), b"".join(shown)
 
 
 def at_its_limit(tmp_path: Path, script: str, **given: object) -> tuple[CommandEnd, bytes]:
@@ -152,6 +153,9 @@ def test_a_program_that_cannot_be_started_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_ends_the_command_and_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No space left on device"):
-        ran(tmp_path, "sleep 600 & echo $! > pid; echo much; wait", file=Path("/dev/full"))
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(OSError, match="No space left"),
+    ):
+        ran(tmp_path, "sleep 600 & echo $! > pid; echo much; wait", store=full.write)
     wait_until(lambda: is_over(int((tmp_path / "pid").read_text())))

@@ -6,10 +6,13 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,8 @@ from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pn
 from tests.snapshots.scenario import write
 
 MOST_STEPS = 200
+STATEMENTS = ("BEGIN", "INSERT", "UPDATE", "DELETE", "PRAGMA user_version =", "COMMIT")
+"""That change the recorder's state; each is one transaction, or in one that ends with COMMIT."""
 
 
 @pytest.fixture
@@ -33,7 +38,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     script = '#!/bin/sh\necho "$1" >> "$SEEN"\necho one\nsleep 0.05\necho two\n'
     monkeypatch.setenv("PATH", add_pnpm(tmp_path, script))
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
-    return a_shop(tmp_path)
+    made = a_shop(tmp_path)
+    (tmp_path / "tmp").mkdir()  # for what the killed leave behind
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    return made
 
 
 def in_another_process(work: Callable[[], object], prepare: Callable[[], object]) -> int:
@@ -58,15 +66,27 @@ def is_killed_at(step: int, work: Callable[[], object]) -> bool:
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    pid = in_another_process(work, lambda: sys.addaudithook(count))
+    class Counted(sqlite3.Connection):
+        """A connection whose statements are steps, like calls of the system."""
+
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            count("sqlite3.execute", (statement,))
+            return super().execute(statement, *values)
+
+    def prepare() -> None:
+        sys.addaudithook(count)
+        sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
+
+    pid = in_another_process(work, prepare)
     return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
 
 
 def _is_step(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether something that others can see changes next: every file gets its name by one."""
+    """Return whether something changes next that is there after this process: a file gets its name,
+    a program starts, something is stored or sent."""
     first = str(arguments[0]) if arguments else ""
-    if event == "open":
-        return first.endswith(".output")
+    if event == "sqlite3.execute":
+        return first.startswith(STATEMENTS)
     if event == "subprocess.Popen":
         return not first.endswith("git")
     return event in ("os.rename", "socket.connect")
@@ -92,12 +112,12 @@ def each_kill(shop: Shop, work: Callable[[], object]) -> Iterator[int]:
 def test_a_start_that_is_killed_leaves_a_session_or_none(shop: Shop) -> None:
     outcomes = set()
     for _ in each_kill(shop, shop.start):
-        outcomes.add(shop.home.session(shop.folder).exists)
+        outcomes.add(shop.home.session(shop.folder) is not None)
         with suppress(InputError):
             shop.start()
-        assert session_of(shop.home, shop.folder).folder.started().prompt == "Add a discount."
+        assert session_of(shop.home, shop.folder).started.prompt == "Add a discount."
         discard(shop.home, shop.folder)
-        assert list((shop.home.path / "open").iterdir()) == []
+        assert shop.home.opened() == []
     assert outcomes == {True, False}
 
 
@@ -109,13 +129,13 @@ def test_a_command_whose_recorder_is_killed_is_in_the_record(shop: Shop) -> None
         time.sleep(0.02)
         ran = "test" in seen.read_text() if seen.exists() else False
         seen.unlink(missing_ok=True)
-        commands = session_of(shop.home, shop.folder).folder.commands()
+        commands = session_of(shop.home, shop.folder).commands()
         assert [command.args for command in commands[:1]] == [("lint",)]
         assert len(commands) == 2 or not ran
         if len(commands) == 2 and commands[1].exit_code is not None:
             assert commands[1].output == "one\ntwo\n"
         shop.run("pnpm", "build")
-        after = session_of(shop.home, shop.folder).folder.commands()
+        after = session_of(shop.home, shop.folder).commands()
         assert after[:-1] == commands
         assert after[-1].args == ("build",)
 
@@ -232,7 +252,7 @@ def test_a_life_killed_at_any_moment_loses_nothing(shop: Shop, server: Records) 
             commands = sessions[0].commands()
             assert len(commands) >= least
             least = len(commands)
-            done = [sessions[0].started().id]
+            done = [sessions[0].started.id]
     if not server.records or shop.home.opened():
         if not shop.home.opened():
             shop.start()

@@ -109,8 +109,7 @@ def record_start(
     )
     problem = preflight_check(settings, started.task_id)
     if as_json:
-        rule, opened = ready_rule(settings.ready_rule), session_of(home, repo)
-        session = session_answer(home, opened, rule)
+        session = session_answer(session_of(home, repo), ready_rule(settings.ready_rule))
         print_json({"session": session, "warning": problem and error_answer(problem)})
         return
     out = console()
@@ -150,7 +149,7 @@ def record_run(
     if as_json:
         show = partial(_show_json, codecs.getincrementaldecoder("utf-8")("replace"))
         run(home, repo, command, show=show, time_limit=time_limit)
-        ran = session_of(home, repo).folder.commands()[-1]
+        ran = session_of(home, repo).commands()[-1]
         answer = command_answer(ran, rules_here(home, repo))
         print(json_line({"command": answer}), flush=True)
         return
@@ -189,19 +188,19 @@ def record_status(
         print_sessions(home)
         return
     session = session_of(home, repo)
-    started = session.folder.started()
+    started = session.started
     out = console()
     out.print(
         f"{started.worktree}: task {started.task_id}, since {started.started_at:%F %T} UTC, from "
         f"{started.base_ref[:12]}" + (f" on {started.branch}" if started.branch else "")
     )
     busy = home.is_busy(session.worktree)
-    if session.folder.record() is not None:
+    if session.record() is not None:
         out.print(
             "Its record is made, and was not sent or written. Go on with: debrief record stop"
         )
         return
-    commands = session.folder.commands()
+    commands = session.commands()
     for command in commands:
         running = busy and not command.is_over and command is commands[-1]
         out.print(f"  {command_line(command, running=running)}")
@@ -284,7 +283,7 @@ def record_stop(
     if local is None:
         where = f"sent, stored{f' as {done.receipt.status}' if done.receipt else ''}"
         if keep:
-            where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
+            where += f", kept as {home.kept_file(str(meta.session_id))}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
     print_missing(done.not_ready)
 

@@ -119,16 +119,12 @@ def print_sessions(home: RecorderHome) -> None:
     """Print every session of this machine, and the records that wait."""
     out = console()
     unsent = home.unsent()
-    made = {session.path for session in unsent}
-    opened = [session for session in home.opened() if session.path not in made]
+    opened = [session for session in home.opened() if session not in unsent]
     for kind, sessions in (("under way", opened), ("waits to be sent", unsent)):
         for session in sessions:
-            try:
-                started = session.started()
-                since = f"{started.worktree}, since {started.started_at:%F %T} UTC"
-                out.print(f"{started.id} {kind}: task {started.task_id}, {since}")
-            except InputError as error:
-                out.print(f"{kind}: {error}")
+            started = session.started
+            since = f"{started.worktree}, since {started.started_at:%F %T} UTC"
+            out.print(f"{started.id} {kind}: task {started.task_id}, {since}")
     if not opened and not unsent:
         out.print("No session is under way, and no record waits.")
 

@@ -85,7 +85,7 @@ def lfs_digest(blob: bytes) -> str:
 class Scratch:
     """Git, run over a repository without touching it. Made by ``scratch_of``."""
 
-    def __init__(self, repository: Repository, folder: Path, kept: Path | None = None) -> None:
+    def __init__(self, repository: Repository, folder: Path) -> None:
         self.repository = repository
         self.git_dir = folder / "git"
         self.environment = _environment(repository, self.git_dir)
@@ -100,8 +100,7 @@ class Scratch:
         (self.git_dir / "config").write_text(
             f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{extension}"
         )
-        stores = [repository.common_dir / "objects", *([kept] if kept else [])]
-        alternates = "".join(f"{_quoted(store)}\n" for store in stores)
+        alternates = f"{_quoted(repository.common_dir / 'objects')}\n"
         (self.git_dir / "objects/info/alternates").write_bytes(os.fsencode(alternates))
         for home, name in (
             (repository.common_dir, "info/exclude"),
@@ -245,28 +244,16 @@ class Scratch:
             start = end + size_in_bytes + 1
         return blobs
 
-    def write_blobs(self, texts: Sequence[str], store: Path | None = None) -> list[str]:
-        """Store texts as blobs; return their ids.
-
-        Args:
-            texts: what the blobs hold.
-            store: an object store that outlives this one, in which they are whole and on disk,
-                also those that the repository has: it may forget them at any time. Our own git
-                folder by default.
-        """
-        arguments, environment = [], self.environment
-        if store is not None:
-            make_folder(store)
-            arguments += ["-c", "core.fsync=loose-object", "-c", "core.sharedRepository=0600"]
-            environment = {**environment, "GIT_OBJECT_DIRECTORY": str(store)}
-        arguments += ["hash-object", "-w", "--no-filters", "--stdin-paths"]
+    def write_blobs(self, texts: Sequence[str]) -> list[str]:
+        """Store texts as blobs; return their ids."""
+        arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
         paths = b""
         for number, text in enumerate(texts):
             path = self.git_dir / f"blob-{number}"
             path.write_bytes(text.encode())
             paths += os.fsencode(path) + b"\n"
         output = git(
-            self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=environment
+            self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=self.environment
         )
         return output.decode().split()
 
@@ -364,15 +351,12 @@ class Scratch:
 
 
 @contextmanager
-def scratch_of(
-    folder: Path, parent: Path | None = None, kept: Path | None = None
-) -> Iterator[Scratch]:
+def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
     """Put a git folder of our own over the repository that ``folder`` lies in; remove it after.
 
     Args:
         folder: anywhere in the working tree.
         parent: where the temporary folder is made; the machine's usual one by default.
-        kept: an object store that ``write_blobs`` filled, to be read as well.
 
     Raises:
         InputError: no repository, or the temporary folder would lie in its working tree.
@@ -388,7 +372,7 @@ def scratch_of(
                 "is for temporary files and lies in the repository",
                 "Set TMPDIR to a folder outside of it.",
             )
-        yield Scratch(repository, temporary, kept)
+        yield Scratch(repository, temporary)
 
 
 @contextmanager

@@ -30,9 +30,9 @@ from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.repository import baseline_of, worktree_of
-from debrief.recorder.session import OpenSession, utc_now
+from debrief.recorder.session import utc_now
 from debrief.recorder.session_facts import RanCommand, SentRecord, rules_of, shown_output
-from debrief.recorder.state import RecorderHome
+from debrief.recorder.state import LocalSession, RecorderHome
 from debrief.recorder.status import status_of
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def status_answer(
     """
     baseline = baseline_of(folder)
     session, not_clean = None, []
-    if (found := home.session(baseline.worktree)).exists:
-        session = session_answer(home, OpenSession(baseline.worktree, found), rule)
+    if found := home.session(baseline.worktree):
+        session = session_answer(found, rule)
     else:
-        not_clean = uncommitted_paths(folder, ignore, home.scratch(baseline.worktree))
+        not_clean = uncommitted_paths(folder, ignore)
     return {
         "worktree": str(baseline.worktree),
         "repoName": baseline.repo_name,
@@ -86,17 +86,15 @@ def status_answer(
     }
 
 
-def session_answer(home: RecorderHome, opened: OpenSession, rule: ReadyRule) -> Answer:
+def session_answer(session: LocalSession, rule: ReadyRule) -> Answer:
     """Describe a session as it is now; errors as for ``status_of``."""
-    started, now = opened.folder.started(), utc_now()
-    is_stopped = opened.folder.record() is not None
-    is_busy = not is_stopped and home.is_busy(opened.worktree)
+    started, now = session.started, utc_now()
+    is_stopped = session.record() is not None
+    is_busy = not is_stopped and session.home.is_busy(session.worktree)
     rules = rules_of(started)
-    commands = [
-        command_answer(each, rules, is_running=is_busy) for each in opened.folder.commands()
-    ]
+    commands = [command_answer(each, rules, is_running=is_busy) for each in session.commands()]
     is_running = bool(commands) and commands[-1]["state"] == "running"
-    status = None if is_stopped else status_of(opened, rule)
+    status = None if is_stopped else status_of(session, rule)
     return {
         **{to_camel(name): getattr(started, name) for name in _OF_THE_START},
         "elapsedSeconds": (now - started.started_at).total_seconds(),
@@ -135,7 +133,7 @@ def rules_here(home: RecorderHome, folder: Path) -> CommandRules | None:
     """
     worktree = worktree_of(folder)
     session = home.session(worktree)
-    return rules_of(session.started()) if session.exists else read_rules(worktree)
+    return rules_of(session.started) if session else read_rules(worktree)
 
 
 def commands_answer(

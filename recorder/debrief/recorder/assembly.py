@@ -47,8 +47,7 @@ def build_record(
     root: Path,
     facts: SessionFacts,
     redactor: Redactor,
-    scratch: Path | None = None,
-    objects: Path | None = None,
+    blobs: Sequence[str] = (),
 ) -> contracts.Record:
     """Record a session's changes, replace their secrets, and verify the round trip.
 
@@ -59,14 +58,15 @@ def build_record(
         root: anywhere in the session's worktree.
         facts: all of the session but its changes.
         redactor: this machine's.
-        scratch: the folder in which temporary files are made; the machine's usual one by default.
-        objects: the object store of what files were when commands were started.
+        blobs: texts of the files that commands found.
 
     Raises:
         InputError: git cannot read the changes, or no record can hold them.
     """
     secrets = SecretLog(redactor)
-    with scratch_of(root, scratch, objects) as opened:
+    with scratch_of(root) as opened:
+        if blobs:
+            opened.write_blobs(blobs)
         kept = [command.state for command in facts.commands]
         changes = find_changes(opened, facts.base_ref, facts.ignore, kept, secrets.clean_whole)
         facts = mask_facts(facts, secrets)

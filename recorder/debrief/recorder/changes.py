@@ -5,8 +5,8 @@ record cannot hold is left at the baseline and named with its reason, so that no
 silently: files that git was told not to look at (``assume-unchanged``, ``skip-worktree``) are among
 that. Files that git ignores are not seen.
 
-When a command is started, the changed files are kept in an object store beside the session: the
-repository may forget them. At the end each such state is put on the commit that the record starts
+When a command is started, the changed files are kept beside the session: the repository may
+forget them. At the end each such state is put on the commit that the record starts
 from; a step is what differs between two states that follow each other.
 """
 
@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 from msgspec import Struct, structs
 
@@ -44,27 +43,25 @@ class StepChanges(Struct, frozen=True, kw_only=True):
     tree: str
 
 
-def keep_state(scratch: Scratch, base: str, ignore: Sequence[str], objects: Path) -> KeptState:
-    """Keep the changed files as they are now.
+def keep_state(
+    scratch: Scratch, base: str, ignore: Sequence[str]
+) -> tuple[KeptState, dict[str, str]]:
+    """Return the changed files as they are now, and their texts by the ids of their blobs.
 
     Args:
         scratch: the open repository.
         base: the commit that they differ from.
         ignore: a person's own patterns of what to leave out.
-        objects: the object store that takes their contents.
 
     Raises:
         InputError: git cannot read the working tree.
     """
     scratch.add_all()
     files = compare(scratch, base, IgnoreRules(ignore)).files
-    texts = [file.after.text for file in files if file.after]
-    ids = iter(scratch.write_blobs(texts, objects) if texts else ())
-    kept = []
-    for file in files:
-        after = Entry(file.after.mode, next(ids)) if file.after else None
-        kept.append(KeptFile(file.path, entry_of(file.before), after))
-    return KeptState(base, tuple(kept))
+    kept = [KeptFile(file.path, entry_of(file.before), entry_of(file.after)) for file in files]
+    return KeptState(base, tuple(kept)), {
+        file.after.id: file.after.text for file in files if file.after
+    }
 
 
 class FileStates(Struct, frozen=True, kw_only=True):
@@ -116,7 +113,7 @@ def file_states_of(
     before cannot be separated from theirs.
 
     Args:
-        scratch: the open repository, which reads the store of the kept states too.
+        scratch: the open repository, which the kept texts were put into.
         base: the commit.
         files: all that differs from it in the end.
         kept: a state for each command; None where there is none: the one before stands for it.

@@ -246,7 +246,7 @@ def execute(
     folder: Path,
     *,
     time_limit: float,
-    file: Path,
+    store: Callable[[bytes], object],
     keep: int,
     show: Callable[[bytes], None],
     grace: float,
@@ -261,55 +261,49 @@ def execute(
         command: an absolute path and its arguments.
         folder: where it runs.
         time_limit: seconds.
-        file: is written as output comes, so that it is there whatever ends this process.
-        keep: bytes of output that are kept in it.
+        store: is given output as it comes, so that it is there whatever ends this process.
+        keep: bytes of output that it is given.
         show: is called with each piece as it comes.
         grace: seconds between request and force.
 
     Raises:
-        ConfigurationError: it cannot be started, or its output cannot be kept.
+        ConfigurationError: it cannot be started.
     """
     began = time.monotonic()
     size, timed_out = 0, False
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "wb", buffering=0) as kept:
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
+    with _signals_passed_on(process) as received:
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                bufsize=0,
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
-        with _signals_passed_on(process) as received:
-            try:
-                for piece in _output(process):
-                    seconds = time.monotonic() - began
-                    if not timed_out and seconds >= time_limit and process.poll() is None:
-                        timed_out = True
-                        _signal_group(process, signal.SIGTERM)
-                    if (timed_out and seconds >= time_limit + grace) or len(received) > 1:
-                        _signal_group(process, signal.SIGKILL)
-                    if piece:
-                        try:
-                            kept.write(piece[: max(0, keep - size)])
-                        except OSError as error:
-                            reason = f"cannot be written: {error.strerror}; the command was ended"
-                            raise ConfigurationError(str(file), reason) from error
-                        size += len(piece)
-                        show(piece)
-                if timed_out or received:
+            for piece in _output(process):
+                seconds = time.monotonic() - began
+                if not timed_out and seconds >= time_limit and process.poll() is None:
+                    timed_out = True
+                    _signal_group(process, signal.SIGTERM)
+                if (timed_out and seconds >= time_limit + grace) or len(received) > 1:
                     _signal_group(process, signal.SIGKILL)
-            except BaseException:
+                if piece:
+                    if size < keep:
+                        store(piece[: keep - size])
+                    size += len(piece)
+                    show(piece)
+            if timed_out or received:
                 _signal_group(process, signal.SIGKILL)
-                process.wait()
-                raise
-        os.fsync(kept.fileno())
+        except BaseException:
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+            raise
     code = process.wait()
     return CommandEnd(
         exit_code=None if timed_out else code if code >= 0 else 128 - code,

@@ -268,26 +268,23 @@ def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Itera
             yield SkippedChange(path, _ANOTHER)
 
 
-def snapshot_tree(root: Path, scratch: Path | None = None, forced: Iterable[str] = ()) -> str:
+def snapshot_tree(root: Path, forced: Iterable[str] = ()) -> str:
     """Return the id of the tree that the working tree is: two are the same if their files are.
 
     Args:
         root: anywhere in the working tree.
-        scratch: the folder in which temporary files are made; the machine's usual one by default.
         forced: files that are part of it although git may be told to ignore them.
 
     Raises:
         InputError: no repository, or git cannot read the working tree.
     """
-    with scratch_of(root, scratch) as opened:
+    with scratch_of(root) as opened:
         opened.add_all()
         opened.add_ignored(forced)
         return opened.write_tree()
 
 
-def uncommitted_paths(
-    root: Path, ignore: Sequence[str] = (), scratch: Path | None = None
-) -> list[str]:
+def uncommitted_paths(root: Path, ignore: Sequence[str] = ()) -> list[str]:
     """Return the paths that are not as in the last commit, new files included; none if clean.
 
     A file whose bytes are the commit's is clean, whatever its line ends should be; so is one of
@@ -296,25 +293,24 @@ def uncommitted_paths(
     Args:
         root: anywhere in the working tree.
         ignore: a person's own patterns of what no record holds.
-        scratch: as of ``snapshot_tree``.
 
     Raises:
         InputError: no repository or no commit, or git cannot read the working tree.
     """
-    with scratch_of(root, scratch) as opened:
+    with scratch_of(root) as opened:
         opened.add_all()
         comparison = compare(opened, head_commit(root), IgnoreRules(ignore))
     skipped = (item.shown for item in comparison.skipped if not item.is_unsure)
     return sorted([*(file.path for file in comparison.files), *skipped])
 
 
-def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> None:
+def check_clean(root: Path, ignore: Sequence[str] = ()) -> None:
     """Refuse a working tree with ``uncommitted_paths``, which see for the arguments.
 
     Raises:
         InputError: something is changed; names the paths.
     """
-    paths = uncommitted_paths(root, ignore, scratch)
+    paths = uncommitted_paths(root, ignore)
     if not paths:
         return
     names = "".join(f"\n  {readable(path)}" for path in paths[:_MOST_PATHS])

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 from uuid import uuid4
 
 from msgspec import structs
@@ -25,7 +24,7 @@ from debrief.recorder.comparison import IgnoreRules, check_clean
 from debrief.recorder.contracts import MAX_STRING, CommandRules, TaskId
 from debrief.recorder.repository import base_of, baseline_of, head_commit, reflog_size, worktree_of
 from debrief.recorder.session_facts import CommandEnd, CommandStart, NewSession, Started, rules_of
-from debrief.recorder.state import OUTPUT_KEPT, RecorderHome, SessionFolder
+from debrief.recorder.state import OUTPUT_KEPT, LocalSession, RecorderHome
 
 _GRACE = 5.0
 """Seconds between the request to a command to end, and the end by force."""
@@ -34,13 +33,6 @@ _GRACE = 5.0
 def utc_now() -> datetime:
     """Return the moment it is."""
     return datetime.now(UTC)
-
-
-class OpenSession(NamedTuple):
-    """A worktree's session, which no other process changes at the same time."""
-
-    worktree: Path
-    folder: SessionFolder
 
 
 def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
@@ -61,22 +53,22 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
             "Set DEBRIEF_HOME to a folder outside of it.",
         )
     with home.lock_worktree(worktree):
-        session = home.session(worktree)
-        if session.exists:
-            earlier = session.started()
+        if session := home.session(worktree):
+            earlier = session.started
             since = f"of task {earlier.task_id}, since {earlier.started_at:%F %T} UTC"
             move = "End it with: debrief record stop, or: debrief record discard"
             error = InputError(earlier.worktree, f"has a session already, {since}", move)
             raise error.known_as("session-exists", sessionId=earlier.id)
-        check_clean(worktree, new.ignore, home.scratch(worktree))
+        check_clean(worktree, new.ignore)
         rules = read_rules(worktree)
+        readable = os.fsencode(worktree).decode("utf-8", "replace")
         started = Started(
             id=str(uuid4()),
             started_at=utc_now(),
             reflog_size=reflog_size(worktree),
             rules=rules.model_dump_json(by_alias=True) if rules else "",
             **structs.asdict(new),
-            **{**structs.asdict(baseline), "worktree": _readable(worktree)},
+            **{**structs.asdict(baseline), "worktree": readable},
         )
         if head_commit(worktree) != baseline.base_ref:
             raise InputError(str(worktree), "got another commit just now", "Start again.")
@@ -114,9 +106,10 @@ def run(
     if not command:
         move = "As: debrief record run -- pnpm test"
         raise InputError("run", "there is no command", move).known_as("command-refused")
-    with opened(home, folder) as (worktree, session):
+    with opened(home, folder) as session:
+        started, worktree = session.started, session.worktree
         cwd = folder.resolve().relative_to(worktree).as_posix()
-        rules = rules_of(session.started())
+        rules = rules_of(started)
         rule = check_command(command[0], command[1:], cwd, rules)
         time_limit = rule.time_limit if time_limit is None else time_limit
         if rules is not None and rule not in default_rules():
@@ -125,16 +118,15 @@ def run(
             raise InputError(
                 "the session", "is stopped, and its record is made", "debrief record stop sends it."
             ).known_as("session-stopped")
-        with scratch_of(worktree, home.scratch(worktree)) as scratch:
-            start = session.started()
-            base = base_of(worktree, start.base_ref, start.reflog_size).commit
-            state = keep_state(scratch, base, start.ignore, session.objects)
+        with scratch_of(worktree) as scratch:
+            base = base_of(worktree, started.base_ref, started.reflog_size).commit
+            state, blobs = keep_state(scratch, base, started.ignore)
         program = shutil.which(command[0])
         if program is None:
             move = "Install it, or mend PATH."
             error = ConfigurationError(command[0], "is not installed", move)
             raise error.known_as("program-missing")
-        started = CommandStart(
+        starting = CommandStart(
             cmd=command[0],
             args=tuple(command[1:]),
             cwd=cwd,
@@ -142,17 +134,18 @@ def run(
             time_limit=time_limit,
             state=state,
         )
-        number = session.add_command(started)
+        number = session.add_command(starting, blobs)
         try:
-            end = execute(
-                [str(Path(program).absolute()), *command[1:]],
-                folder,
-                time_limit=time_limit,
-                file=session.command_file(number, "output"),
-                keep=OUTPUT_KEPT,
-                show=show,
-                grace=_GRACE,
-            )
+            with session.output_of(number) as store:
+                end = execute(
+                    [str(Path(program).absolute()), *command[1:]],
+                    folder,
+                    time_limit=time_limit,
+                    store=store,
+                    keep=OUTPUT_KEPT,
+                    show=show,
+                    grace=_GRACE,
+                )
         except ConfigurationError:
             session.remove_command(number)
             raise
@@ -179,12 +172,12 @@ def discard(home: RecorderHome, folder: Path) -> None:
     Raises:
         InputError: there is no session, or a command of it is running.
     """
-    with opened(home, folder) as (_, session):
+    with opened(home, folder) as session:
         home.remove(session)
 
 
 @contextmanager
-def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
+def opened(home: RecorderHome, folder: Path) -> Iterator[LocalSession]:
     """Lock the session of the worktree that ``folder`` lies in.
 
     Raises:
@@ -195,7 +188,7 @@ def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
         yield _session_of(home, worktree)
 
 
-def session_of(home: RecorderHome, folder: Path) -> OpenSession:
+def session_of(home: RecorderHome, folder: Path) -> LocalSession:
     """Return the session of the worktree that ``folder`` lies in, only to read it.
 
     Raises:
@@ -204,11 +197,10 @@ def session_of(home: RecorderHome, folder: Path) -> OpenSession:
     return _session_of(home, worktree_of(folder))
 
 
-def _session_of(home: RecorderHome, worktree: Path) -> OpenSession:
-    session = home.session(worktree)
-    if not session.exists:
-        raise _missing(home, worktree)
-    return OpenSession(worktree, session)
+def _session_of(home: RecorderHome, worktree: Path) -> LocalSession:
+    if session := home.session(worktree):
+        return session
+    raise _missing(home, worktree)
 
 
 def check_text(name: str, text: str) -> None:
@@ -242,7 +234,7 @@ def _check(new: NewSession) -> None:
 
 def _missing(home: RecorderHome, worktree: Path) -> InputError:
     begin = "debrief record start --task TASK"
-    if any(_is_of(session, worktree) for session in home.waiting()):
+    if any(session.worktree == worktree for session in home.waiting()):
         return InputError(
             str(worktree),
             "has no session under way; the record of an earlier one is made and waits",
@@ -251,14 +243,3 @@ def _missing(home: RecorderHome, worktree: Path) -> InputError:
     others = ". Those of other folders: debrief record status --all" if home.opened() else ""
     error = InputError(str(worktree), "has no session", f"Start one: {begin}{others}")
     return error.known_as("no-session")
-
-
-def _is_of(session: SessionFolder, worktree: Path) -> bool:
-    try:
-        return session.started().worktree == _readable(worktree)
-    except InputError:
-        return False
-
-
-def _readable(worktree: Path) -> str:
-    return os.fsencode(worktree).decode("utf-8", "replace")

@@ -16,8 +16,6 @@ from debrief.recorder.contracts import (
     OthersWork,
 )
 
-STATE_VERSION = 1
-
 
 class NewSession(Struct, frozen=True, kw_only=True):
     """What a person starts a session with."""
@@ -33,7 +31,6 @@ class NewSession(Struct, frozen=True, kw_only=True):
 class Started(NewSession, frozen=True, kw_only=True):
     """A session as it was started."""
 
-    version: int = STATE_VERSION
     id: str
     """A UUID; the record's as well."""
     worktree: str
@@ -58,7 +55,7 @@ class KeptFile(Struct, frozen=True):
     before: Entry | None
     """At the commit that the state is of."""
     after: Entry | None
-    """Its blob is in the session's own object store."""
+    """Its text is kept beside the session."""
 
 
 class KeptState(Struct, frozen=True):

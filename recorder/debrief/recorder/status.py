@@ -18,8 +18,8 @@ from debrief.recorder.commands import is_validation
 from debrief.recorder.comparison import ChangedFile, IgnoreRules, change_of, compare
 from debrief.recorder.contracts import CommandRules, FileChange, Skipped
 from debrief.recorder.repository import base_of, warning_of
-from debrief.recorder.session import OpenSession
 from debrief.recorder.session_facts import KeptFile, RanCommand, rules_of
+from debrief.recorder.state import LocalSession
 
 _PATHS_A_CALL = 1_000
 
@@ -36,13 +36,13 @@ class SessionStatus(Struct, frozen=True, kw_only=True):
     """What a record would lack before it may train a model, as far as that is known by now."""
 
 
-def status_of(session: OpenSession, rule: ReadyRule) -> SessionStatus:
+def status_of(session: LocalSession, rule: ReadyRule) -> SessionStatus:
     """Compare a session's worktree with its baseline; nothing is stored.
 
     Raises:
         InputError: the commit that it began at is gone, or git cannot read the working tree.
     """
-    started = session.folder.started()
+    started = session.started
     base = base_of(session.worktree, started.base_ref, started.reflog_size)
     with scratch_of(session.worktree) as scratch:
         scratch.add_all()
@@ -58,7 +58,7 @@ def status_of(session: OpenSession, rule: ReadyRule) -> SessionStatus:
         mixed=base.others.mixed if base.others else "",
         skipped=sum(not item.is_ignored for item in skipped),
         prompt=started.prompt,
-        checks=tuple(_checks(session.folder.commands(), rules, comparison.files)),
+        checks=tuple(_checks(session.commands(), rules, comparison.files)),
         rules=rules,
     )
     return SessionStatus(

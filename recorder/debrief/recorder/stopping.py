@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -30,9 +31,9 @@ from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.messages import calls_of
 from debrief.recorder.repository import base_of
-from debrief.recorder.session import OpenSession, check_text, opened, utc_now
+from debrief.recorder.session import check_text, opened, utc_now
 from debrief.recorder.session_facts import SentRecord, SessionFacts, StopOptions
-from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFolder
+from debrief.recorder.state import LocalSession, RecorderHome
 from debrief.recorder.storage.rows import NewTask
 from debrief.redaction import Redactor
 from debrief.retry import RetryPolicy
@@ -90,20 +91,19 @@ def stop(
     if options.create_task is not None:
         check_task_name(options.create_task)
     with opened(home, folder) as session:
-        earlier = session.folder.record()
+        earlier = session.record()
         if isinstance(to, Path):
             _check_file(to, earlier)
         data = earlier
         if data is None:
-            scratch = home.scratch(session.worktree)
-            data = _stored(session, record_so_far(session, redactor, clock(), options, scratch))
+            data = _stored(session, record_so_far(session, redactor, clock(), options))
         receipt = None
         if isinstance(to, Path):
             write_durably(to, data)
-            home.remove(session.folder)
+            home.remove(session)
         else:
-            session.folder.write_stop_options(options)
-            receipt = send_or_wait(home, session.folder, to)
+            session.set_stop_options(options)
+            receipt = send_or_wait(session, to)
     record = decode_record(data)
     return Stopped(
         record=record,
@@ -115,11 +115,10 @@ def stop(
 
 
 def record_so_far(
-    session: OpenSession,
+    session: LocalSession,
     redactor: Redactor,
     stopped_at: datetime,
     options: StopOptions = _DEFAULT,
-    scratch: Path | None = None,
 ) -> Record:
     """Return the record of a session as if it were stopped now; nothing is stored.
 
@@ -128,28 +127,27 @@ def record_so_far(
         redactor: replaces secrets.
         stopped_at: when that is.
         options: how the record is made.
-        scratch: a folder for temporary files; the machine's usual one by default.
 
     Raises:
         InputError: the commit that it began at is gone, or no record can hold what was done.
     """
-    started = session.folder.started()
+    started = session.started
     facts = SessionFacts(
         **{
             **structs.asdict(started),
             "ignore": (*started.ignore, *options.ignore),
             "stopped_at": max(stopped_at, started.started_at),
-            "commands": tuple(session.folder.commands()),
+            "commands": tuple(session.commands()),
             "summary": options.summary,
             "accept_skipped": options.accept_skipped,
         }
     )
     base = base_of(session.worktree, facts.base_ref, started.reflog_size)
     facts = structs.replace(facts, base_ref=base.commit, others=base.others)
-    return build_record(session.worktree, facts, redactor, scratch, session.folder.objects)
+    return build_record(session.worktree, facts, redactor, session.blobs())
 
 
-def _stored(session: OpenSession, record: Record) -> bytes:
+def _stored(session: LocalSession, record: Record) -> bytes:
     """Store a session's record; from here on it never changes."""
     meta = record.meta
     if not (meta.changes or any(calls_of(record))):
@@ -162,17 +160,15 @@ def _stored(session: OpenSession, record: Record) -> bytes:
     data = encode_record(record)
     if not meta.verified:
         why = "; ".join(meta.warnings) or "it does not rebuild the changes"
-        held = session.folder.path / HELD
-        write_durably(held, data)
         raise HeldError(
-            str(held),
+            "the record",
             f"is held on this machine: {why}",
             "Mend that, or leave a file out with --ignore, and stop again; or give the session "
             "up: debrief record discard",
-        ).known_as("held", file=str(held), reasons=meta.warnings)
+        ).known_as("held", reasons=meta.warnings)
     if problems := problems_of(decode_record(data)):
         raise InputError("the record", f"would be refused: {'; '.join(problems)}", "Report this.")
-    write_durably(session.folder.path / RECORD, data)
+    session.set_record(data)
     return data
 
 
@@ -202,31 +198,30 @@ class OutboxResult(Struct, frozen=True, kw_only=True):
     """Why it still waits."""
 
 
-def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderClient) -> Receipt:
-    """Send the record of a stopped session; move it to the outbox if the server is away or refuses.
+def send_or_wait(session: LocalSession, server: RecorderClient) -> Receipt:
+    """Send the record of a stopped session; have it wait if the server is away or refuses.
 
     Raises:
         WaitingError: it waits; says why.
     """
     try:
-        return _send(home, session, server)
+        return _send(session, server)
     except (RecorderAwayError, RecorderRefusedError) as error:
-        raise _waiting(home, session, error) from error
+        raise _waiting(session, error) from error
     except KeyboardInterrupt:
-        if not session.exists:
+        if session.record() is None:
             raise
-        raise _waiting(home, session, DebriefError("sending it", "was interrupted")) from None
+        raise _waiting(session, DebriefError("sending it", "was interrupted")) from None
 
 
-def _waiting(home: RecorderHome, session: SessionFolder, error: DebriefError) -> WaitingError:
-    session_id = session.started().id
-    waiting = home.move_to_outbox(session, session_id)
+def _waiting(session: LocalSession, error: DebriefError) -> WaitingError:
+    session.wait_for_server()
     reason = f"was not sent and waits: {error.culprit}: {error.reason}"
     move = error.next_move
     if UPLOAD not in move:
         move = f"{move} {'Then' if move else 'Later'} send it with: {UPLOAD}".lstrip()
-    kept = WaitingError(str(waiting.path / RECORD), reason, move)
-    return kept.known_as(error.code, **{**error.facts, "sessionId": session_id, "kept": True})
+    kept = WaitingError(f"record {session.id}", reason, move)
+    return kept.known_as(error.code, **{**error.facts, "sessionId": session.id, "kept": True})
 
 
 def send_waiting(
@@ -247,20 +242,20 @@ def send_waiting(
     if create_task is not None:
         check_task_name(create_task)
     for session in home.unsent():
-        name = _id(session) or session.path.name
         try:
-            with home.lock_session(session, name):
-                if create_task is not None:
-                    options = structs.replace(session.stop_options(), create_task=create_task)
-                    session.write_stop_options(options)
-                receipt = _send(home, session, server)
+            # A record that waits may be sent twice at once: a server has it once.
+            is_under_way = home.session(session.worktree) == session
+            with home.lock_worktree(session.worktree) if is_under_way else nullcontext():
+                if create_task is not None and (options := session.stop_options()):
+                    session.set_stop_options(structs.replace(options, create_task=create_task))
+                receipt = _send(session, server)
         except RecorderAwayError as error:
-            yield OutboxResult(session_id=name, error=error)
+            yield OutboxResult(session_id=session.id, error=error)
             return
         except DebriefError as error:
-            yield OutboxResult(session_id=name, error=error)
+            yield OutboxResult(session_id=session.id, error=error)
         else:
-            yield OutboxResult(session_id=name, receipt=receipt)
+            yield OutboxResult(session_id=session.id, receipt=receipt)
 
 
 def check_task_name(name: str) -> None:
@@ -276,35 +271,27 @@ def check_task_name(name: str) -> None:
         raise InputError("--create-task", f"is no task's name: {reason}") from error
 
 
-def forget(home: RecorderHome, name: str) -> bool:
+def forget(home: RecorderHome, session_id: str) -> bool:
     """Remove a session that waits or is under way; False: there is none.
-
-    Args:
-        home: the recorder's folders.
-        name: its id, or its folder's name if its files cannot be read.
 
     Raises:
         InputError: another process is using it.
     """
-    for session in (*home.waiting(), *home.opened()):
-        if name in (session.path.name, _id(session)):
-            with home.lock_session(session, name):
+    for session in home.opened():
+        if session.id == session_id:
+            with home.lock_worktree(session.worktree):
                 home.remove(session)
             return True
-    return False
+    waiting = [session for session in home.waiting() if session.id == session_id]
+    for session in waiting:
+        home.remove(session)
+    return bool(waiting)
 
 
-def _id(session: SessionFolder) -> str:
-    try:
-        return session.started().id
-    except InputError:
-        return ""
-
-
-def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) -> Receipt:
+def _send(session: LocalSession, server: RecorderClient) -> Receipt:
     data, options = session.record(), session.stop_options()
-    if data is None:
-        raise InputError(str(session.path), "holds no record")
+    if data is None or options is None:
+        raise InputError(session.id, "was sent by another process just now").known_as("busy")
     meta = decode_record(data).meta
     if options.create_task is not None:
         server.ensure_task(meta.task_id, options.create_task)
@@ -317,11 +304,10 @@ def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) ->
             reasons = receipt.not_ready or tuple(error.reasons)
             receipt = structs.replace(receipt, not_ready=reasons)
     if options.keep:
-        home.keep(str(meta.session_id), data)
+        session.home.keep(session.id, data)
     sent = SentRecord.of(meta, len(data))
     sent = structs.replace(sent, status=receipt.status, not_ready=receipt.not_ready)
-    home.add_sent(structs.replace(sent, server=server.url))
-    home.remove(session)
+    session.home.remove(session, structs.replace(sent, server=server.url))
     return receipt
 
 

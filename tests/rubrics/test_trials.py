@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -111,11 +112,14 @@ def test_the_limit_of_judgements_is_kept_and_what_it_does_not_reach_is_not_kept(
     }
 
 
-def test_candidates_share_the_judgements_alike_where_there_is_more_than_each_needs() -> None:
+def test_candidates_share_the_judgements_alike_where_there_is_more_than_each_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     many = [structs.replace(SESSIONS[n % 40], id=f"many-{n}") for n in range(800)]
     marked = [structs.replace(SCORES[n % 40], session_id=one.id) for n, one in enumerate(many)]
     judge = PlacedJudge()
-    PLACE.update((one.id, n % 40) for n, one in enumerate(many))
+    for n, one in enumerate(many):
+        monkeypatch.setitem(PLACE, one.id, n % 40)
     try_rubrics(NAMED[:2], lambda _: iter(many), marked, judge, most_judgements=400)
     assert Counter(key for _, key in judge.asked) == {one.key: 200 for one in NAMED[:2]}
 

@@ -14,12 +14,16 @@ from debrief.lake import Lake
 from debrief.sessions.model import SessionHead, UnreadTranscript
 from debrief.sessions.redaction import redact_rows
 from debrief.sessions.scanning import ScanEntry, is_reported
-from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, transcripts_of
+from debrief.sessions.store import (
+    SCAN_PARTITION,
+    SCAN_TABLE,
+    SESSIONS_TABLE,
+    UNREAD_TABLE,
+    transcripts_of,
+)
 from debrief.stages.run import StageRun
 from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, read_sessions
 from resources import LakeResource, ScopeResource, SessionStore
-
-TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
 
 @weekly_asset(group_name="sessions", code_version=versions.SESSIONS)
@@ -39,13 +43,13 @@ def raw_sessions(
     run = StageRun(tables, context.partition_keys, sources=sessions.open(), scope=scope.open())
     weeks = ShownWeeks(context, tables)
     for week in weeks:
-        before = {head.id: head.digest for head in tables.read(TABLE, week, SessionHead)}
+        before = {head.id: head.digest for head in tables.read(SESSIONS_TABLE, week, SessionHead)}
         skipped = read_sessions(run, week)
         if skipped is None:
             weeks.show_none(week)
             continue
-        heads = list(tables.read(TABLE, week, SessionHead))
-        unread = list(tables.read(UNREAD, week, UnreadTranscript))
+        heads = list(tables.read(SESSIONS_TABLE, week, SessionHead))
+        unread = list(tables.read(UNREAD_TABLE, week, UnreadTranscript))
         failed = sum(not row.expected for row in unread)
         weeks.show(
             week,
@@ -94,7 +98,7 @@ def unique_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     seen: dict[str, str] = {}
     doubled = []
     for week in weeks:
-        for head in lake.read(TABLE, week, SessionHead):
+        for head in lake.read(SESSIONS_TABLE, week, SessionHead):
             if head.id in seen:
                 doubled.append((head.id, seen[head.id], week))
             seen[head.id] = week
@@ -118,7 +122,7 @@ def no_lost_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     unread = {
         (week, row.path): row.reason
         for week in taken
-        for row in lake.read(UNREAD, week, UnreadTranscript)
+        for row in lake.read(UNREAD_TABLE, week, UnreadTranscript)
     }
     lost = [each for each in found if each not in written and not unread.get(each)]
     return dg.AssetCheckResult(
@@ -135,7 +139,7 @@ def no_lost_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
 @check(raw_sessions)
 def tokens_as_reported(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     """Where a tool keeps its own total of a session's tokens, what was read comes to the same."""
-    heads = lake.rows(TABLE, SessionHead, weeks)
+    heads = lake.rows(SESSIONS_TABLE, SessionHead, weeks)
     reported = [head for head in heads if head.reported_usage is not UNSET]
     wrong = [head for head in reported if head.reported_usage != head.usage]
     return dg.AssetCheckResult(
@@ -157,7 +161,7 @@ def servers_were_read(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     else was done; the next one tries again."""
     rows: list[ScanEntry | UnreadTranscript] = [
         *lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry),
-        *lake.rows(UNREAD, UnreadTranscript, weeks),
+        *lake.rows(UNREAD_TABLE, UnreadTranscript, weeks),
     ]
     for row in rows:
         if row.cause == "server":

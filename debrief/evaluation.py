@@ -14,6 +14,8 @@ from debrief.retry import waits_end_with_it
 from debrief.sessions.model import Session
 from debrief.stats import mean_of
 
+OFFLINE = "offline"
+"""The name of a model in rows that rules made."""
 _GROUPS_AHEAD = 2
 """Groups held for each worker, so that none waits for the slowest."""
 

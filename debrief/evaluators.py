@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
+from debrief.evaluation import OFFLINE
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
@@ -25,8 +26,6 @@ from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, eval_digest
 if TYPE_CHECKING:
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
-
-OFFLINE = "offline"
 
 
 class Evaluators(Struct, frozen=True, kw_only=True):
@@ -123,9 +122,9 @@ def make_evaluators(
         "dry_run": dry_run,
     }
     if offline:
-        from debrief.offline.evaluator import OfflineEvaluator
         from debrief.rubrics.judging import OfflineRubricJudge
         from debrief.rubrics.offline_miner import OfflineMiner
+        from debrief.scoring.offline_evaluator import OfflineEvaluator
         from debrief.scoring.scorer import scoring_fingerprint
 
         evaluator = OfflineEvaluator()

@@ -12,9 +12,9 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.offline.order import FactPlace, OrderedSession, OrderPlace, places_of
-from debrief.outcomes.store import own_table
+from debrief.outcomes.store import places_in
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
+from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.speaking import speaking_judgements, speaking_rows
 from debrief.scoring.verdict import (
     GROUNDS_SHOWN,
@@ -80,7 +80,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
         lines = [f"{self.shown}: {each}." if each else f"{self.shown}."]
         if self.unknown:
             why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
-            lines.append(f"{self.unknown:,}: nothing shows it: {why}.")
+            lines.append(f"{self.unknown:,} cannot be told: {why}.")
         if rest := self.sessions - self.known - self.unknown:
             lines.append(f"{counted(rest, 'session')} not scored.")
         return " ".join(lines)
@@ -287,11 +287,6 @@ class _Prompt(Struct, frozen=True):
 class _Asked(Struct, frozen=True, kw_only=True):
     id: str
     turns: tuple[_Prompt, ...] = ()
-
-
-def places_in(lake: Lake) -> dict[str, OrderPlace]:
-    """Return each session's place in the order, by its id, among all sessions of a lake."""
-    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
 
 
 def ranked_sessions(

@@ -17,7 +17,7 @@ from debrief.models.usage import total_cost
 from debrief.redaction.redactor import Redactor
 from debrief.reports import Markdown
 from debrief.reports import report as filled
-from debrief.retry import RetryPolicy, retrying
+from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES
@@ -250,7 +250,6 @@ LONGEST = 3_000
 ATTEMPTS = 3
 SECONDS = 10.0
 """For one attempt."""
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def send(
@@ -290,7 +289,7 @@ def send(
 
     def is_temporary(error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
-            return error.response.status_code in _BUSY
+            return error.response.status_code in TEMPORARY_STATUS
         return True
 
     text = redactor.redact(text).text

@@ -30,13 +30,13 @@ from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
 from debrief.training.manifest import current_pairs
 from debrief.weekly import Done
 from debrief.weekly import added_up as added_up_done
+from pipelines.dead_runs import end_dead_runs
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 from pipelines.launching import (
     carry_out,
     configured_run,
     counting,
-    end_dead_runs,
     weeks_with_sessions,
 )
 from pipelines.options import RunOptions, run_config

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import dagster as dg
-from dagster import DagsterRunStatus
 
 from assets.partitions import PAIRS, pair_key
 from debrief.errors import ConfigurationError, InputError
@@ -34,18 +33,15 @@ from debrief.recorder.storage.connecting import Database
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.store import sessions_of
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
+from pipelines.dead_runs import UNDER_WAY, end_dead_runs
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.instance import SCHEMA, open_instance
-from pipelines.launching import end_dead_runs
-from pipelines.pruning import BUSY, newest_materializations
+from pipelines.instance import SCHEMA, newest_materializations, open_instance
 
-_UNDER_WAY = [
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-]
+BUSY = "busy"
+"""Code of the error that a run is under way."""
 _CHECKED = dg.DagsterEventType.ASSET_CHECK_EVALUATION
 _COUNTS = ("dagster/partition_row_count", "dagster/row_count")
 _PATIENCE = 60.0
@@ -88,7 +84,8 @@ def forget_sessions(
         if instance is not None:
             _check_idle(instance, of_run)
         if "://" not in lake.url:
-            stack.enter_context(only_writer(settings.home, lake.url))
+            for held in (lake.url, sessions_of(lake)):
+                stack.enter_context(only_writer(settings.home, held))
         places = [_place(instance)] if instance is not None else []
         return forget(choice, sources, places, agrees)
 
@@ -110,7 +107,7 @@ def _records(settings: Settings) -> RecordStore | None:
 
 
 def _check_idle(instance: dg.DagsterInstance, of_run: str) -> None:
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
         if run.run_id != of_run:
             raise InputError(
                 f"run {run.run_id[:8]}",

@@ -10,20 +10,20 @@ behind, which Dagster takes up again by its run retries, and becomes the code se
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import dagster as dg
-from dagster import DagsterRunStatus
+from dagster import DagsterEventType
 
 from debrief.files import atomic, locked
 from debrief.settings import Settings, load_settings
+from pipelines.dead_runs import end_orphans
 from pipelines.home import CONFIGURATION, LAKE, dagster_home, is_team_lake, team_home
 
 URL = "DAGSTER_DATABASE_URL"
@@ -36,15 +36,12 @@ POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1, "execution": 1}
 """How many steps of a pool run at once unless somebody chose otherwise. Each makes
 ``DEBRIEF_CONCURRENCY`` calls at once itself, and of two runs over the same weeks the second finds
 the first one's rows; Langfuse takes one writer best."""
-GRPC_TAG = ".dagster/grpc_info"
-"""Dagster's tag of a run that names the code server it runs in."""
 _HEADER = "# Written by Debrief; a file without this line is left alone."
-_MOST_RUNS = 8
+_MOST_RUNS, _PAGE = 8, 500
 _OPEN_TIMEOUT = 60.0
 """Seconds that another process may take to open the same storage."""
 _QUEUE_TIMEOUT = 7 * 86_400
 """Seconds that a run may wait for a worker: it counts as starting all the while."""
-_RUNNING = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
@@ -242,21 +239,6 @@ def set_pool_limits(instance: dg.DagsterInstance) -> None:
         instance.event_log_storage.set_concurrency_slots(pool, POOLS[pool])
 
 
-def end_orphans(instance: dg.DagsterInstance, socket: str) -> list[str]:
-    """End the runs of a code server that has ended; return their ids."""
-    ended = []
-    message = "The code server that the run was part of has ended."
-    for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
-        if json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket") != socket:
-            continue
-        if run.status == DagsterRunStatus.CANCELING:
-            instance.report_run_canceled(run, message)
-        else:
-            instance.report_run_failed(run, message)
-        ended.append(run.run_id)
-    return ended
-
-
 def main(socket: str = "") -> None:
     """Prepare the instance that the environment names; become its code server on a socket."""
     settings = load_settings()
@@ -272,6 +254,22 @@ def main(socket: str = "") -> None:
         server = "dagster code-server start -m pipelines.definitions --location-name debrief"
         options = ["--use-python-environment-entry-point", "--socket", socket]
         os.execv(sys.executable, [sys.executable, "-m", *server.split(), *options])
+
+
+def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLogEntry]:
+    """Yield what is newest of every asset, and of every partition of it; some of it twice."""
+    for key in instance.all_asset_keys():
+        newest = instance.get_latest_materialization_event(key)
+        if newest is not None:
+            yield newest
+        by_partition = instance.event_log_storage.get_latest_storage_id_by_partition(
+            key, DagsterEventType.ASSET_MATERIALIZATION
+        )
+        ids = sorted(by_partition.values())
+        for start in range(0, len(ids), _PAGE):
+            page = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _PAGE])
+            records = instance.fetch_materializations(page, limit=_PAGE).records
+            yield from (record.event_log_entry for record in records)
 
 
 if __name__ == "__main__":

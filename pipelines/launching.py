@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
-from debrief.cli.asking import agree, estimate_of
+from debrief.cli.asking import AskingEstimate, agree, estimate_of
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_problems, print_summary
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 _progress = logging.getLogger("debrief.progress")
 _NOTHING_ASKED = "Nothing is asked: no model has anything to do."
-PROCESS_TAG = "debrief/process"
-"""Of a run that a command carries out itself: the machine and the process."""
 _BY_TAG = "user"
 """Dagster's tag of who launched a run; without it, its pages say "manually"."""
 _OF_CODE_TAG = ".dagster/repository"
@@ -118,6 +115,7 @@ def run_graph(
         else:
             # Dagster takes seconds to load, and is not needed where there is nothing to do.
             from assets.reports import done_in
+            from pipelines.dead_runs import end_dead_runs
             from pipelines.instance import open_instance
 
             with open_instance(settings) as instance:
@@ -153,15 +151,22 @@ def run_graph(
 def run_quietly(options: RunOptions) -> Content:
     """Run the whole graph for somebody who is doing something else; return what there is then.
 
+    The settings of this process are afterwards what they were.
+
     Raises:
         DebriefError: there is no session, somebody stopped it, or a stage failed as a whole.
     """
-    settings = options.apply()
+    with options.applied() as settings:
+        return _run_quietly(options, settings)
+
+
+def _run_quietly(options: RunOptions, settings: Settings) -> Content:
     resources = options.resources(settings)
     with shown_progress(settings):
         lake = Lake(settings.lake)
         found = weeks_with_sessions(lake, resources)
         if _work_left(settings, lake, found, resources) is not WorkLeft.NOTHING:
+            from pipelines.dead_runs import end_dead_runs
             from pipelines.instance import open_instance
 
             with open_instance(settings) as instance:
@@ -224,18 +229,28 @@ def _agree(
     Raises:
         ConfigurationError: nobody is there to agree.
     """
-    found = rehearse(configured_run(lake, counting(resources), weeks))
-    asked = asked_together(found)
-    waiting = next(each.sessions for each in found if each.stage == SCORES)
-    model = resources["evaluator"]["model"] or "the judges' models"
-    estimate = estimate_of(model, asked, len(waiting), margin=_MARGIN_WITH_RUBRICS)
+    estimate = estimated(lake, weeks, resources)
     with shown.pause():
         if settings.second_opinion:
             console(stderr=True).print(ASSUMED_SHOWN)
         most = agree(estimate, settings, yes=yes, dry_run=dry_run)
     if most is not None:
         resources["evaluator"]["max_cost_usd"] = most
-    shown.expect(asked.calls)
+    shown.expect(estimate.calls)
+
+
+def estimated(
+    lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]
+) -> AskingEstimate:
+    """Return what a run over sessions that are read would ask models, and what that takes.
+
+    Raises:
+        ConfigurationError: settings do not name what is chosen, or a judge is wrong.
+    """
+    found = rehearse(configured_run(lake, counting(resources), weeks))
+    waiting = next(each.sessions for each in found if each.stage == SCORES)
+    model = resources["evaluator"]["model"] or "the judges' models"
+    return estimate_of(model, asked_together(found), len(waiting), margin=_MARGIN_WITH_RUBRICS)
 
 
 def counting(resources: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -264,7 +279,7 @@ def read_first(
 
 def _asked_before(lake: Lake, weeks: Sequence[str]) -> bool:
     """Return whether a model has scored or judged a session of some weeks."""
-    from debrief.evaluators import OFFLINE
+    from debrief.evaluation import OFFLINE
 
     return any(
         row.model not in ("", OFFLINE)
@@ -287,7 +302,7 @@ def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
     Returns:
         a sentence with the models, the sessions and the remedy; empty when nothing is dropped.
     """
-    from debrief.evaluators import OFFLINE
+    from debrief.evaluation import OFFLINE
     from debrief.sessions.model import SessionHead
     from debrief.sessions.store import SESSIONS_TABLE
 
@@ -459,6 +474,7 @@ def carry_out(
     """
     import dagster as dg
 
+    from pipelines.dead_runs import PROCESS_TAG
     from pipelines.definitions import definitions_over
     from pipelines.jobs import range_tags
 
@@ -499,29 +515,3 @@ def _events_kept_open(instance: dg.DagsterInstance) -> Iterator[None]:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA schema_version").fetchone()
         yield
-
-
-def end_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark the runs as failed that a command carried out, or `debrief ui`, and that died with it.
-
-    Dagster's monitoring knows of neither. A run that the UI re-executes has the tags of the one
-    before, and another process.
-    """
-    import dagster as dg
-    import psutil
-
-    from pipelines.instance import GRPC_TAG
-    from pipelines.programs import accepts
-
-    is_local = Path(instance.root_directory, "event_log.db").exists()
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
-        host, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
-        server = json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket")
-        if host == socket.gethostname() and run.parent_run_id is None:
-            is_dead, carrier = not psutil.pid_exists(int(process)), "command"
-        else:
-            is_dead, carrier = bool(is_local and server and not accepts(Path(server))), "UI"
-        if is_dead:
-            message = f"The {carrier} that carried it out was killed; what was finished stays."
-            instance.report_run_failed(run, message)
-            console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")

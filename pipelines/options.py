@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,25 @@ class RunOptions(Struct, frozen=True):
         }
         os.environ.update({variable_of(name): value for name, value in chosen.items() if value})
         return load_settings()
+
+    @contextmanager
+    def applied(self) -> Iterator[Settings]:
+        """Make what was chosen this process's settings within the block.
+
+        Other threads may read the environment meanwhile: no other variable is touched.
+
+        Raises:
+            InputError, ConfigurationError: as ``apply`` does.
+        """
+        former = dict(os.environ)
+        try:
+            yield self.apply()
+        finally:
+            for name in {name for name, value in os.environ.items() if former.get(name) != value}:
+                if name in former:
+                    os.environ[name] = former[name]
+                else:
+                    del os.environ[name]
 
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""

@@ -126,9 +126,14 @@ def shown_progress(settings: Settings) -> Iterator[ShownProgress]:
                     with _handled(whole, _Said(shown.hear)), _ticking(shown, _TICK):
                         yield shown
             else:
-                shown = ShownProgress(log, _now_and_then())
-                with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
-                    yield shown
+                lines = _Lines()
+                shown = ShownProgress(log, lines.hear)
+                shown.pause = lines.paused
+                try:
+                    with _handled(whole, _Said(shown.hear)), _ticking(shown, _PAUSE):
+                        yield shown
+                finally:
+                    lines.put()
     finally:
         _progress.setLevel(former[0])
         _progress.propagate = former[1]
@@ -191,18 +196,32 @@ def _one_line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-def _now_and_then() -> Callable[[str], None]:
-    """Return a function that prints the first line of each stage, and of a long one some more."""
-    stage, said = "", 0.0
+class _Lines:
+    """Prints of each stage its last line, which counts all of it, and of a long one some before."""
 
-    def hear(line: str) -> None:
-        nonlocal stage, said
-        now, name = time.monotonic(), line.partition(" ")[0]
-        if name != stage or now - said > _PAUSE:
-            stage, said = name, now
-            print(without_controls(f"  {line}"), file=sys.stderr, flush=True)
+    def __init__(self) -> None:
+        self._stage, self._held, self._printed = "", "", -_PAUSE
 
-    return hear
+    def hear(self, line: str) -> None:
+        """Keep a stage's line until the next stage's, or print it where none was for a while."""
+        name = line.partition(" ")[0]
+        if name != self._stage:
+            self.put()
+        self._stage, self._held = name, line
+        if time.monotonic() - self._printed > _PAUSE:
+            self.put()
+
+    def put(self) -> None:
+        """Print what is kept."""
+        if self._held:
+            print(without_controls(f"  {self._held}"), file=sys.stderr, flush=True)
+        self._held, self._printed = "", time.monotonic()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have nothing come after what is said within the block that was before it."""
+        self.put()
+        yield
 
 
 @contextmanager

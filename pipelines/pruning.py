@@ -1,18 +1,15 @@
 """Delete old runs and events from Dagster's storage, except those still needed."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster import DagsterEventType, DagsterRunStatus
+from dagster import DagsterRunStatus
 from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.settings import load_settings
+from pipelines.instance import newest_materializations
 
-BUSY = "busy"
-"""Code of the error that a run is under way."""
-_PAGE = 500
 _FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
 
@@ -48,22 +45,6 @@ def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -
     return Pruned(tuple(deleted), len(old) - len(deleted))
 
 
-def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLogEntry]:
-    """Yield what is newest of every asset, and of every partition of it; some of it twice."""
-    for key in instance.all_asset_keys():
-        newest = instance.get_latest_materialization_event(key)
-        if newest is not None:
-            yield newest
-        by_partition = instance.event_log_storage.get_latest_storage_id_by_partition(
-            key, DagsterEventType.ASSET_MATERIALIZATION
-        )
-        ids = sorted(by_partition.values())
-        for start in range(0, len(ids), _PAGE):
-            page = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _PAGE])
-            records = instance.fetch_materializations(page, limit=_PAGE).records
-            yield from (record.event_log_entry for record in records)
-
-
 class Keep(dg.Config):
     """How long runs are kept."""
 
@@ -89,7 +70,7 @@ def delete_old_runs(context: dg.OpExecutionContext, config: Keep) -> None:
 def forget_old_sessions(context: dg.OpExecutionContext) -> None:
     """Forget what is older than the setting; without one, nothing."""
     from debrief.forgetting.choosing import NOTHING, Choice
-    from pipelines.forgetting import forget_sessions
+    from pipelines.forgetting import BUSY, forget_sessions
 
     settings = load_settings()
     if settings.keep_sessions_days is None:

@@ -2,34 +2,38 @@
 
 ``python -m pipelines.reading`` is a process of its own. It reads the newest week first and needs
 no Dagster for that, so that the first session is there within seconds; then the whole graph runs
-without a model; then it looks again and again for what is new.
+without a model. All the while it looks again for what is new or goes on, and reads that first.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debrief.cli.offer import offer_of
+from msgspec.structs import replace
+
+from debrief.cli.offer import HOW_TO_ASK, counted_offer
 from debrief.cli.shared import console, warn
 from debrief.cli.sources import scan_stats
-from debrief.errors import DebriefError
+from debrief.errors import ConfigurationError, DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.models.programs import installed
 from debrief.redaction.redactor import redactor_of
+from debrief.sessions.forgotten import TABLE as FORGOTTEN
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import default_folders
-from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
+from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, sessions_of, store_week
 from debrief.settings import Settings, load_settings
+from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
 from pipelines.progress import StoppedError
 
@@ -37,20 +41,32 @@ if TYPE_CHECKING:
     from debrief.redaction.redactor import Redactor
 
 _LOOK, _SHARE = 4.0, 15.0
-"""Seconds between two looks at the folders, and at least so many times what a look takes."""
+"""Seconds between two looks at the folders, and at least so many times what the last one took with
+what was read first of it."""
 _QUIET = 120.0
 """Seconds without a change after which what is new is scored too: each score is of a whole week."""
-_progress = logging.getLogger("debrief.progress")
+_PATIENCE = 10.0
+"""Seconds that the week under way has for its end."""
 
 
 class BackgroundReading:
-    """What there is to read on this machine, and how much of it the lake has."""
+    """What there is to read on this machine, and how much of it the lake has.
+
+    It keeps others from the tables of sessions while it reads, and not from the lake: a run may be
+    under way, which scores what it finds there.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.lake = Lake(settings.lake)
         self._redactor: Redactor = redactor_of(settings)
         self.found = Scan()
+        self._forgotten: Mapping[str, str] = {}
+        """The tombstones that ``found`` was made without: what was forgotten since is not read."""
+        self.pause = _LOOK
+        """Seconds from one look to the next."""
+        self.unscored_since: float | None = None
+        """When something was read last that no run knows of."""
         self._done: dict[str, str] = {}
         """By week, what was read of it by this object: a week with a transcript that cannot be read
         has no stamp that says so, and is not read again for that alone."""
@@ -58,12 +74,45 @@ class BackgroundReading:
     def look(self) -> list[str]:
         """Look for sessions; return the weeks that the lake has not as they are now, the newest
         first."""
-        folders = [Path(each) for each in self._settings.sessions]
-        with only_writer(self._settings.home, self.lake.url):
-            self.found = scan_into(
-                self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
-            )
+        began = time.monotonic()
+        with only_writer(self._settings.home, sessions_of(self.lake)):
+            self._scan()
+        self.pause = max(_LOOK, _SHARE * (time.monotonic() - began))
         return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
+
+    def _scan(self) -> None:
+        folders = [Path(each) for each in self._settings.sessions]
+        self._forgotten = self.lake.versions(FORGOTTEN)
+        self.found = scan_into(
+            self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
+        )
+
+    def catch_up(self, weeks: Sequence[str], say: Callable[[str], object]) -> None:
+        """Read weeks, and look again now and then: of what runs meanwhile the new steps go first.
+
+        Args:
+            weeks: of a look.
+            say: shows what is being read.
+        """
+        left, total, looked, is_first = list(weeks), len(weeks), time.monotonic(), True
+        while left:
+            say(f"Reading the week of {left[0]} ({total - len(left) + 1} of {total}), offline …")
+            began = time.monotonic()
+            self.read(left.pop(0))
+            if is_first:
+                self.pause += _SHARE * (time.monotonic() - began)
+                is_first = False
+            if left and time.monotonic() - looked > self.pause:
+                left, looked, is_first = self.look(), time.monotonic(), True
+                total = max(total, len(left))
+
+    def keep_up(self, over: threading.Event) -> None:
+        """Read what is new or goes on until ``over`` is set."""
+        while not over.wait(self.pause):
+            with suppress(DebriefError, OSError):  # a file that goes away is looked for again
+                if weeks := self.look():
+                    self.catch_up(weeks, bool)
+                    self.unscored_since = time.monotonic()
 
     def _is_new(self, week: str) -> bool:
         stamp, now = self.lake.stamp(SESSIONS_TABLE, week), self._made_from(week)
@@ -74,7 +123,9 @@ class BackgroundReading:
 
     def read(self, week: str) -> None:
         """Read a week's sessions into the lake."""
-        with only_writer(self._settings.home, self.lake.url):
+        with only_writer(self._settings.home, sessions_of(self.lake)):
+            if self.lake.versions(FORGOTTEN) != self._forgotten:
+                self._scan()
             store_week(self.lake, self.found, week, self._redactor)
         self._done[week] = self._made_from(week)
 
@@ -101,20 +152,27 @@ def found_lines(found: Scan) -> list[str]:
     return lines
 
 
+def nothing_yet(settings: Settings) -> str:
+    """Return one line for a machine on which no session was found."""
+    if settings.sessions:
+        return f"No session is in {', '.join(settings.sessions)} yet."
+    return (
+        "No session is yet in the folders where tools keep them. Name another one: "
+        "DEBRIEF_SESSIONS=DIR debrief"
+    )
+
+
 def unknown_prompts(lake: Lake) -> int:
     """Return how many sessions do not say which prompt files they had."""
     return sum(row.origin == "unknown" for row in lake.rows(SNAPSHOTS, PromptSnapshotRow))
 
 
-def _read_newest_first(settings: Settings) -> None:
-    reading, out, screen = BackgroundReading(settings), console(), console(stderr=True)
+def _read_newest_first(reading: BackgroundReading) -> None:
     weeks = reading.look()
     for line in found_lines(reading.found):
-        out.print(line)
-    with screen.status("Reading the newest sessions …") as status:
-        for number, week in enumerate(weeks, 1):
-            status.update(f"Reading the week of {week} ({number} of {len(weeks)}), offline …")
-            reading.read(week)
+        console().print(line)
+    with console(stderr=True).status("Reading the newest sessions …") as status:
+        reading.catch_up(weeks, status.update)
 
 
 def _score(settings: Settings) -> None:
@@ -136,52 +194,100 @@ def _offers(settings: Settings) -> None:
         said = "does not say which CLAUDE.md or AGENTS.md it had"
         if unknown > 1:
             said = "do not say which CLAUDE.md or AGENTS.md they had"
-        out.print(
-            f"{counted(unknown, 'session')} {said}. Press h to have Claude Code's new sessions say "
-            "it (debrief hooks install --user)."
+        how = (
+            "The hook is installed, so new ones say it."
+            if _has_hook()
+            else "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
         )
-    if offer := offer_of(len(list(lake.rows(SNAPSHOTS, PromptSnapshotRow)))):
+        out.print(f"{counted(unknown, 'session')} {said}. {how}")
+    if offer := model_offer(settings, lake):
         out.print(offer)
 
 
-def _follow(settings: Settings, over: threading.Event) -> None:
-    """Read what is new or goes on, and score it once nobody has written for a while."""
-    reading, changed, unscored = BackgroundReading(settings), time.monotonic(), False
-    pause = _LOOK
+def _has_hook() -> bool:
+    """Return whether the user's settings of Claude Code have our hook, as far as can be told."""
+    state = status(settings_file(user=True), hook_command()).state
+    return state == "installed" or (state == "outdated" and is_short_lived(Path(sys.prefix)))
+
+
+def model_offer(settings: Settings, lake: Lake) -> str:
+    """Return what the model that is configured would take, else a program that is logged in here,
+    else how to have one; empty where settings say that none is asked.
+
+    It is counted as ``debrief run`` counts it, and nothing is asked.
+
+    Args:
+        settings: with the model and its key.
+        lake: with the sessions.
+    """
+    from debrief.stages.configuration import EvaluatorChoice
+    from pipelines.launching import estimated
+    from pipelines.options import RunOptions
+
+    if settings.offline:
+        return ""
+    for model in dict.fromkeys([settings.model, *(each.name for each in installed()[:1])]):
+        options = RunOptions(model=model)
+        with options.applied() as chosen:
+            resources = options.resources(chosen)
+            try:
+                # Without a key there is nothing to offer.
+                name = EvaluatorChoice(**resources["evaluator"]).open().name
+                estimate = estimated(lake, lake.partitions(SESSIONS_TABLE), resources)
+            except ConfigurationError as error:
+                if settings.model:
+                    return str(error)
+                continue
+        option = f" --model {model}" * (model != settings.model)
+        return counted_offer(replace(estimate, model=name), settings, f"debrief run{option}")
+    return HOW_TO_ASK
+
+
+@contextmanager
+def _keeping_up(reading: BackgroundReading) -> Iterator[None]:
+    """Read what is new or goes on in a thread of its own within the block."""
+    over = threading.Event()
+    thread = threading.Thread(target=reading.keep_up, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(_PATIENCE)
+
+
+def _score_when_quiet(settings: Settings, reading: BackgroundReading) -> None:
+    """Score what was read once nobody has written for a while, until the parent is gone."""
     parent = os.getppid()
-    while not over.wait(pause) and os.getppid() == parent:
-        began = time.monotonic()
-        with suppress(DebriefError, OSError):  # a file that goes away is looked for again
-            for week in reading.look():
-                reading.read(week)
-                changed, unscored = time.monotonic(), True
-            if unscored and time.monotonic() - changed > _QUIET:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+        since = reading.unscored_since
+        if since is not None and time.monotonic() - since > _QUIET:
+            reading.unscored_since = None
+            with suppress(DebriefError):
                 _score(settings)
-                unscored = False
-        pause = max(_LOOK, _SHARE * (time.monotonic() - began))
 
 
 def main(environ: Mapping[str, str] = os.environ) -> None:
     """Read until SIGTERM."""
-    over = threading.Event()
-
-    def stop(*_: object) -> None:
-        over.set()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     try:
         settings = load_settings(environ)
-        if reads_by_itself(settings):
-            _read_newest_first(settings)
-        _score(settings)
-        _offers(settings)
-        console().print("New sessions are read as they come.")
-        if reads_by_itself(settings):
-            _follow(settings, over)
-        else:
-            over.wait()
+        if not reads_by_itself(settings):
+            _score(settings)
+            _offers(settings)
+            threading.Event().wait()
+        reading = BackgroundReading(settings)
+        _read_newest_first(reading)
+        with _keeping_up(reading):
+            if reading.found.weeks() or reading.lake.partitions(SESSIONS_TABLE):
+                _score(settings)
+                _offers(settings)
+            else:
+                console().print(nothing_yet(settings))
+            console().print("New sessions are read as they come.")
+            _score_when_quiet(settings, reading)
     except (KeyboardInterrupt, StoppedError):
         sys.exit(0)
     except DebriefError as error:

@@ -12,6 +12,8 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import typer
+
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.files import locked
@@ -130,7 +132,8 @@ def _obey_keys(address: str) -> None:
             from debrief.cli.capture import hooks_install
 
             try:
-                hooks_install(user=True)
+                with suppress(typer.Exit):  # another debrief was to do it, and said why it did not
+                    hooks_install(user=True)
             except DebriefError as error:
                 console(stderr=True).print(f"debrief: {error}", style="red")
         elif key == "o":

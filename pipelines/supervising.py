@@ -46,7 +46,6 @@ class Restarts(Struct, frozen=True, kw_only=True):
 
     first_wait: float = 1.0
     """Seconds; doubled with each end."""
-    longest_wait: float = 30.0
     most: int = 5
     """Ends within ``within`` seconds; one more, and everything is stopped."""
     within: float = 300.0
@@ -148,7 +147,7 @@ class Supervisor:
                 f"lines:{lines}\nEverything was stopped",
                 f"Its log is {child.log}",
             )
-        wait = min(restarts.first_wait * 2.0 ** (len(child.ends) - 1), restarts.longest_wait)
+        wait = restarts.first_wait * 2.0 ** (len(child.ends) - 1)
         child.start_at = now + wait
         self._report(f"{name} ended {how}; starting it again in {wait:.0f} s")
 

@@ -13,8 +13,9 @@ from debrief.lake import Lake
 from debrief.processes import make_socket_folder
 from debrief.sessions.store import weeks_in
 from debrief.settings import DAGSTER_PATH, Settings, variable_of
+from pipelines.dead_runs import end_dead_runs
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
-from pipelines.launching import end_dead_runs, weeks_with_sessions
+from pipelines.launching import weeks_with_sessions
 from pipelines.options import RunOptions
 from pipelines.programs import LOCAL, check_free, code_server, daemon, pages_address, web
 from pipelines.supervising import Restarts, Supervisor

@@ -86,6 +86,12 @@ typer.testing._get_command = lambda app: _command_line_of(app, _commands_in(app)
 # Until all tests are imported, there is next to no garbage in what is made.
 gc.disable()
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the examples of readers be written anew, to be looked at in the difference."""
+    parser.addoption("--rewrite", action="store_true", help="write expected.json of the examples")
+
+
 OF_THE_DEMO = ("tests/pipelines/test_demo.py", "tests/pipelines/test_forget.py")
 
 

@@ -25,19 +25,11 @@ import zstandard
 
 from tests.redaction.synthetic import KNOWN, Maker
 
-EXAMPLES = Path(__file__).parent / "sessions" / "readers" / "examples"
-ENDINGS = {
-    "agentsview": "json",
-    "amp": "json",
-    "atif": "json",
-    "cline": "messages.json",
-    "gemini": "json",
-    "mini-swe-agent": "traj.json",
-    "opencode": "json",
-    "roo": "api_conversation_history.json",
-    "swe-agent": "traj",
+EXAMPLES = {
+    path.parents[2].name: path
+    for path in sorted(Path(__file__).parent.glob("sessions/readers/examples/*/everything/input/*"))
 }
-"""Of the names of transcripts that are one document each."""
+"""By source, the file that has something of everything that its reader looks at."""
 _SEVERAL_SIGNS = {"azure-ad", "telegram", "sendgrid", "terraform"}
 """What cannot be told from a path any more once its signs have become hyphens."""
 _MONDAY = 1772445600
@@ -174,7 +166,7 @@ class Planter:
             done.add(place)
             return self._planted_in(value, f"{source}: {place}", key)
 
-        text = (EXAMPLES / f"{source}.jsonl").read_text()
+        text = EXAMPLES[source].read_text()
         lines = []
         for line in text.splitlines():
             try:
@@ -228,10 +220,10 @@ class MarkupPlanter(Planter):
 def write_markup(folder: Path) -> None:
     """Write transcripts of all sources that hold markup wherever a string stands."""
     planter = MarkupPlanter()
-    for example in sorted(EXAMPLES.glob("*.jsonl")):
-        name = f"{example.stem}{MARKUP.replace('/', '')}"
-        ending = ENDINGS.get(example.stem, "jsonl")
-        (folder / f"{name}.{ending}").write_text(planter.transcript(example.stem))
+    for source, example in EXAMPLES.items():
+        name = f"{source}{MARKUP.replace('/', '')}"
+        ending = example.name.removeprefix("a.")
+        (folder / f"{name}.{ending}").write_text(planter.transcript(source))
         _write_broken(folder / f"broken{name}.jsonl", f'{{"{MARKUP}')
 
 
@@ -240,9 +232,8 @@ def write_transcripts(folder: Path, kinds: Iterable[str], seed: int = 1) -> Plan
     planted = Planted()
     for kind in kinds:
         planter = Planter(kind, planted, seed)
-        for example in sorted(EXAMPLES.glob("*.jsonl")):
-            source = example.stem
-            ending = ENDINGS.get(source, "jsonl")
+        for source, example in EXAMPLES.items():
+            ending = example.name.removeprefix("a.")
             below = folder / source / planter.named("p", f"{source}: folder")
             if source == "claude-code":
                 below /= planter.mangled("-home-ann-shop", "claude-code: folder named after cwd")
@@ -264,7 +255,7 @@ def _write_broken(path: Path, text: str) -> None:
 def _write_capture(folder: Path, planter: Planter) -> None:
     """Write a session that is as its tool left it, and prompts that were captured with it."""
     name = f"captured-{planter.kind}"
-    text = (EXAMPLES / "claude-code.jsonl").read_text()
+    text = EXAMPLES["claude-code"].read_text()
     text = re.sub(r'"(sessionId)":"[^"]*"', rf'"\1":"{name}"', text.replace('": "', '":"'))
     own = r'"([0-9a-f]{8}-[0-9a-f-]{27}|[cmtpa][0-9m]|req_m1)"'
     text = re.sub(own, lambda found: f'"{planter.own(found[1])}c"', text)

@@ -6,6 +6,7 @@ import ast
 import re
 
 from tests.words import PROJECT
+from tools.imports_picture import PICTURE, imports, picture
 
 _WORD = re.compile(r"`(?:\w+\.)*([A-Za-z_]\w+)(?:\(\w*\)|=\w+|\[\w+\])?`")
 _NAME = re.compile(r"`((?:assets|debrief|pipelines|resources)(?:\.\w+)+)`")
@@ -36,6 +37,10 @@ def test_each_room_of_the_library_has_its_layer_and_its_row() -> None:
     assert len(rooms) > 20
     assert [room for room in sorted(rooms) if f"debrief.{room}" not in layers] == ["samples"]
     assert [room for room in sorted(rooms) if f"`{room}" not in page] == []
+
+
+def test_the_picture_of_imports_shows_those_of_today() -> None:
+    assert PICTURE.read_text() == picture(imports()), "Run: python -m tools.imports_picture"
 
 
 def _is_there(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from debrief import stats
-from debrief.stats import weighted_kappa
+from debrief.stats import corrected_rate, gwet_ac1, weighted_kappa
 
 Floats = NDArray[np.float64]
 
@@ -267,6 +268,79 @@ def test_rising_steps_pool_what_falls_with_its_neighbour() -> None:
 def test_corrected_p_values_are_those_of_scipy(p_values: list[float]) -> None:
     expected = scipy.stats.false_discovery_control(p_values) if p_values else []
     assert stats.false_discovery(p_values) == pytest.approx(list(expected))
+
+
+def test_the_textbook_example_of_two_raters_gives_the_textbook_numbers() -> None:
+    pairs = [(1, 1)] * 20 + [(1, 0)] * 5 + [(0, 1)] * 10 + [(0, 0)] * 15
+    kappa = weighted_kappa([a for a, _ in pairs], [b for _, b in pairs], 2)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(0.4)
+    assert (kappa.low, kappa.high) == pytest.approx((0.1511, 0.6489), abs=5e-5)
+
+
+def test_where_nearly_all_get_the_same_ac1_stays_meaningful_and_kappa_may_not_be_defined() -> None:
+    ours = [1] * 95 + [1] * 2 + [0] * 2 + [0]
+    theirs = [1] * 95 + [0] * 2 + [1] * 2 + [0]
+    kappa, ac1 = weighted_kappa(ours, theirs, 2), gwet_ac1(ours, theirs, 2)
+    assert kappa
+    assert kappa.value < 0.35
+    assert ac1
+    assert ac1.value > 0.94
+    same = gwet_ac1([1, 1, 1], [1, 1, 1], 5)
+    assert same
+    assert same.value == 1
+    assert weighted_kappa([1, 1, 1], [1, 1, 1], 5) is None
+    assert weighted_kappa([1], [1], 5) is None
+    assert gwet_ac1([1], [1], 5) is None
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=40))
+def test_agreement_is_bounded_and_the_same_both_ways(pairs: list[tuple[int, int]]) -> None:
+    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
+    for measure in (weighted_kappa, gwet_ac1):
+        one, other = measure(ours, theirs, 5), measure(theirs, ours, 5)
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert one.value == pytest.approx(other.value)
+            assert -1 <= one.low <= one.value + 1e-9
+            assert one.value - 1e-9 <= one.high <= 1
+            if ours == theirs:
+                assert one.value == pytest.approx(1)
+
+
+def test_a_judges_rate_is_corrected_for_the_mistakes_that_labels_show() -> None:
+    people = [True] * 50 + [False] * 50
+    judge = [True] * 45 + [False] * 5 + [True] * 20 + [False] * 30
+    sensitivity, specificity, rate = corrected_rate(people, judge, rate=0.55, count=1_000)
+    assert (sensitivity, specificity) == pytest.approx((0.9, 0.6))
+    assert rate is not None
+    assert rate.value == pytest.approx((0.55 + 0.6 - 1) / 0.5)
+    assert rate.low < rate.value < rate.high
+    guesses = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
+    assert guesses[2] is None, "a judge that guesses has none"
+    assert corrected_rate([True, True], [True, True], 0.5, 10)[2] is None
+
+
+def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() -> None:
+    held = 0
+    for seed in range(300):
+        drawn = random.Random(seed)
+        truth = [drawn.random() < 0.4 for _ in range(400)]
+        judge = [drawn.random() < (0.85 if good else 0.25) for good in truth]
+        found = corrected_rate(truth[:60], judge[:60], sum(judge) / 400, 400)[2]
+        held += found is not None and found.low <= 0.4 <= found.high
+    assert held >= 0.94 * 300
+
+
+def test_small_groups_have_the_exact_p_value_and_larger_ones_that_of_scipy() -> None:
+    # Of all ways to divide 16 values in halves, two are as far apart as the low and the high ones.
+    halves = stats.rank_test(range(8), range(8, 16))
+    assert halves == pytest.approx(2 / math.comb(16, 8), abs=1e-12)
+    assert stats.rank_test([1, 1, 2], [1, 1, 2]) == 1
+    ours, theirs = range(9), range(5, 14)
+    expected = scipy.stats.mannwhitneyu(ours, theirs, method="asymptotic").pvalue
+    assert stats.rank_test(ours, theirs) == pytest.approx(expected)
 
 
 def test_help_and_rows_do_not_wait_for_the_libraries() -> None:

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from debrief.cli.summary import print_summary
 from debrief.lake import Lake
-from debrief.offline.order import FactPlace, OrderPlace
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
 from debrief.summary import (
@@ -40,7 +40,7 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
     assert (counted.known, counted.unknown) == (69, 62)
     assert counted.sentences() == (
         "69 of 300 sessions have a verdict: 68 done, checked; 1 not done. "
-        "62: nothing shows it: nothing was changed (40), hardly anything was done (22). "
+        "62 cannot be told: nothing was changed (40), hardly anything was done (22). "
         "169 sessions not scored."
     )
     assert counted_verdicts(1, []).sentences() == (

@@ -95,7 +95,7 @@ def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Pat
     assert "2 calls, 9,000 tokens in and 800 out: $0.2500." in page
     assert "| mean of the dimensions | 0.750 | 0.500 |" in page
     assert "| done, checked | 1 | 0 |" in page
-    assert "1 of 3 sessions have a verdict: 1 done, checked. 1: nothing shows it: " in page
+    assert "1 of 3 sessions have a verdict: 1 done, checked. 1 cannot be told: " in page
     assert "1 session not scored." in page
     assert headline(report) == (
         "Week of 2026-10-12: 3 sessions, 1 with a verdict (1 done, checked), nothing failed, "

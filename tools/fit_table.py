@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from debrief.offline import order
-from debrief.offline.facts import facts_of
-from debrief.offline.order import VALUES, OrderedSession, TableKind, ranks_of, values_of
+from debrief.facts.session_facts import facts_of
+from debrief.scoring import order
+from debrief.scoring.order import VALUES, OrderedSession, TableKind, ranks_of, values_of
 from debrief.validity.references import corpora_in
 
 HELD = 0.02

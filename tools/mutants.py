@@ -1,6 +1,7 @@
 """Changes the code in one place at a time, and sees whether the tests of its room notice.
 
     python -m tools.mutants [--count 100] [--seed 1] [--first 0] [--seconds 300] [--list]
+                           [--under FOLDER]
 
 Each mutant is a line of the product with one operator, constant or condition changed, drawn at
 random; the same seed draws the same ones. It is written into a copy of the checkout, never into the
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -121,9 +122,9 @@ def _changes(node: ast.expr) -> Iterator[ast.expr]:
         yield ast.Constant(node.value + 1)
 
 
-def drawn(count: int, seed: int) -> list[Mutant]:
-    """Return mutants of the whole product, drawn at random and always the same for a seed."""
-    paths = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+def drawn(count: int, seed: int, rooms: Sequence[str] = ROOMS) -> list[Mutant]:
+    """Return mutants of these folders, drawn at random and always the same for a seed."""
+    paths = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
     found = [
         mutant
         for path in paths
@@ -191,8 +192,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="leave out those before it")
     parser.add_argument("--seconds", type=int, default=300, help="for the tests of one mutant")
     parser.add_argument("--list", action="store_true", help="show the mutants and try none")
+    parser.add_argument(
+        "--under", action="append", help="a folder of the product: draw there alone"
+    )
     given = parser.parse_args()
-    mutants = drawn(given.count, given.seed)[given.first :]
+    mutants = drawn(given.count, given.seed, given.under or ROOMS)[given.first :]
     if given.list:
         print(*mutants, sep="\n")
         return 0

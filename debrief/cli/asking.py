@@ -88,9 +88,14 @@ def estimate_text(estimate: AskingEstimate, settings: Settings) -> str:
         return f"{estimate.model} is asked nothing.{kept}"
     of = f" on {counted(estimate.sessions, 'session')}" * bool(estimate.sessions)
     return (
-        f"{estimate.model} would be asked {counted(estimate.calls, 'question')}{of}: about "
-        f"{shown_tokens(estimate.tokens)} tokens, {_cost_text(estimate, settings)}.{kept}"
+        f"{estimate.model} would be asked {counted(estimate.calls, 'question')}{of}: "
+        f"{amount_text(estimate, settings)}.{kept}"
     )
+
+
+def amount_text(estimate: AskingEstimate, settings: Settings) -> str:
+    """Return in words the tokens and the money that asking takes, without who is asked what."""
+    return f"about {shown_tokens(estimate.tokens)} tokens, {_cost_text(estimate, settings)}"
 
 
 def _cost_text(estimate: AskingEstimate, settings: Settings) -> str:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -165,10 +166,10 @@ hooks_app = typer.Typer(
 )
 _LAST_LINES = 3
 _OUTCOMES = {
-    "installed": "installed; every session from now on is captured",
-    "updated": "brought up to date",
+    "installed": "is installed; every session from now on is captured",
+    "updated": "is brought up to date",
     "unchanged": "is there already; nothing was changed",
-    "removed": "removed; everything else in the file was kept",
+    "removed": "is removed; everything else in the file was kept",
     "not there": "is not there; nothing was changed",
 }
 
@@ -187,6 +188,8 @@ def hooks_install(user: User = False, local: Local = True, repo: Repo = Path()) 
     from debrief.snapshots.capture import find_repository, keep_out_of_history
     from debrief.snapshots.hook import check_interpreter, hook_command, install
 
+    if _done_by_one_that_stays("install", user, repo):
+        return
     path, *others = _settings_files(user, repo)
     check_interpreter()
     _print_outcome(path, install(path, hook_command()))
@@ -210,6 +213,8 @@ def hooks_status(user: User = False, repo: Repo = Path()) -> None:
     from debrief.snapshots.capture import find_repository
     from debrief.snapshots.hook import hook_command, log_file, status
 
+    if _done_by_one_that_stays("status", user, repo):
+        return
     paths = _settings_files(True, repo)
     if not user and find_repository(repo) is not None:
         paths += _settings_files(False, repo)
@@ -225,6 +230,34 @@ def hooks_status(user: User = False, repo: Repo = Path()) -> None:
         for line in lines[-_LAST_LINES:]:
             out.print(f"  {line}")
     raise typer.Exit(0 if any(each.state == "installed" for each in statuses) else 1)
+
+
+def _done_by_one_that_stays(command: str, user: bool, repo: Path) -> bool:
+    """Have another debrief carry out a command of hooks, where this one lies in a cache.
+
+    Returns:
+        False where this one stays, and is to do it itself.
+
+    Raises:
+        ConfigurationError: no other one is on the search path.
+        click.exceptions.Exit: the other one failed, and said why.
+    """
+    from debrief.snapshots.hook import is_short_lived, lasting_debrief
+
+    if not is_short_lived(Path(sys.prefix)):
+        return False
+    arguments = [command, *(["--user"] if user else ["--repo", str(repo)])]
+    other = lasting_debrief(os.environ.get("PATH", os.defpath))
+    if other is None:
+        raise ConfigurationError(
+            sys.prefix,
+            "is a cache that may be emptied, and the hook would stop with it",
+            "Install debrief to stay (uv tool install, with what uvx was given after --from), "
+            f"then: debrief hooks {shlex.join(arguments)}",
+        )
+    if code := subprocess.run([str(other), "hooks", *arguments]).returncode:
+        raise typer.Exit(code)
+    return True
 
 
 def _settings_files(user: bool, repo: Path) -> list[Path]:

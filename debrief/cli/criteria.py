@@ -144,8 +144,7 @@ def _check_model(
     if as_json:
         print_json({"check": found, "spent": spent})
     else:
-        for paragraph in model_check_markdown(found):
-            console().print(f"{paragraph}\n")
+        console().print(model_check_markdown(found))
         console().print(
             f"{counted(spent.calls, 'question')}, {spent.usage.input_tokens:,} tokens in and "
             f"{spent.usage.output_tokens:,} out, {cost_text(spent.usage.cost_usd)}."

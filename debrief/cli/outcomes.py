@@ -152,8 +152,8 @@ def fit(
     base rate on tasks that they were not fitted on. Pages and reports show it from then on.
     """
     from debrief.lake import Lake
-    from debrief.offline.order import shipped_table
     from debrief.outcomes.store import DECIDING, store_table
+    from debrief.scoring.order import shipped_table
     from debrief.settings import load_settings
     from debrief.validity.refitting import gain_text, refit, rows_of_lake
 

@@ -223,7 +223,7 @@ def _compared(
     """
     from debrief.cli.asking import agreed
     from debrief.evaluators import comparer_of
-    from debrief.offline.facts import facts_of
+    from debrief.facts.session_facts import facts_of
     from debrief.scoring.model import SessionScores
     from debrief.scoring.pairwise import median_session, placed_of
     from debrief.scoring.speaking import speaking_rows

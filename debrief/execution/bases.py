@@ -17,11 +17,11 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.execution.file_events import calls_in_order
 from debrief.execution.model import BaseSource
+from debrief.facts.shell import simple_commands
 from debrief.git import Scratch
-from debrief.offline.shell import simple_commands
+from debrief.outcomes.history import COMMITTED
 from debrief.sessions.model import Session, ToolCall
 
-_COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)
 _HASH = re.compile(r"(?:commit )?([0-9a-f]{7,40})\b")
 _MOVES = re.compile(r"(?:checkout|switch|pull|merge|rebase|reset|cherry-pick|revert|am|clone)$")
 _NARROWS = re.compile(
@@ -68,7 +68,7 @@ def _head_at_first_edit(calls: Sequence[ToolCall]) -> str:
             if words[:1] != ("git",) or len(words) < 2:
                 continue
             result = call.result or ""
-            if words[1] == "commit" and (found := _COMMITTED.search(result)):
+            if words[1] == "commit" and (found := COMMITTED.search(result)):
                 return "" if "--amend" in words else f"{found[1]}^"
             if _moves_head(words) and is_edited:
                 return named

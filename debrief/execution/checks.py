@@ -21,8 +21,8 @@ import orjson
 
 from debrief.errors import InputError
 from debrief.execution.model import Check, CheckOrigin
+from debrief.facts.shell import Command, check_of, commands_in
 from debrief.git import git
-from debrief.offline.shell import Command, check_of, commands_in
 from debrief.sessions.model import Session, calls_of
 
 _MOST_OWN, _MOST_OF_ORIGIN = 4, 2

@@ -16,15 +16,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.offline.shell import placed_commands, writes_of
+from debrief.facts.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
+from debrief.sessions.readers.edit_arguments import NEW, OLD, PATHS, WHOLE
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.values import decoded_arguments, first_string, mappings
 
-_PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "target_file")
-_CONTENTS = ("content", "contents", "file_text")
-_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
-_NEW = ("new_string", "new_str", "newString", "newText", "new_text")
 _EVERYWHERE = ("replace_all", "replaceAll")
 _PART_OF = ("offset", "limit", "pages", "view_range", "start_line", "end_line")
 _BEGIN = "*** Begin Patch"
@@ -201,7 +198,7 @@ def _events_of(call: ToolCall) -> Iterator[FileEvent]:
 
 def _of_read(call: ToolCall) -> Iterator[Saw]:
     given = decoded_arguments(call.input)
-    path = first_string(given, *_PATHS) or next(iter(call.paths), "")
+    path = next(iter(call.paths), "")
     if not path or not call.result:
         return
     numbered = list(_numbered_lines(call.result))
@@ -231,19 +228,19 @@ def _of_edit(call: ToolCall) -> Iterator[FileEvent]:
     if operations := mappings(given.get("operations")) or mappings(given.get("ops")):
         yield from map(_of_operation, operations)
         return
-    path = first_string(given, *_PATHS) or call.path or ""
-    content = next((given[name] for name in _CONTENTS if isinstance(given.get(name), str)), None)
+    path = next(iter(call.paths), "") or call.path or ""
+    content = next((given[name] for name in WHOLE if isinstance(given.get(name), str)), None)
     if path and content is not None:
         yield Wrote(path, content)
         return
     parts = mappings(given.get("edits")) or [given]
     everywhere = any(given.get(name) is True for name in _EVERYWHERE)
     replaced = [
-        (first_string(part, *_OLD), first_string(part, *_NEW), everywhere or _is_everywhere(part))
+        (first_string(part, *OLD), first_string(part, *NEW), everywhere or _is_everywhere(part))
         for part in parts
-        if any(isinstance(part.get(name), str) for name in _OLD + _NEW)
+        if any(isinstance(part.get(name), str) for name in OLD + NEW)
     ]
-    files = {first_string(part, *_PATHS) or path for part in parts}
+    files = {first_string(part, *PATHS) or path for part in parts}
     if path and replaced and files == {path}:
         if len(replaced) == 1 and not replaced[0][0]:
             yield Wrote(path, replaced[0][1])

@@ -21,7 +21,8 @@ import orjson
 
 from debrief.execution.model import TestStatus
 from debrief.execution.sandbox import TREE
-from debrief.offline.shell import check_of, commands_in
+from debrief.facts.quoting import ANSI
+from debrief.facts.shell import check_of, commands_in
 
 REPORTS = "/tmp/reports"
 """The folder of reports in the sandbox."""
@@ -40,7 +41,6 @@ _OPTIONS = {
     "vitest": f"--reporter=default --reporter=json --outputFile.json={REPORTS}/vitest.json",
 }
 _SCRIPT_RUNNERS = frozenset(["npm", "pnpm", "yarn", "bun"])
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PYTEST_LINE = re.compile(
     r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) ([^\s:]+\.py(?:::.*?)?)(?: - .*)?$"
 )
@@ -117,7 +117,7 @@ def results_of(files: Mapping[str, bytes], output: str) -> dict[str, TestStatus]
         with suppress(*_NO_REPORT):
             results += read(content)
     if not results:
-        text = _ANSI.sub("", output)
+        text = ANSI.sub("", output)
         for words in (from_pytest, from_go, from_cargo, from_unittest):
             results += words(text)
     return _worst(results)

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.sessions.model import Session, calls_of, texts_of
+from debrief.sessions.readers.values import UNIQUE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,6 @@ _IDENTITIES = frozenset(
     }
 )
 """Fields that hold ids of sessions and nothing else."""
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{11,}")
 _FEWEST_DIGITS = 3
 
@@ -85,7 +85,7 @@ class Signs:
             return False
         if text in self._unmistakable:
             return True
-        found = (match.group() for kind in (_UUID, _WORD) for match in kind.finditer(text))
+        found = (match.group() for kind in (UNIQUE, _WORD) for match in kind.finditer(text))
         return not self._unmistakable.isdisjoint(found)
 
     def quotes(self, text: str) -> bool:
@@ -124,7 +124,7 @@ _SHORTEST = 12
 
 def _is_unmistakable(session_id: str) -> bool:
     """Return whether an id is no word that stands in a text for something else."""
-    if _UUID.fullmatch(session_id):
+    if UNIQUE.fullmatch(session_id):
         return True
     is_long = len(session_id) >= _SHORTEST and _WORD.fullmatch(session_id)
     return bool(is_long) and sum(map(str.isdigit, session_id)) >= _FEWEST_DIGITS

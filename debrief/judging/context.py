@@ -15,6 +15,9 @@ from posixpath import join, normpath
 
 from msgspec import Struct
 
+from debrief.facts.quoting import label
+from debrief.facts.session_facts import Facts, facts_of, is_work
+from debrief.facts.shell import commands_in, folder_of
 from debrief.judging.fitting import (
     FileDiff,
     count_lines,
@@ -25,9 +28,6 @@ from debrief.judging.fitting import (
     split_hunks,
 )
 from debrief.judging.model import WORKTREE, ChangeContext
-from debrief.offline.facts import Facts, facts_of, is_work
-from debrief.offline.quoting import label
-from debrief.offline.shell import commands_in, folder_of
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ConfigurationError, LangfuseError
-from debrief.retry import RetryPolicy, retrying
+from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.sessions.readers.values import mapping
 from debrief.settings import Settings
 
@@ -32,7 +32,6 @@ Row = Mapping[str, Any]
 """One of a list, as the server gives it."""
 Page = dict[str, str | int]
 
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LACKING = (404, 501)
 _FIRST_WITH_OBSERVATIONS = 4
 """Major version of the first servers whose observations can be asked for by session; some before
@@ -257,7 +256,7 @@ class LangfuseClient:
 
         self._keep_pace()
         response = self._http.request(method, path, **request)
-        if response.status_code in _BUSY:
+        if response.status_code in TEMPORARY_STATUS:
             raise httpx.HTTPStatusError(
                 _reason(response), request=response.request, response=response
             )

@@ -272,13 +272,13 @@ def _marks(text: str) -> Iterator[str]:
     begins = {unicodedata.normalize("NFKC", label[0]).upper() for label in labels}
     if "A" in begins and begins & {"H", "U"}:
         yield f"dialogue: {labels[0]}"
-    wide = () if text.isascii() else map(_narrow, _WIDE_LINE.findall(text))
-    for each in (text, *wide):
+    wide = "" if text.isascii() else "\n".join(map(_narrow, _WIDE_LINE.findall(text)))
+    for lines in (text, wide):
         ends = chain(
-            (at.end() for at in _CHAT_TOKENS.finditer(each)),
-            (at.end(1) for at in _ALIKE.finditer(each)),
+            (at.end() for at in _CHAT_TOKENS.finditer(lines)),
+            (at.end(1) for at in _ALIKE.finditer(lines)),
         )
-        yield from (each[end : end + _LONGEST_SIGN].partition("\n")[0] for end in ends)
+        yield from (lines[end : end + _LONGEST_SIGN].partition("\n")[0] for end in ends)
 
 
 class _Signs(Struct, frozen=True):

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from debrief.errors import InputError
+from debrief.facts.session_facts import facts_of
 from debrief.git import scratch_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
-from debrief.offline.facts import facts_of
 from debrief.outcomes.history import History, shipped_in
 from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
 from debrief.outcomes.store import (

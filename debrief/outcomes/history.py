@@ -13,13 +13,15 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.facts.ending import PUBLISHES
+from debrief.facts.shell import simple_commands
 from debrief.git import Scratch, find_commit
-from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 
-_COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)
+COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)
+"""What git prints of a commit that it made."""
 _PULL = re.compile(r"https://\S+?/(?:pull|pulls|merge_requests)/(\d+)")
 _STATE = re.compile(r'(?:^state:\s*|"state":\s*")(MERGED|CLOSED)', re.MULTILINE)
 _FAILED = re.compile(
@@ -33,7 +35,6 @@ _PASSED = re.compile(
 )
 MOST_NAMED = 4
 """Commits that a label names."""
-_SENT = (("git", "commit"), ("git", "push"))
 
 
 class Shipped(Struct):
@@ -69,9 +70,9 @@ def shipped_in(session: Session) -> Shipped:
         if call.name.endswith("create_pull_request"):
             found.pulls.update((number[1], number[0]) for number in _PULL.finditer(result))
         for words in simple_commands(call.command):
-            if words[:2] in _SENT:
+            if words[:2] in PUBLISHES:
                 found.ci = ""
-                found.commits += _COMMITTED.findall(result) if words[1] == "commit" else []
+                found.commits += COMMITTED.findall(result) if words[1] == "commit" else []
             elif words[:2] == ("gh", "pr") and len(words) > 2:
                 _see_pull(found, words, result, call.status == "ok")
             if words[:3] in (("gh", "pr", "checks"), ("gh", "run", "watch"), ("gh", "run", "view")):

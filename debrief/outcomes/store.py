@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.offline.order import OrderedSession, OrderPlace, OrderTable, places_of
+from debrief.scoring.order import OrderedSession, OrderPlace, OrderTable, places_of
 from debrief.sessions.forgotten import Forgotten
 
 Source = Literal[

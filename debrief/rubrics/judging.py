@@ -9,7 +9,7 @@ from threading import Lock
 from msgspec import structs
 
 from debrief.errors import DebriefError, InputError
-from debrief.evaluation import evaluate, version_of
+from debrief.evaluation import OFFLINE, evaluate, version_of
 from debrief.keys import digest_of
 from debrief.markdown import counted
 from debrief.models.citing import cited_evidence
@@ -131,7 +131,7 @@ class OfflineRubricJudge:
         look: returns where a session is on each scale.
     """
 
-    model = "offline"
+    model = OFFLINE
     version = VERSION
 
     def __init__(self, look: Looking = look_at) -> None:

@@ -17,6 +17,7 @@ from math import fsum
 
 from msgspec import Struct, structs
 
+from debrief.evaluation import OFFLINE
 from debrief.keys import week_after, week_of
 from debrief.rubrics.avoiding import (
     AVOIDED,
@@ -43,7 +44,6 @@ from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.stats import cliffs_delta
 
-EXTRACTOR = "offline"
 EARLIER_WEEKS = 3
 """How many earlier weeks a small week may borrow sessions from."""
 
@@ -74,7 +74,7 @@ class OfflineMiner:
     """Finds candidates by contrast of troubles; reads each week's sessions once."""
 
     look: Looking = look_at
-    name = EXTRACTOR
+    name = OFFLINE
     version = VERSION
     _weeks: dict[str, list[_Seen]] = field(default_factory=dict)
 
@@ -179,7 +179,7 @@ def _contrast(
     if shared or delta < _LEAST_EFFECT:
         return DroppedRubric(
             score_name=score_name,
-            extractor=EXTRACTOR,
+            extractor=OFFLINE,
             name=avoided.name,
             effect=None if shared else round(delta, 4),
             reason=SHARED if shared else "good sessions do not avoid it clearly more",
@@ -192,7 +192,7 @@ def _contrast(
         description=avoided.description,
         scoring_criteria=avoided.scoring_criteria,
         evidence=_evidence(avoided, worst, week),
-        extractor=EXTRACTOR,
+        extractor=OFFLINE,
         avoids=avoided.key,
         effect_size=round(delta, 4),
         best_count=len(best),

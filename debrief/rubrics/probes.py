@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.errors import DebriefError
+from debrief.evaluation import OFFLINE
 from debrief.judging.context import context_from_session, has_change
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.model import Judge
@@ -34,7 +35,6 @@ _FEWEST = 10
 """Sessions, below which nothing is correlated."""
 _FEWEST_OWN = 5
 _FARTHEST = 3
-_OFFLINE = "offline"
 _FAMILY = re.compile(r"(?:[a-z][a-z\d-]*\.)*([a-z]+)")
 """Bedrock puts a region and a vendor before it, with full stops between."""
 
@@ -172,12 +172,12 @@ def _own(
         each.readings
         for each in measures
         if (each.kind, each.name) == (measure.kind, measure.name)
-        and _family(each.judged_by) not in (kind, _OFFLINE)
+        and _family(each.judged_by) not in (kind, OFFLINE)
     ]
     more: dict[bool, list[float]] = {True: [], False: []}
     for id_, reading in measure.readings.items():
         said = [readings[id_].value for readings in others if id_ in readings]
-        if said and kind != _OFFLINE and (worker := _family(models.get(id_, ""))):
+        if said and kind != OFFLINE and (worker := _family(models.get(id_, ""))):
             more[worker == kind].append(reading.value - fmean(said))
     if min(map(len, more.values())) < _FEWEST_OWN:
         return {}
@@ -205,7 +205,7 @@ def differences(measures: Iterable[Measure]) -> Iterator[Difference]:
     chosen = {
         (measure.kind, measure.name, measure.judged_by): measure
         for measure in sorted(measures, key=lambda each: len(each.readings))
-        if measure.judged_by != _OFFLINE
+        if measure.judged_by != OFFLINE
     }
     for (key, first), (other, second) in combinations(sorted(chosen.items()), 2):
         shared = sorted(first.readings.keys() & second.readings.keys())

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from debrief.facts.session_facts import SessionKind
 from debrief.scoring.reading import Confidence, SessionReading
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence, Session
@@ -19,7 +20,6 @@ DimensionName = Literal[
     "security_compliance",
     "user_satisfaction",
 ]
-SessionKind = Literal["coding", "service", "unknown"]
 ScoreName = Literal["excellence", "token_efficiency", "user_turn_efficiency"]
 SCORE_NAMES: tuple[ScoreName, ...] = ("excellence", "token_efficiency", "user_turn_efficiency")
 
@@ -178,7 +178,7 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     reading: SessionReading | None = None
     """What the model read, request by request; None offline, and in rows of before it was asked."""
     facts: dict[str, float] = {}
-    """What the order of sessions is made of (``debrief.offline.order``), by name."""
+    """What the order of sessions is made of (``debrief.scoring.order``), by name."""
     injection_suspected: bool = False
     """The session holds words that look made for whoever judges it."""
     first_opinion: FirstOpinion | None = None

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from debrief.errors import InputError
+from debrief.facts.session_facts import SessionKind
 from debrief.models.answer_fields import Text, is_null, word
 from debrief.models.answers import (
     Answer,
@@ -31,8 +32,8 @@ from debrief.models.subject import asking_about
 from debrief.models.templates import COMPARER, load_template, render
 from debrief.models.usage import ModelUsage, total
 from debrief.scoring.answer_form import Quotation
-from debrief.scoring.model import SessionKind, SessionScores
-from debrief.scoring.model_scorer import shown_with_end
+from debrief.scoring.model import SessionScores
+from debrief.scoring.model_scorer import Ask, shown_with_end
 from debrief.scoring.quotations import Recording
 from debrief.scoring.scorer import DEFAULT
 from debrief.scoring.shown_session import shown_text
@@ -120,7 +121,6 @@ _EXAMPLE = {
     "lesson_2": "",
 }
 
-Ask = Callable[[Question], Answer]
 Fence = Callable[[str], str]
 
 

@@ -17,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.evaluation import evaluate, failure_of, interval_of, version_of
+from debrief.evaluation import OFFLINE, evaluate, failure_of, interval_of, version_of
+from debrief.facts.session_facts import facts_of
 from debrief.judging.fitting import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
@@ -26,10 +27,6 @@ from debrief.models.language_model import DryRunError
 from debrief.models.subject import asking_about
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
-from debrief.offline.evaluator import OFFLINE, task_completion
-from debrief.offline.facts import facts_of
-from debrief.offline.order import VALUES, values_of
-from debrief.offline.verdict import RULES, verdict_of
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import (
     DIMENSIONS,
@@ -48,7 +45,10 @@ from debrief.scoring.model import (
     Trace,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
+from debrief.scoring.offline_evaluator import task_completion
+from debrief.scoring.order import VALUES, values_of
 from debrief.scoring.reading import SessionReading, whole_reading
+from debrief.scoring.rules import RULES, verdict_of
 from debrief.scoring.second_opinion import VERSION as SECOND_OPINION
 from debrief.scoring.second_opinion import is_assumed, unsure_reason, with_first
 from debrief.scoring.traces import FORM, traces_of

@@ -11,11 +11,11 @@ from posixpath import join, normpath
 
 from msgspec.structs import replace
 
+from debrief.facts.checks import ANY, CheckRun
+from debrief.facts.ending import End
+from debrief.facts.session_facts import Facts, facts_of
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import defuse, defuse_line
-from debrief.offline.checks import ANY, CheckRun
-from debrief.offline.ending import End
-from debrief.offline.facts import Facts, facts_of
 from debrief.scoring.model import Chunk, Trace
 from debrief.scoring.shortening import shortened
 from debrief.scoring.traces import PASTE, is_of_program, task_context, trace_text, words_of_person

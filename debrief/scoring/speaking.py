@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-_OFFLINE = "offline"
+from debrief.evaluation import OFFLINE
 
 
 class ScoredSession(Protocol):
@@ -44,7 +44,7 @@ def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
         models: whose rows are asked for.
     """
     return sorted(
-        rows, key=lambda row: (row.status != "ok", row.model == _OFFLINE, row.model not in models)
+        rows, key=lambda row: (row.status != "ok", row.model == OFFLINE, row.model not in models)
     )
 
 

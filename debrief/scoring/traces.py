@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from debrief.facts.checks import CheckRun
+from debrief.facts.quoting import label
+from debrief.facts.session_facts import facts_of
+from debrief.facts.shell import arguments
 from debrief.markdown import shorten
 from debrief.models.fencing import defuse, finish
-from debrief.offline.checks import CheckRun
-from debrief.offline.facts import facts_of
-from debrief.offline.quoting import label
-from debrief.offline.shell import arguments
 from debrief.scoring.model import Observation, Trace
 from debrief.scoring.shortening import shortened
 from debrief.scoring.shown_calls import (

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from debrief.sessions.model import Action, Message, Session, ToolCall
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import ToolNames, actions_by_name
+from debrief.sessions.readers.edit_arguments import PATHS
 from debrief.sessions.readers.values import decoded_arguments
 
 _EVERYWHERE = actions_by_name(
@@ -47,25 +48,6 @@ _IN_A_SCRIPT = re.compile(
 _CALLED = re.compile(r"\btools\.(\w+)\(")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-_PATHS = [
-    "file_path",
-    "filePath",
-    "notebook_path",
-    "target_file",
-    "targetFile",
-    "relativeWorkspacePath",
-    "relative_workspace_path",
-    "target_notebook",
-    "absolute_path",
-    "absolutePath",
-    "path",
-    "filename",
-    "directory_path",
-    "dir_path",
-    "target_directory",
-    "uri",
-]
-"""Arguments that are a path."""
 _LISTS = ("paths", "file_paths", "filePaths", "files", "edits", "replacements", "operations", "ops")
 """Arguments that are a list of paths, or of objects with one each."""
 _PATCHES = ("input", "patch", "patchText")
@@ -180,7 +162,7 @@ def _paths(given: Mapping[str, Any]) -> Iterator[str]:
 
 def _path_in(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the path that an object holds; addresses of anything but files are none."""
-    named = (given.get(key) for key in _PATHS)
+    named = (given.get(key) for key in PATHS)
     path = next((path for path in named if isinstance(path, str) and path.strip()), "")
     path = path.removeprefix("file://")
     if path and "://" not in path:

@@ -39,10 +39,18 @@ from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
-NORMAL_FORM = "11"
+NORMAL_FORM = "12"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
+
+
+def sessions_of(lake: Lake) -> str:
+    """Return the name by which ``only_writer`` keeps the tables of a lake's sessions, alone.
+
+    Reading asks no model, so it may go on while a run has the lake. Who forgets takes both.
+    """
+    return f"{lake.url}/{SESSIONS_TABLE}"
 
 
 class SessionServer(Protocol):

@@ -9,14 +9,19 @@ the same. The whole digest is stored beside the fingerprint.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from debrief.snapshots.capture import Prompts
-    from debrief.snapshots.model import PromptSnapshot
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 FINGERPRINT_LENGTH = 8
+
+
+class FingerprintedPrompts(Protocol):
+    """The texts that a session ran with."""
+
+    @property
+    def main(self) -> str: ...  # noqa: D102
+    @property
+    def subagents(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
 class FingerprintedJudge(Protocol):
@@ -32,7 +37,7 @@ class FingerprintedJudge(Protocol):
     def body(self) -> str: ...  # noqa: D102
 
 
-def prompt_digest(snapshot: PromptSnapshot | Prompts) -> str:
+def prompt_digest(snapshot: FingerprintedPrompts) -> str:
     """Return the SHA-256, in hex, of a prompt snapshot, whatever the order of its subagents."""
     parts = ["prompt-v1", "main", snapshot.main]
     for name, text in sorted(snapshot.subagents.items()):
@@ -55,7 +60,7 @@ def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
     return hashlib.sha256(framed(parts)).hexdigest()
 
 
-def compute_prompt_fingerprint(snapshot: PromptSnapshot | Prompts) -> str:
+def compute_prompt_fingerprint(snapshot: FingerprintedPrompts) -> str:
     """Return the prompt fingerprint, 8 hex digits."""
     return prompt_digest(snapshot)[:FINGERPRINT_LENGTH]
 

@@ -217,6 +217,26 @@ def hook_command(interpreter: str = sys.executable) -> str:
     return f"{shlex.quote(interpreter)} -E -P -m {MODULE} >/dev/null 2>&1 || :"
 
 
+_CACHE_TAG = "CACHEDIR.TAG"
+"""Marks a folder that may be emptied at any time; uv has it in its cache, pipx has not."""
+
+
+def is_short_lived(prefix: Path) -> bool:
+    """Return whether a Python's environment lies in the cache of ``uvx`` or ``pipx run``: a hook
+    that names it works until the cache is emptied, and then stops without a word."""
+    is_of_pipx = "pipx" in prefix.parts and not {".cache", "Caches"}.isdisjoint(prefix.parts)
+    return is_of_pipx or any((folder / _CACHE_TAG).is_file() for folder in prefix.parents)
+
+
+def lasting_debrief(search_path: str) -> Path | None:
+    """Return the first ``debrief`` of a search path that stays; None without one."""
+    for folder in search_path.split(os.pathsep):
+        found = Path(folder, "debrief")
+        if os.access(found, os.X_OK) and not is_short_lived(found.resolve().parent.parent):
+            return found.absolute()
+    return None
+
+
 def install(path: Path, command: str) -> Change:
     """Put our hook into a settings file, once; every other key and hook is kept.
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from debrief.evaluation import version_of
-from debrief.evaluators import OFFLINE, Evaluators
+from debrief.evaluation import OFFLINE, version_of
+from debrief.evaluators import Evaluators
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from debrief.execution.model import Check
-from debrief.offline.checks import languages_of
-from debrief.offline.shell import check_of, commands_in
+from debrief.facts.checks import languages_of
+from debrief.facts.shell import check_of, commands_in
 from debrief.tasks.files import Image
 from debrief.tasks.instruction import WORKDIR
 

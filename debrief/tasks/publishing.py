@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,8 @@ from debrief.execution.model import Execution, NotExecuted
 from debrief.execution.rebuilding import rebuild
 from debrief.execution.store import executions_by_session
 from debrief.lake import Lake
-from debrief.markdown import counted, plain, table
+from debrief.reports import Markdown
+from debrief.reports import report as filled
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.clones import Clones
@@ -217,30 +218,20 @@ def _published(task: HarborTask, source: TaskSource) -> PublishedTask:
 
 
 def _page(done: PublishedTasks) -> str:
-    rows = [
-        (
-            f"[{each.name}]({each.name}/instruction.md)",
-            plain(each.repository),
-            each.base[:12],
-            plain(each.licence or "unknown"),
-        )
-        for each in done.tasks
-    ]
-    parts = [
-        "# Tasks",
-        "Each folder is a task in [Harbor](https://www.harborframework.com)'s form, made of what a "
-        "person asked a coding agent for. Without any change its tests give reward 0, with its "
-        f"solution 1: both were run {RUNS} times.",
-        table(("task", "repository", "base", "licence"), rows) if rows else "There is none.",
-        _reasons(done.not_proven),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _reasons(not_proven: Sequence[NotProven]) -> str:
-    if not not_proven:
-        return ""
-    counts = Counter(each.reason for each in not_proven).most_common()
-    rows = [(f"`{reason}`", str(count)) for reason, count in counts]
-    make = f"{counted(len(not_proven), 'session')} without a task, each in `{NOT_PROVEN}`:"
-    return f"{make}\n\n{table(('reason', 'sessions'), rows)}"
+    counts = Counter(each.reason for each in done.not_proven).most_common()
+    return filled(
+        "tasks",
+        runs=RUNS,
+        tasks=[
+            (
+                Markdown(f"[{each.name}]({each.name}/instruction.md)"),
+                each.repository,
+                each.base[:12],
+                each.licence or "unknown",
+            )
+            for each in done.tasks
+        ],
+        not_proven=len(done.not_proven),
+        file=Markdown(NOT_PROVEN),
+        reasons=[(Markdown(f"`{reason}`"), str(count)) for reason, count in counts],
+    )

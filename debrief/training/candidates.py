@@ -12,9 +12,9 @@ from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.markdown import table
 from debrief.redaction import contains_secret, refuse_secrets
 from debrief.redaction.gate import refuse_random
+from debrief.reports import report
 from debrief.snapshots.capture import is_key, is_text, refuse_link
 from debrief.stats import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
@@ -86,39 +86,33 @@ def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> tupl
 
 def report_of(proposal: Proposal) -> str:
     """Return what speaks for a proposal, as Markdown."""
-    cost = "not known" if proposal.cost_usd is None else f"${proposal.cost_usd:.4f}"
-    if not proposal.changed:
-        verdict = "Nothing better than the prompts in force was found."
-    elif (proposal.difference.low or 0.0) > 0:
-        verdict = "Better on the held-out samples, by more than chance."
-    elif (proposal.difference.mean or 0.0) > 0:
-        verdict = "Better on the held-out samples, but it may be chance."
-    else:
-        verdict = "Not better on the held-out samples: kept to be looked at, not to be used."
-    compared = table(
-        ("held-out samples", "mean, 0 to 1", "95 % interval"),
-        [
+    return report(
+        "candidate",
+        fingerprint=proposal.fingerprint,
+        parent=proposal.parent_fingerprint,
+        verdict=_verdict(proposal),
+        compared=[
             (f"before ({proposal.before.count})", *_cells(proposal.before)),
             (f"after ({proposal.after.count})", *_cells(proposal.after)),
             ("difference", *_cells(proposal.difference, sign=True)),
         ],
+        trained_on=proposal.trained_on,
+        trials=proposal.trials,
+        model=proposal.model,
+        calls=proposal.calls,
+        recalled=proposal.recalled,
+        input_tokens=proposal.input_tokens,
+        output_tokens=proposal.output_tokens,
+        cost="not known" if proposal.cost_usd is None else f"${proposal.cost_usd:.4f}",
     )
-    return f"""\
-# Prompts {proposal.fingerprint}, proposed from {proposal.parent_fingerprint}
 
-{verdict}
 
-{compared}
-
-{proposal.trained_on} training samples, {proposal.trials} trials; {proposal.model}: \
-{proposal.calls} calls ({proposal.recalled} more answered from the cache), \
-{proposal.input_tokens:,} tokens in, {proposal.output_tokens:,} out, cost {cost}.
-
-A trial is what a model under the prompts says it would do with a session's request, \
-judged by a model by what was found of that session. It stands in for running \
-the session again, which nobody did: try the prompts on real work, and let the \
-leaderboard compare the fingerprints.
-"""
+def _verdict(proposal: Proposal) -> Literal["nothing_better", "better", "perhaps", "not_better"]:
+    if not proposal.changed:
+        return "nothing_better"
+    if (proposal.difference.low or 0.0) > 0:
+        return "better"
+    return "perhaps" if (proposal.difference.mean or 0.0) > 0 else "not_better"
 
 
 def _cells(value: MeanEstimate, *, sign: bool = False) -> tuple[str, str]:

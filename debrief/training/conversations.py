@@ -29,8 +29,9 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.offline.talk import correction_in
+from debrief.facts.talk import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.readers.documents import mend, mend_text
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (
     ChatCall,
@@ -368,15 +369,6 @@ def label(value: str) -> str:
     return f"{value} " if _TIME_LIKE.match(value) else value
 
 
-def whole_text(text: str) -> str:
-    """Return ``text`` in a form that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 def parsed_arguments(text: str) -> dict[str, object] | None:
     """Return a call's arguments; None when ``text`` is not the JSON text of an object."""
     try:
@@ -398,10 +390,10 @@ def call_arguments(text: str) -> tuple[dict[str, object], str]:
     if arguments is not None:
         return arguments, text
     with suppress(ValueError, RecursionError):
-        loose = _whole(json.loads(text))
+        loose = mend(json.loads(text))
         if isinstance(loose, dict):
             return loose, _compact(loose)
-    bare: dict[str, object] = {"input": whole_text(text)}
+    bare: dict[str, object] = {"input": mend_text(text)}
     return bare, _compact(bare)
 
 
@@ -410,17 +402,7 @@ def encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, str):
-        return whole_text(value)
-    if isinstance(value, dict):
-        return {whole_text(key): _whole(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(item) for item in value]
-    return value
+        return msgspec.json.encode(mend(msgspec.to_builtins(value)))
 
 
 def _compact(value: dict[str, object]) -> str:

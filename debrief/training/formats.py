@@ -25,7 +25,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from debrief.sessions.model import DeclaredTool
-from debrief.training.conversations import function_name, label, parsed_arguments, whole_text
+from debrief.sessions.readers.documents import mend_text
+from debrief.training.conversations import function_name, label, parsed_arguments
 from debrief.training.model import (
     ChatCall,
     NotTrained,
@@ -169,7 +170,7 @@ def _of_calls(
 
 def _besides(calls: list[Arguments], known: Collection[str]) -> dict[str, Schema]:
     """Return schemas of the arguments that are not known, as they were used."""
-    given = {whole_text(key) for arguments in calls for key in arguments} - set(known)
+    given = {mend_text(key) for arguments in calls for key in arguments} - set(known)
     return {key: _inferred([call[key] for call in calls if key in call]) for key in sorted(given)}
 
 
@@ -215,9 +216,9 @@ def _schema_of(tool: DeclaredTool) -> ToolSchema | None:
     properties = properties if isinstance(properties, dict) else {}
     names = required if isinstance(required, list) else []
     inlined = _Inlined(declared)
-    schemas = {whole_text(name): inlined.schema(value) for name, value in properties.items()}
+    schemas = {mend_text(name): inlined.schema(value) for name, value in properties.items()}
     taken = dict.fromkeys(name for name in names if isinstance(name, str) and name in schemas)
-    description = label(whole_text(tool.description)) or _UNDESCRIBED
+    description = label(mend_text(tool.description)) or _UNDESCRIBED
     parameters = ToolParameters(properties=schemas, required=tuple(taken))
     return _schema(function_name(tool.name), description, parameters)
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.facts.shell import check_of, simple_commands
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.shell import check_of, simple_commands
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.training.closed import until_closed

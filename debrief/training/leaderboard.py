@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.evaluation import OFFLINE
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.markdown import interval, plain
@@ -52,8 +53,6 @@ _KEY = (
     *("eval_fingerprint", "scoring_fingerprint", "scoring_model"),
     *("prompt_fingerprint", "tool", "model"),
 )
-
-_OFFLINE = "offline"
 
 
 class JudgeEstimate(Struct, frozen=True, kw_only=True):
@@ -450,7 +449,7 @@ def _judges_beside(
     alike = {
         name: rows
         for name, rows in sets.items()
-        if any(one.model == _OFFLINE for one in rows) == (row.model == _OFFLINE)
+        if any(one.model == OFFLINE for one in rows) == (row.model == OFFLINE)
     }
     return alike or sets or {UNKNOWN: []}
 

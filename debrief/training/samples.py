@@ -12,14 +12,14 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.facts.shell import simple_commands
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
-from debrief.offline.order import OrderPlace
-from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import OrderPlace
 from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, ground_shown
 from debrief.sessions.model import Session, Subagent, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow

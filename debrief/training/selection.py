@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import OrderPlace
 from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow

@@ -17,12 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.evaluation import OFFLINE
+from debrief.facts.session_facts import facts_of
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.offline.facts import facts_of
-from debrief.offline.order import OrderPlace
-from debrief.offline.verdict import verdict_of
 from debrief.outcomes.store import Success, places_in, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
@@ -30,6 +29,8 @@ from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import OrderPlace
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import SHOWN
 from debrief.sessions.model import Session
@@ -65,7 +66,6 @@ from debrief.training.selection import (
 )
 from debrief.training.windows import line_row, samples_of
 
-_OFFLINE = "offline"
 _TABLES: dict[str, type[Any]] = {
     "judge_evaluations": JudgeEvaluation,
     "prompt_snapshots": PromptSnapshotRow,
@@ -141,7 +141,7 @@ def read_materials(
         filed["rubric_evaluations"] = [
             row
             for row in filed["rubric_evaluations"]
-            if (row.model == _OFFLINE) == (_OFFLINE in models)
+            if (row.model == OFFLINE) == (OFFLINE in models)
         ]
     scores = [row for filed in rows.values() for row in filed["session_scores"]]
     calibrations = calibrations_in(lake)

@@ -13,9 +13,9 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from debrief.facts.quoting import first_line, printed_lines
+from debrief.facts.shell import bare_words, check_of, commands_in
 from debrief.markdown import shorten
-from debrief.offline.quoting import first_line, printed_lines
-from debrief.offline.shell import bare_words, check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
 from debrief.troubles.naming import (
@@ -153,17 +153,18 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         (name for name, each in forms("missed_edit") if any(form.search(head) for form in each)),
         "",
     )
-    if not what:
-        return
     path = call.path or next(iter(call.paths), "")
+    if not what or not path:
+        return  # misses of files that are not known have nothing in common
+    file = step.below(path)
     until = _next_edit(path, rest)
     yield Mishap(
         kind="missed_edit",
-        subject=what,
+        subject=f"{file}: {what}",
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
         steps=(step, *until),
-        file=step.below(path),
+        file=file,
     )
 
 
@@ -193,7 +194,8 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     if path and is_gone and call.action in ("read", "search"):
         subject = _not_there(path)
     else:
-        subject = f"{call.name}: {plain_error(line)}"
+        what = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
+        subject = f"{what}: {plain_error(line)}"
     yield _mishap("failing_command", subject, step, line, file=path)
 
 
@@ -421,8 +423,19 @@ def _what_worked(
                 continue  # what had refused was not asked any more
             common = 2 * len(own & sought)
             if own and common >= len(sought) and common >= len(own):
-                return tuple(rest[: number + 1] if number < _CLOSE else [later]), shown(part)
+                by = "" if _does_less(part, words) else shown(part)
+                return tuple(rest[: number + 1] if number < _CLOSE else [later]), by
     return (), ""
+
+
+def _does_less(part: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether the same command only left out some of what it was to work on."""
+    left_out = set(words) - set(part)
+    return (
+        part[0] == words[0]
+        and set(part) < set(words)
+        and not any(word.startswith("-") for word in left_out)
+    )
 
 
 @cache

@@ -1,4 +1,8 @@
-"""Group what went wrong in a repository's sessions into troubles, the costliest first."""
+"""Group what went wrong in a repository's sessions into troubles, the costliest first.
+
+A trouble is what a colleague should know of: several sessions had it, or one had it often. What
+one session had two or three times is shown on its own page (``session_troubles``).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from debrief.sessions.model import Usage
 from debrief.troubles.failures import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
-VERSION = "2"
+VERSION = "4"
 """Raised when the same events give other troubles."""
 _OFTEN = 4
-"""Times in one session from which on something stands beside what several sessions had."""
+"""Times from which on what one session alone had is a trouble of the repository."""
 _LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
@@ -23,9 +27,8 @@ _STARTS = 4
 def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     """Return the troubles of all repositories, by repository, the costliest first.
 
-    Events of one repository, kind and subject are one trouble; what happened once is none. What
-    happened in several sessions, or at least four times, stands before the rest, unless it cost
-    next to nothing.
+    Events of one repository, kind and subject are one trouble, if several sessions had it, or one
+    at least four times. Those that cost next to nothing come last.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
     for event in events:
@@ -55,7 +58,18 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
         return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
     if group[0].kind == "failing_command" and runs_check(group[0].command):
         return len(sessions) > 1  # within one session, what a check finds is the work itself
-    return len(group) > 1
+    is_several = len(sessions) > 1 and not _is_of_chance(group)
+    return is_several or len(group) >= _OFTEN
+
+
+def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
+    """Return whether two of these say little: any file that is edited much is missed at times; and
+    of edits of several files, or of a command that was granted elsewhere, other things were
+    refused each time."""
+    if group[0].kind == "refused_permission":
+        is_granted = any(event.worked for event in group)
+        return is_granted or (not group[0].command and len({event.file for event in group}) > 1)
+    return group[0].kind == "missed_edit"
 
 
 def _without_doubles(
@@ -77,8 +91,7 @@ def _without_doubles(
 
 def _order(trouble: Trouble) -> tuple[bool, float, int, int, str]:
     """Return what sorts the troubles of a repository: money, else tokens, else how often."""
-    is_trifle = len(trouble.sessions) == 1 and trouble.count < _OFTEN
-    is_trifle = is_trifle or (trouble.cost_usd is not None and trouble.cost_usd < _LEAST_USD)
+    is_trifle = trouble.cost_usd is not None and trouble.cost_usd < _LEAST_USD
     tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
     return is_trifle, -(trouble.cost_usd or 0.0), -tokens, -trouble.count, trouble.id
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from debrief.facts.checks import can_check, language_of, languages_of
+from debrief.facts.ending import end_of
+from debrief.facts.quoting import label, printed_lines
+from debrief.facts.session_facts import is_work
+from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
-from debrief.offline.checks import can_check, language_of, languages_of
-from debrief.offline.ending import end_of
-from debrief.offline.facts import is_work
-from debrief.offline.quoting import label, printed_lines
-from debrief.offline.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.failures import has_failed
 from debrief.troubles.naming import listed, name_of, parts_of, shown
@@ -59,6 +59,10 @@ _ANYWAY = re.compile(
 """Files that agents look up first in any repository."""
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
+
+
+_PRINTERS = ("cat", "sed", "head", "tail", "nl", "less")
+"""Programs that print files."""
 
 
 def needless(course: Course) -> Iterator[Mishap]:
@@ -192,12 +196,14 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         size = len(call.result or "")
         if size < _LONG or call.status != "ok" or call.action in ("delegate", "web", "edit"):
             continue
-        file = step.below(next(iter(call.paths), ""))
-        if call.action == "read" and (size < 2 * _LONG or file in edited):
-            continue  # what is worked on may be read whole
         words = parts_of(call.command)[0] if call.command and parts_of(call.command) else ()
+        is_read = call.action == "read" or (bool(words) and words[0] in _PRINTERS)
+        path = _read_by(call) if is_read else next(iter(call.paths), "")
+        file = step.below(path)
+        if is_read and (not file or size < 2 * _LONG or file in edited):
+            continue  # what is worked on may be read whole
         name = name_of(words) if words else ""
-        what = f"{call.name} {file}" if file else name or call.name
+        what = file if is_read else f"{call.name} {file}" if file else name or call.name
         yield Mishap(
             kind="long_output",
             subject=f"{what}: long output",
@@ -220,14 +226,15 @@ def _after_compactions(course: Course) -> Iterator[Mishap]:
         if len(again) < _AGAIN:
             continue
         first = next(iter(again.values()))
+        file = first.below(next(iter(again)))
         files = ", ".join(step.below(path) for path, step in list(again.items())[:3])
         yield Mishap(
             kind="work_done_twice",
-            subject="files were read again after a compaction",
+            subject=f"{file} and others: read again after a compaction",
             at=first.at,
             evidence=first.evidence(f"{len(again)} files read again: {files}"),
             steps=tuple(again.values()),
-            file=first.below(next(iter(again))),
+            file=file,
         )
 
 
@@ -266,7 +273,7 @@ def _read_by(call: ToolCall) -> str:
     if call.action == "read":
         return next(iter(call.paths), "")
     parts = parts_of(call.command) if call.action == "run" else []
-    if len(parts) != 1 or parts[0][0] not in ("cat", "sed", "head", "tail", "nl", "less"):
+    if len(parts) != 1 or parts[0][0] not in _PRINTERS:
         return ""
     files = [word for word in parts[0][1:] if re.search(r"^[\w./~-]*\.\w+$|/", word)]
     return files[0] if len(files) == 1 and not _writes(call) else ""

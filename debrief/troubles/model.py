@@ -87,7 +87,8 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """What happened more than once in a repository. A row of ``troubles``, all in one partition."""
+    """What several sessions of a repository had, or one had often. A row of ``troubles``, all in
+    one partition."""
 
     id: str
     """A short digest of repository, kind and subject: its page's address."""

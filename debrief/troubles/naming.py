@@ -15,11 +15,10 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from debrief.facts.quoting import ANSI, printed_lines
+from debrief.facts.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
-from debrief.offline.quoting import printed_lines
-from debrief.offline.shell import raw_commands, unwrapped
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")
 _PATH = re.compile(
     r"(?:(?<=^)|(?<=[\s'\"`(=:\[{,]))(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.@+-]*/[^\s'\"`:,;)\]}]*"
@@ -45,7 +44,7 @@ def plain_error(text: str) -> str:
     >>> plain_error("src/a.ts:12:5: error TS2304: Cannot find name 'x'")
     "error TS2304: Cannot find name 'x'"
     """
-    text = _ANSI.sub("", text).strip()
+    text = ANSI.sub("", text).strip()
     text = _ADDRESS.sub("<address>", text)
     text = _PATH.sub("<path>", text)
     text = _FILE.sub("<file>", text)
@@ -166,7 +165,7 @@ _RAISED = re.compile(
 
 def error_line(result: str) -> str:
     """Return the line of a failed call's result that says what was wrong; empty where none does."""
-    text = _ANSI.sub("", result)
+    text = ANSI.sub("", result)
     if _TRACEBACK.search(text) and (raised := _RAISED.findall(text)):
         last: str = raised[-1]
         return last.strip()

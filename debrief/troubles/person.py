@@ -1,7 +1,7 @@
 """What the person did about the agent's work: corrected it, stopped it, refused a call.
 
-Their words are kept as they said them. A correction is called by what it names, a file, a command
-or an identifier, so that two join only when they are about the same thing.
+Their words are kept as they said them. A correction or an interruption is called by what it names,
+a file, a command or an identifier, so that two join only when they are about the same thing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from debrief.facts.quoting import label
+from debrief.facts.talk import approval_in, correction_in, own_words
 from debrief.markdown import shorten
-from debrief.offline.quoting import label
-from debrief.offline.talk import approval_in, correction_in, own_words
 from debrief.sessions.model import Evidence, Intervention, Turn
 from debrief.troubles.failures import is_look_or_help
 from debrief.troubles.naming import asked_for, name_of, pattern
@@ -83,7 +83,7 @@ def _correction(
 
 
 def _subject(quote: str, text: str) -> str:
-    """Return what a correction names: a check that fails, something in code marks, a file or an
+    """Return what their words name: a check that fails, something in code marks, a file or an
     identifier; else its sentence."""
     if _CHECK_FAILS.search(quote):
         named = (check for check in _CHECKS if re.search(rf"\b{check}", quote, re.IGNORECASE))
@@ -105,7 +105,7 @@ def _interruptions(course: Course, turn: Turn, after: Turn | None) -> Iterator[M
             continue  # nothing says that the agent was wrong, or it had done nothing yet
         yield Mishap(
             kind="interruption",
-            subject="the person stopped the agent",
+            subject=f"the person stopped the agent: “{_subject(shorten(words, 160), words)}”",
             at=deed.at,
             evidence=Evidence(turn.number, "", shorten(words, 160)),
             messages=() if last is None else (last,),
@@ -141,6 +141,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
         reason = "" if denied else _words_with(course, step)
         if call.action == "plan" and not reason:
             continue  # so is a plan recorded that a new session carries out
+        if _GO_ON.search(reason):
+            continue  # they had not meant to refuse it
         yield Mishap(
             kind="refused_permission",
             subject=f"{subject}: refused",

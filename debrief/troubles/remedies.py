@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from debrief.facts.hazards import hazards_of
+from debrief.facts.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
-from debrief.offline.hazards import hazards_of
-from debrief.offline.shell import check_of, commands_in
 from debrief.sessions.model import ToolCall
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent

@@ -6,11 +6,11 @@ import json
 import re
 
 from debrief.errors import ModelError
+from debrief.facts.hazards import hazards_of
 from debrief.models.answers import answer_text, refuse
 from debrief.models.fencing import defuse, fence, injection_signs, make_visible
 from debrief.models.prompting import PromptedModel
 from debrief.models.templates import TROUBLE_LINE, load_template, render
-from debrief.offline.hazards import hazards_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import KINDS_SHOWN, Trouble
 from debrief.troubles.remedies import stands_in

@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.facts.session_facts import facts_of
 from debrief.files import read_text
 from debrief.keys import digest_of
-from debrief.offline.facts import facts_of
 from debrief.scoring.verdict import DONE, SessionVerdict, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of

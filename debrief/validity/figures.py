@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
-from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import LOOK_FIRST
 from debrief.scoring.verdict import DONE, VERDICT_NAMES
 from debrief.stats import Estimate
 from debrief.validity.changes import CHANGES

@@ -14,13 +14,13 @@ from functools import partial
 
 from msgspec import Struct
 
+from debrief.facts.session_facts import facts_of
 from debrief.keys import digest_of
-from debrief.offline.evaluator import OfflineEvaluator
-from debrief.offline.facts import facts_of
-from debrief.offline.order import OrderedSession, OrderTable, places_of
-from debrief.offline.verdict import verdict_of
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
+from debrief.scoring.offline_evaluator import OfflineEvaluator
+from debrief.scoring.order import OrderedSession, OrderTable, places_of
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.scorer import score_session
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session

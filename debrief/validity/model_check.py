@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from debrief import stats
 from debrief.errors import ModelError
 from debrief.keys import digest_of
-from debrief.markdown import counted, interval, table
+from debrief.markdown import counted, interval
+from debrief.reports import Markdown, report
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.pairwise import Finding, SessionComparison
 from debrief.scoring.scorer import score_session
@@ -250,29 +251,21 @@ def _moves(
             yield Move(change=name, must=must, before=was.verdict, after=now.verdict)
 
 
-def model_check_markdown(check: ModelCheck) -> Iterator[str]:
-    """Yield the page: the one sentence first."""
-    yield worth(check)
-    yield table(
-        ("session", "known", check.model, "quality", "fits", "why"), map(_line, check.sessions)
-    )
-    yield "## How steady it is\n\n" + table(("", "of", ""), _steadiness(check))
+def model_check_markdown(check: ModelCheck) -> str:
+    """Return the page: whether the model's word is worth more than none first."""
     failures = Counter(one.failure for one in check.sessions if one.given is None)
-    if failures:
-        lines = [(reason, str(count)) for reason, count in failures.items()]
-        yield "## No usable answer\n\n" + table(("reason", "times"), lines)
-
-
-def worth(check: ModelCheck) -> str:
-    """Return whether this model's word is worth more than none, in one or two sentences."""
-    exact, count = sum(one.is_exact for one in check.sessions), len(check.sessions)
-    found = f"{check.model} finds {exact} of {count} known verdicts"
-    guess = f"one answer to all would find {check.constant * count:.0f}"
-    if not check.is_worth_more_than_none:
-        return f"{found}; {guess}. That can be chance: nothing shows that its word is worth more."
-    held = sum(move.holds for move in check.moves)
-    moves = f"{held} of {len(check.moves)} changes moved its verdict as they must"
-    return f"{found}; {guess}. Its word is worth more than none, and {moves}."
+    return report(
+        "model_check",
+        model=check.model,
+        exact=sum(one.is_exact for one in check.sessions),
+        guess=check.constant * len(check.sessions),
+        is_worth_more_than_none=check.is_worth_more_than_none,
+        held=sum(move.holds for move in check.moves),
+        moves=len(check.moves),
+        sessions=[_line(one) for one in check.sessions],
+        steadiness=list(_steadiness(check)),
+        failures=[(reason, str(count)) for reason, count in failures.items()],
+    )
 
 
 def _line(one: CheckedSession) -> tuple[str, ...]:
@@ -281,10 +274,14 @@ def _line(one: CheckedSession) -> tuple[str, ...]:
     fits = f"{least:g} to {most:g}"
     if given is None:
         return (one.name, SHOWN[known.verdict], "no answer", "–", fits, known.why)
-    verdict = SHOWN[given.verdict] if one.is_exact else f"**{SHOWN[given.verdict]}**"
+    verdict = SHOWN[given.verdict] if one.is_exact else _bold(SHOWN[given.verdict])
     quality = "–" if given.quality is None else f"{given.quality:.2f}"
-    marked = quality if one.fits else f"**{quality}**"
+    marked = quality if one.fits else _bold(quality)
     return (one.name, SHOWN[known.verdict], verdict, marked, fits, known.why)
+
+
+def _bold(text: str) -> Markdown:
+    return Markdown(f"**{text}**")
 
 
 def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:

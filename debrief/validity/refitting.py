@@ -14,10 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
+from debrief.facts.session_facts import SessionKind
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
-from debrief.offline.order import (
+from debrief.outcomes.store import Success, success_labels
+from debrief.scoring.order import (
     LEAST,
     OrderedSession,
     OrderTable,
@@ -25,8 +27,6 @@ from debrief.offline.order import (
     fit,
     places_of,
 )
-from debrief.outcomes.store import Success, success_labels
-from debrief.scoring.model import SessionKind
 from debrief.stats import Estimate
 
 _FOLDS = 5

@@ -17,6 +17,7 @@ from debrief.execution.model import Execution
 from debrief.execution.store import execution_of
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.markdown import counted
 from debrief.models.fencing import LOOK_FIRST
 from debrief.outcomes.store import Label
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
@@ -35,6 +36,8 @@ from debrief.scoring.shown import mean_shown, reason_shown, value_shown
 from debrief.scoring.speaking import in_order, speaking_judgements
 from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, ground_shown
 from debrief.sessions.model import Evidence
+from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
+from debrief.troubles.session_troubles import SessionTrouble, session_troubles
 
 Group = Literal[
     "verdict",
@@ -44,11 +47,13 @@ Group = Literal[
     "incident",
     "trouble",
     "person",
+    "again",
     "dimension",
     "judge",
     "rubric",
 ]
-"""``other``: the verdict of a scorer that does not speak for the session."""
+"""``other``: the verdict of a scorer that does not speak for the session. ``trouble``: as a model
+read it. ``again``: what went wrong at least twice, found without a model."""
 OF_READING: Final[Collection[Group]] = (
     "other",
     "request",
@@ -56,6 +61,7 @@ OF_READING: Final[Collection[Group]] = (
     "incident",
     "trouble",
     "person",
+    "again",
 )
 """What comes between the verdict and the dimensions."""
 Tone = Literal["good", "calm", "fair", "bad", "none", ""]
@@ -87,6 +93,8 @@ _ATTITUDES: Mapping[Attitude, tuple[str, Tone]] = {
     "approval": ("approves", "good"),
     "correction": ("corrects", "fair"),
 }
+_SUBJECTS = 3
+"""How many things that went wrong are named."""
 _NOT_JUDGED = "not judged"
 _NOT_ASKED = "The session changed nothing, so this judge was not asked."
 _UNSEEN = "The session does not show what it asks for."
@@ -137,6 +145,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """With the rubric's name."""
     labels: tuple[str, ...] = ()
     """What is known of the session from outside, in words."""
+    troubles: tuple[SessionTrouble, ...] = ()
+    """What went wrong in it at least twice."""
     execution: Execution | None = None
     """What running its checks says; None where nobody ran them."""
     calibrations: Calibrations = UNCALIBRATED
@@ -260,6 +270,7 @@ def read_assessment(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
+        troubles=tuple(session_troubles(lake.read(EVENTS, week, TroubleEvent, only))),
         execution=execution_of(lake, week, session_id),
         calibrations=calibrations_in(lake),
     )
@@ -288,6 +299,7 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
         *_of_others(assessment),
         *(_of_reading(assessment.reading) if assessment.reading is not None else ()),
+        *map(_of_trouble, assessment.troubles),
         *(
             replace(reason, is_second=row is not assessment.main)
             for row in assessment.scores
@@ -381,6 +393,18 @@ def _of_reading(reading: SessionReading) -> Iterator[ShownReason]:
             text=f"“{words.quote}”" if words.quote else "",
             evidence=(words.place,),
         )
+
+
+def _of_trouble(trouble: SessionTrouble) -> ShownReason:
+    listed, more = trouble.subjects[:_SUBJECTS], len(trouble.subjects) - _SUBJECTS
+    return ShownReason(
+        group="again",
+        name=KINDS_SHOWN[trouble.kind],
+        shown=counted(len(trouble.events), "time"),
+        tone="fair",
+        text="; ".join([*listed, *([f"{more} more"] if more > 0 else [])]),
+        evidence=tuple(event.evidence for event in trouble.events),
+    )
 
 
 def _of_scores(row: SessionScores, calibrated: SessionScores) -> Iterator[ShownReason]:

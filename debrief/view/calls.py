@@ -10,16 +10,14 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from debrief.offline.shell import arguments
+from debrief.facts.shell import arguments
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.edit_arguments import NEW, OLD, WHOLE
 
 CallKind = Literal[
     "shell", "edit", "read", "search", "todo", "web", "subagent", "question", "plan", "other"
 ]
 LineKind = Literal["added", "removed", "hunk", "same"]
-_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
-_NEW = ("new_string", "new_str", "newString", "newText", "new_text", "new_source")
-_WHOLE = ("content", "contents", "file_text", "code")
 _SUBJECTS = ("query", "pattern", "search_term", "url", "skill", "subject", "description", "prompt")
 _TITLE = 160
 
@@ -127,9 +125,9 @@ def _proposed(given: Mapping[str, Any]) -> Iterator[DiffLine]:
         return
     edits = given.get("edits")
     for edit in [each for each in edits if isinstance(each, dict)] if edits else [given]:
-        old, new = _text(edit, *_OLD), _text(edit, *_NEW)
+        old, new = _text(edit, *OLD), _text(edit, *NEW, "new_source")
         if not old and not new:
-            new = _text(edit, *_WHOLE)
+            new = _text(edit, *WHOLE, "code")
         lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
         yield from diff_lines("\n".join([*lines][2:]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from debrief.offline.order import LOOK_FIRST
+from debrief.scoring.order import LOOK_FIRST
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.summary import CountedVerdicts, counted_verdicts
 from debrief.view.index import Index

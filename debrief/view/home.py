@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 from msgspec import Struct
 
 from debrief.keys import week_of
-from debrief.offline.order import LOOK_FIRST
+from debrief.scoring.order import LOOK_FIRST
 from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.store import UNREAD_TABLE
 from debrief.snapshots.model import UNKNOWN

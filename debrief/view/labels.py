@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.offline.order import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
 from debrief.outcomes.store import DECIDING, SUCCESS, UNSURE
@@ -21,6 +20,7 @@ from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.order import LEAST, shipped_table
 from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_shown
 from debrief.sessions.model import Session

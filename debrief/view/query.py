@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import without_controls
-from debrief.offline.order import LOOK_FIRST
 from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.order import LOOK_FIRST
 from debrief.scoring.verdict import GROUNDS_SHOWN, SHOWN, WORST_FIRST
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow

@@ -28,9 +28,11 @@ from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
+from debrief.troubles.model import EVENTS
 from debrief.view.assessment import label_words, read_assessment
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
+from debrief.view.following import about
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path, session_path
 from debrief.view.marks import EvidenceMark, Gap, clipped
@@ -39,7 +41,7 @@ from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
 router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
-_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS, EXECUTIONS)
+_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS, EXECUTIONS, EVENTS)
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
@@ -296,6 +298,7 @@ def session(
         title=transcript.title,
         row=row,
         agent=agent,
+        about=about(row),
         before=parts[:number],
         figure=figure,
         previous_rows=page.index.sessions(earlier, known, "started DESC, id DESC", 1),

@@ -18,8 +18,6 @@ from debrief.view.templating import Page, PageContext, environment
 
 router = APIRouter()
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
-_FEW = 2
-"""Times that say little within one session."""
 _MOST = 200
 """Troubles of one list."""
 _SESSIONS = 8
@@ -54,11 +52,9 @@ class ShownTrouble(Struct, frozen=True, kw_only=True):
     """All of this is of the days that a page is about."""
 
     @property
-    def cost(self) -> tuple[bool, float, int]:
-        """Return what troubles are ordered by: money, else tokens; what happened in one session
-        and hardly ever comes last, whatever it cost."""
-        recurs = self.trouble.count > _FEW or len(self.trouble.sessions) > 1
-        return recurs, self.cost_usd or 0.0, self.tokens
+    def cost(self) -> tuple[float, int]:
+        """Return what troubles are ordered by: money, else tokens."""
+        return self.cost_usd or 0.0, self.tokens
 
 
 def troubles_known(page: PageContext) -> list[Trouble]:

@@ -73,6 +73,10 @@ def waits_end_with_it() -> Iterator[None]:
         raise
 
 
+TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Of HTTP, after which the same request may succeed later."""
+
+
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often and for how long a request is retried. All times are seconds.
 

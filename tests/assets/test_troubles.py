@@ -13,7 +13,7 @@ from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from tests.assets.running import metadata, resources
-from tests.offline.scenario import START
+from tests.facts.scenario import START
 from tests.troubles.scenario import day
 from tests.troubles.test_failures import wrong_runner
 

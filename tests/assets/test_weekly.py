@@ -14,8 +14,7 @@ from assets.reports import done_in, fingerprint_leaderboard
 from assets.sessions import raw_sessions, tokens_as_reported
 from resources import EvaluatorResource, SessionStore
 from tests.assets.running import resources
-from tests.sessions.readers.test_claude_code_requests import cost, spending
-from tests.sessions.scenario import Log
+from tests.sessions.scenario import MONDAY, Log, usage
 from tests.training.lakes import lake_of
 from tests.training.test_store import team
 
@@ -83,9 +82,11 @@ def test_sessions_whose_tokens_are_not_as_their_tool_reports_are_counted_and_nam
 ) -> None:
     folder = tmp_path / "sessions"
     for number, output in enumerate((9, 1, None)):
-        log = spending(Log("Go", session=f"0a1b2c3d-0000-4000-8000-00000000000{number}"), 2)
+        log = Log("Go", session=f"0a1b2c3d-0000-4000-8000-00000000000{number}")
+        log.says("Done.", usage=usage(10, 2))
         if output is not None:
-            cost(log, 0, (10, output))
+            spent = {"m": {"inputTokens": 10, "outputTokens": output}}
+            log.add("cost-state", modelUsage=spent, startTime=1000 * MONDAY.timestamp(), uuid=None)
         log.write(folder / f"{log.session}.jsonl")
     result = dg.materialize(
         [raw_sessions, tokens_as_reported],

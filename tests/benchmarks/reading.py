@@ -29,7 +29,7 @@ from debrief.sessions.readers.databases import read_database
 from debrief.sessions.readers.files import opened, walk
 from debrief.sessions.redaction import redact_session
 from tests.benchmarks.measuring import options, seconds, show
-from tests.planting import ENDINGS, EXAMPLES
+from tests.planting import EXAMPLES
 from tests.sessions.readers.opencode_database import DIFF, EDIT, SESSION, Database
 
 _KEPT = ("sessionId", "thread_id", "toolId", "modelId", "modelID")
@@ -111,9 +111,9 @@ def json_in(path: str) -> list[bytes]:
 
 def enlarged(folder: Path, size: int) -> Iterator[tuple[Path, bytes]]:
     """Yield files of a size that hold an example of each source again and again."""
-    for path in sorted(EXAMPLES.glob("*.jsonl")):
+    for source, path in EXAMPLES.items():
         first, *rest = map(json.loads, path.read_text().splitlines())
-        name, is_one = f"a.{ENDINGS.get(path.stem, 'jsonl')}", path.stem in ENDINGS
+        is_one = path.suffix != ".jsonl"
         listed = "steps" if "steps" in first else "messages"
         rest = first.pop(listed) if is_one else rest
         rest = [each for each in rest if each.get("type") != "session_meta"]
@@ -123,7 +123,7 @@ def enlarged(folder: Path, size: int) -> Iterator[tuple[Path, bytes]]:
             text = inner % (orjson.dumps(first)[:-1], listed.encode(), b",\n".join(parts))
         else:
             text = b"\n".join([orjson.dumps(first), *parts])
-        yield folder / path.stem / name, text
+        yield folder / source / path.name, text
     names = ("user", "assistant", "user", "assistant", "user")
     said = [{"role": role, "content": content} for role, content in zip(names, _TASK, strict=True)]
     task = folder / "cline-vscode" / "1772445600000" / "api_conversation_history.json"

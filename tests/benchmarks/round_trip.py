@@ -17,7 +17,8 @@ from pathlib import Path
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Record
-from debrief.recorder.encoding import decode_record, encode_record, operations_of
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import operations_of
 from debrief.recorder.verification import verify
 from tests.benchmarks.measuring import options, seconds, show
 from tests.recorder.repositories import REDACTOR, apply_to_folder, facts, run, trace

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,27 @@ def test_the_hook_can_be_installed_for_every_repository(shop: Path) -> None:
     assert (shop.parent / "home/.claude/settings.json").is_file()
     assert not (shop / ".claude/settings.json").exists()
     assert runner.invoke(app, ["hooks", "status"]).exit_code == 0
+
+
+def test_from_a_cache_the_hook_names_the_debrief_that_stays_or_what_to_install(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, tools = shop.parent / "cache", shop.parent / "tools"
+    write(cache, {"CACHEDIR.TAG": "", "archive-v0/x/bin/debrief": "#!/bin/sh\n"})
+    (cache / "archive-v0/x/bin/debrief").chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(cache / "archive-v0/x"))
+    monkeypatch.setenv("PATH", f"{cache}/archive-v0/x/bin:{tools}:/usr/bin:/bin")
+    path = shop.parent / "home/.claude/settings.json"
+    refused = runner.invoke(app, ["hooks", "install", "--user"])
+    assert refused.exit_code == 1
+    assert "uv tool install" in refused.stderr
+    assert not path.exists()
+    tools.mkdir()
+    (tools / "debrief").symlink_to(Path(sys.executable).with_name("debrief"))
+    assert runner.invoke(app, ["hooks", "install", "--user"]).exit_code == 0
+    hook = json.loads(path.read_bytes())["hooks"]["SessionStart"][0]["hooks"][0]
+    assert hook["command"] == hook_command()
+    assert runner.invoke(app, ["hooks", "status", "--user"]).exit_code == 0
 
 
 def test_the_last_failures_of_the_hook_are_shown(shop: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_offer_is_a_command_and_what_it_takes(here: Path) -> None:
     StandIn(here, "codex").says(stand_ins.codex())
     assert offer_of(140) == (
         "Codex is on this machine and answers without a key: debrief run --model codex "
-        "(140 sessions, about 1.7 million tokens of its plan)."
+        "(140 sessions, about 1.7 M tokens of its plan)."
     )
     assert offer_of(0) == ""
 

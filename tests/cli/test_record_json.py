@@ -69,11 +69,14 @@ def test_a_session_from_its_task_to_the_exported_line(shop: Path, api: Api) -> N
     assert now["elapsedSeconds"] >= 0
     done = answer("stop", "--json")
     assert (done["sent"], done["status"], done["meta"]["verified"]) == (True, "draft", True)
+    assert [change["path"] for change in done["meta"]["changes"]] == ["src/new.ts"]
     id = done["sessionId"]
     (entry,) = answer("history", "--json")["sessions"]
     assert (entry["sessionId"], entry["state"], entry["status"]) == (id, "sent", "draft")
     marked = answer("mark", id, "--json")
     assert marked == {"sessionId": id, "status": "ready", "notReady": []}
+    assert record("mark", id, "--draft").stdout == f"{id} is draft.\n"
+    assert record("mark", id).stdout == f"{id} is ready.\n"
     assert answer("history", "--json")["sessions"][0]["status"] == "ready"
     exported = answer("export", "--task", "cart", "--to", str(shop.parent / "cart.jsonl"), "--json")
     assert (exported["lines"], exported["withheld"]) == (1, {})

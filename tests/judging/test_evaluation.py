@@ -9,7 +9,7 @@ from debrief.errors import ModelError
 from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
 from debrief.models.usage import total_cost
-from debrief.offline.evaluator import OfflineEvaluator
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
 from debrief.training.samples import judges_mean
 from tests.judging.scenario import CountingJudge, make_session

@@ -20,8 +20,8 @@ from debrief.judging.worktree import (
     session_from_worktree,
     without_front_matter,
 )
-from debrief.offline.evaluator import OfflineEvaluator
 from debrief.redaction.redactor import Redactor
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from tests.judging.repository import (
     NEW_TEST,
     NEW_UP,

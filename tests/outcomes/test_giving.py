@@ -163,3 +163,15 @@ def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
         "Nothing tells whether it was done. Nothing was changed, so there is nothing to check.",
     )
     assert (ranked[-1].value, ranked[-1].why) == (0.0, ())
+
+
+def test_judges_differ_from_a_quarter_on() -> None:
+    (one, *_) = SESSIONS
+    sure = scenario.scores(one, verdict=SessionVerdict(verdict="done_verified", ground="check"))
+    high = scenario.judgement(one, score=0.75)
+    apart, near = (
+        worth_of([sure], [high, scenario.judgement(one, "tidy", score)]) for score in (0.5, 0.51)
+    )
+    assert apart.why == ("Judges differ: reuse (offline) says 0.75, tidy (offline) 0.50.",)
+    assert near.why == ()
+    assert near.value > 0

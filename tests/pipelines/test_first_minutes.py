@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from pipelines.automation import weekly
 from tests.pipelines.conftest import Home, Said, only_line
 from tests.pipelines.test_run import conversation, write
 from tests.waiting import LONG
+
+README = Path(__file__).parents[2] / "README.md"
 
 SAMPLES = ("run", "--offline", "--sessions", str(folder()))
 
@@ -44,6 +47,13 @@ def test_what_only_reads_makes_no_lake(home: Home, command: list[str]) -> None:
     lake = home.path / "nowhere" / "lake"
     assert f"--lake {lake}: is no folder" in only_line(home.typed(*command, "--lake", str(lake)))
     assert not lake.parent.exists()
+
+
+@pytest.mark.parametrize("command", ["ui", "view"])
+def test_the_pages_are_where_the_readme_says(home: Home, command: str) -> None:
+    (port,) = set(re.findall(r"http://127\.0\.0\.1:(\d+)", README.read_text()))
+    said = home.typed(command, "--help").out
+    assert re.search(rf" --port\b[^-]*\[default: {port}\]", said)
 
 
 def test_the_schedule_takes_no_week_before_those_that_are_listed(

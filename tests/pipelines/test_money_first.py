@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from debrief.models.usage import ModelUsage, RunUsage
 from debrief.scoring.model import SessionScores
 from debrief.settings import Settings, load_settings
 from pipelines.launching import lost_rows
-from pipelines.progress import spent_text
+from pipelines.progress import shown_progress, spent_text
 from tests.view.shown import fill, scores_of, session_of
 
 ASKED = AskingEstimate(
@@ -37,6 +38,10 @@ def test_what_it_takes_is_said_with_how_far_it_may_go(settings: Settings) -> Non
     limited = settings.with_given(max_cost_usd=1.0)
     assert f"{said}(up to $1.00, the limit; the rest is left for the next run)." in estimate_text(
         ASKED, limited
+    )
+    first = AskingEstimate(model="openai/tiny", calls=1, tokens=900, cost_usd=0.001)
+    assert estimate_text(first, settings) == (
+        "openai/tiny would be asked 1 question: about 900 tokens, about $0.0010 (up to $0.0100)."
     )
     unknown = replace(ASKED, cost_usd=None)
     assert f"not known ({settings.prices} may hold it)" in estimate_text(unknown, settings)
@@ -63,6 +68,22 @@ def test_progress_has_calls_tokens_money_and_the_time_left() -> None:
     )
     assert spent_text(spent, 0, 240) == "120 calls, 1.2 M tokens, $0.41"
     assert spent_text(RunUsage(), 300, 1) == ""
+
+
+def test_off_a_terminal_each_stage_is_one_line_that_counts_all_of_it(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("debrief.progress")
+    with shown_progress(settings):
+        log.info("found 4 transcripts in 2 weeks")
+        for number in (1, 2):
+            log.info("raw_sessions week %s (%s of 2): 2 sessions", number, number)
+        assert capsys.readouterr().err == "  found 4 transcripts in 2 weeks\n"
+        log.info("troubles 3 troubles")
+        assert capsys.readouterr().err == "  raw_sessions week 2 (2 of 2): 2 sessions\n"
+    assert capsys.readouterr().err == "  troubles 3 troubles\n"
+    kept = (settings.home / "logs/runs.log").read_text().splitlines()
+    assert len(kept) == 4, "the log has every line"
 
 
 def test_what_models_said_of_an_earlier_reading_is_counted_before_it_goes(tmp_path: Path) -> None:

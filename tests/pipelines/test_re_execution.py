@@ -16,9 +16,9 @@ from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
 from debrief.snapshots.capture import find_repository
-from pipelines.instance import GRPC_TAG, open_instance
+from pipelines.dead_runs import GRPC_TAG, end_dead_runs
+from pipelines.instance import open_instance
 from pipelines.jobs import failure_in, range_tags
-from pipelines.launching import end_dead_runs
 from tests.pipelines.conftest import Home
 from tests.waiting import wait_until
 

@@ -171,8 +171,8 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:
     assert again.said.code == 0, again.said.err
     assert set(again.sessions()) == {"good", "broken"}
     assert set(again.unread()) == {"empty.jsonl"}
-    new = [line for line in again.said.err.splitlines() if f"judge_evaluations {WEEK}" in line]
-    assert "4 judgements, 2 new" in new[0]
+    judged = [line for line in again.log().splitlines() if f"judge_evaluations {WEEK}" in line]
+    assert "4 judgements, 2 new" in judged[-1]
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,26 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
+from debrief.cli.offer import HOW_TO_ASK
+from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from tests.pipelines.conftest import Home, only_line
+from debrief.sessions.model import SessionHead
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.settings import Settings, load_settings
+from pipelines.reading import BackgroundReading, model_offer
+from tests.models import stand_ins
+from tests.models.stand_ins import StandIn
+from tests.pipelines.conftest import ELSEWHERE, Home, only_line
 from tests.pipelines.test_first_minutes import start
-from tests.pipelines.test_run import WEEK, conversation, write
+from tests.pipelines.test_run import WEEK, conversation, record, write
 from tests.ports import free_port
 from tests.waiting import LONG, is_over, wait_until
 
@@ -24,7 +34,10 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
     transcripts = home.path / ".claude" / "projects" / "shop"
     transcripts.mkdir(parents=True)
     write(transcripts, "one.jsonl", conversation("one"))
+    lake = Lake(str(home.path / ".debrief/lake"))
     address = f"http://127.0.0.1:{(port := free_port())}"
+    another_run = ExitStack()
+    another_run.enter_context(only_writer(home.path / ".debrief", lake.url))
     shown = start(home, "start", "--no-browser", "--port", str(port))
     try:
         assert shown.stdout is not None
@@ -32,17 +45,23 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
         assert f"{address}  your sessions, as they are read  (Ctrl-C stops it)\n" in said
         assert "Found 1 session of 1 tool:\n" in said
         assert any(line.split()[:2] == ["claude-code", "1"] for line in said)
-        wait_until(lambda: "1 session" in httpx.get(f"{address}/sessions", timeout=LONG).text)
+        wait_until(lambda: "1 session" in page(f"{address}/sessions"))
+        write(transcripts, "live.jsonl", conversation("live"))
+        wait_until(lambda: "2 sessions" in page(f"{address}/sessions"))
+        assert "Round the tax too" not in page(f"{address}/sessions/live")
+        goes_on = record("user", "Round the tax too", 2, "live")
+        write(transcripts, "live.jsonl", [*conversation("live"), goes_on])
+        wait_until(lambda: "Round the tax too" in page(f"{address}/sessions/live"))
+        assert not lake.partitions(TABLE), "the run that scores has not begun"
+        another_run.close()
         again = home.typed("start", "--no-browser")
         assert (again.code, again.out) == (0, f"Debrief runs already: {address}\n")
         while "New sessions are read as they come" not in (line := shown.stdout.readline()):
             assert line, shown.stderr.read() if shown.stderr else ""
             said.append(line)
-        assert any("1 session does not say which CLAUDE.md" in line for line in said)
-        scored = list(Lake(str(home.path / ".debrief/lake")).read(TABLE, WEEK, SessionScores))
-        assert [row.model for row in scored] == ["offline"]
-        write(transcripts, "two.jsonl", conversation("two"))
-        wait_until(lambda: "2 sessions" in httpx.get(f"{address}/sessions", timeout=LONG).text)
+        assert any("2 sessions do not say which CLAUDE.md" in line for line in said)
+        scored = list(lake.read(TABLE, WEEK, SessionScores))
+        assert [row.model for row in scored] == ["offline", "offline"]
         children = psutil.Process(shown.pid).children(recursive=True)
         shown.send_signal(signal.SIGINT)
         out, err = shown.communicate(timeout=LONG)
@@ -51,11 +70,35 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
         wait_until(lambda: all(is_over(child.pid) for child in children))
         assert children
     finally:
+        another_run.close()
         shown.kill()
         shown.communicate()
 
 
-TABLE = "session_scores"
+def page(address: str) -> str:
+    return httpx.get(address, timeout=LONG).text
+
+
+TABLE, MODEL = "session_scores", "openai/gpt-5-mini"
+
+
+def test_on_a_machine_without_a_session_the_first_one_appears_when_it_begins(home: Home) -> None:
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    shown = start(home, "start", "--no-browser", "--port", str(port))
+    try:
+        assert shown.stdout is not None
+        said = ""
+        while "New sessions are read as they come" not in said:
+            said += (line := shown.stdout.readline())
+            assert line, shown.stderr.read() if shown.stderr else ""
+        assert "No session is yet in the folders where tools keep them." in said
+        transcripts = home.path / ".claude" / "projects" / "shop"
+        transcripts.mkdir(parents=True)
+        write(transcripts, "one.jsonl", conversation("one"))
+        wait_until(lambda: "1 session" in page(f"{address}/sessions"))
+    finally:
+        shown.send_signal(signal.SIGINT)
+        shown.communicate(timeout=LONG)
 
 
 def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
@@ -71,6 +114,67 @@ def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
     )
     assert "Usage: " in done.stdout
     assert not (home.path / ".debrief").exists()
+
+
+def test_what_a_model_would_take_is_counted_as_a_run_counts_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcripts = home.path / ".claude" / "projects" / "shop"
+    transcripts.mkdir(parents=True)
+    write(transcripts, "one.jsonl", conversation("one"))
+    programs = home.path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    reading = BackgroundReading(lives_in(home, monkeypatch))
+    reading.catch_up(reading.look(), bool)
+
+    def offer() -> str:
+        return model_offer(load_settings(), reading.lake)
+
+    assert offer() == HOW_TO_ASK
+    claude = StandIn(programs, "claude")
+    claude.says(stand_ins.claude())
+    assert offer().startswith("To have claude-code read them too: debrief run --model claude-code ")
+    assert offer().endswith(" tokens, of its plan).")
+    monkeypatch.setenv("DEBRIEF_MODEL", MODEL)
+    assert "OPENAI_API_KEY" in offer()
+    monkeypatch.setenv("OPENAI_API_KEY", "none of ours")
+    said = offer()
+    assert said.startswith(
+        "To have openai/gpt-5-mini read them too: debrief run (1 session, about "
+    )
+    dry = home.typed("run", "--dry-run", DEBRIEF_MODEL=MODEL)
+    amount = said.partition("1 session, ")[2].removesuffix(").")
+    assert amount in " ".join(dry.err.split()), dry.all
+    assert claude.asked == []
+    monkeypatch.setenv("DEBRIEF_OFFLINE", "1")
+    assert offer() == ""
+
+
+def lives_in(home: Home, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("HOME", str(home.path))
+    monkeypatch.setenv("DEBRIEF_HOME", str(home.path / ".debrief"))
+    for name in ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
+    return load_settings()
+
+
+def test_what_is_forgotten_between_a_look_and_the_reading_is_not_read_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcripts = home.path / ".claude" / "projects" / "shop"
+    transcripts.mkdir(parents=True)
+    write(transcripts, "session-goes.jsonl", conversation("session-goes"))
+    reading = BackgroundReading(lives_in(home, monkeypatch))
+    reading.catch_up(reading.look(), bool)
+    write(transcripts, "another.jsonl", conversation("another"))
+    weeks = reading.look()
+    assert home.typed("forget", "session-goes", "--yes").code == 0
+    reading.catch_up(weeks, bool)
+    heads = reading.lake.read(SESSIONS_TABLE, WEEK, SessionHead)
+    assert {head.id for head in heads} == {"another"}
 
 
 def test_a_port_that_is_taken_is_said(home: Home) -> None:

@@ -17,7 +17,7 @@ import pytest
 from pipelines.supervising import GaveUpError, Program, Restarts, Supervisor
 from tests.waiting import LONG, is_over, wait_until
 
-QUICK = Restarts(first_wait=0.05, longest_wait=0.1, most=2, within=60)
+QUICK = Restarts(first_wait=0.05, most=2, within=60)
 STAYS = "import time; print('here', flush=True); time.sleep(600)"
 
 

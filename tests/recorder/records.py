@@ -7,22 +7,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from debrief.recorder.checks import change_of
 from debrief.recorder.contracts import (
     ApplyPatch,
     AssistantMessage,
     Call,
-    CommandSummary,
+    CommandOutcome,
     CreateFile,
     DeleteFile,
     Function,
     Message,
     Meta,
     Operation,
-    PatchStep,
     ReadFile,
     Record,
     RunCommand,
@@ -40,8 +39,11 @@ from debrief.recorder.encoding import (
     encode_record,
     upload_body,
 )
+from debrief.recorder.messages import changes_of
 from debrief.recorder.storage.rows import NewBenchmark, NewRow, NewTask, Upload
 
+FORMER = sorted((Path(__file__).parent / "former").glob("*.record.json"))
+"""Records that recorders of versions 1 and 2 wrote."""
 BEFORE = {
     "README.md": "# Shop\n\nRuns with Node.\n",
     "old.ts": "export const gone = 1;\n",
@@ -89,7 +91,7 @@ def build(
         SystemMessage(content="Work carefully."),
         UserMessage(content="Make the total right."),
     ]
-    commands: list[CommandSummary] = []
+    commands: list[CommandOutcome] = []
 
     def call(name: Any, arguments: str, result: str) -> str:
         id = f"call{len(messages) // 2:05}"
@@ -98,27 +100,19 @@ def build(
         messages.append(ToolMessage(tool_call_id=id, content=result))
         return id
 
-    def run(args: list[str], output: str, on_final_tree: bool) -> None:
-        command = RunCommand(cmd="pnpm", args=args, cwd=".")
-        summary = CommandSummary(
-            call_id=call("run_cmd", encode_arguments(command), output),
-            cmd="pnpm",
-            args=args,
-            cwd=".",
-            exit_code=0 if on_final_tree else 1,
-            duration_ms=1200,
-            on_final_tree=on_final_tree,
-        )
-        commands.append(summary)
+    def run(args: list[str], output: str, exit_code: int) -> None:
+        command = encode_arguments(RunCommand(cmd="pnpm", args=args, cwd="."))
+        call_id = call("run_cmd", command, output)
+        commands.append(CommandOutcome(call_id=call_id, exit_code=exit_code, duration_ms=1200))
 
     for op in sorted(ops, key=lambda op: op.path):
         if not isinstance(op, CreateFile):
             call("repo.readFile", encode_arguments(ReadFile(path=op.path)), before[op.path])
     for args, output in earlier:
-        run(args, output, False)
-    patch = call("apply_patch", encode_arguments(ApplyPatch(ops=ops)), PATCHED)
+        run(args, output, 1)
+    call("apply_patch", encode_arguments(ApplyPatch(ops=ops)), PATCHED)
     for args, output in final:
-        run(args, output, True)
+        run(args, output, 0)
     messages.append(AssistantMessage(content="The total is right now."))
     facts: dict[str, Any] = {
         "session_id": UUID("7f2c1a52-90c6-4d0e-9f61-0c3f5f4c8a11"),
@@ -132,8 +126,6 @@ def build(
         "started_at": datetime(2026, 11, 2, 9, 0, tzinfo=UTC),
         "stopped_at": datetime(2026, 11, 2, 9, 42, tzinfo=UTC),
         "verified": True,
-        "steps": [PatchStep(call_id=patch, tree=meta.get("final_tree", "2" * 40))],
-        "changes": [change_of(op, before.get(op.path, "")) for op in ops],
         "commands": commands,
     }
     return Record(messages=messages, tools=list(TOOLS), meta=Meta(**(facts | meta)))
@@ -177,13 +169,16 @@ def damaged(damage: Damage, record: Record | None = None) -> bytes:
 
 def without_contents() -> Record:
     """Return a session of which the record tells that files changed, and not how."""
-    record = as_json(build())
+    record = as_json(whole := build())
     opening, early, late = slice(0, 2), slice(8, 10), slice(12, None)
     record["messages"] = [
         one for part in (opening, early, late) for one in record["messages"][part]
     ]
     record["messages"][3]["content"] = record["messages"][5]["content"] = ""
-    record["meta"] |= {"contents": "none", "steps": []}
+    changes = [change.model_dump() for change in changes_of(whole)]
+    record["meta"] |= {"contents": "none", "changes": changes}
+    for number, command in enumerate(record["meta"]["commands"]):
+        command["onFinalTree"] = bool(number)
     return decode_record(json.dumps(record).encode())
 
 

@@ -14,7 +14,8 @@ from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes, keep_state
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
-from debrief.recorder.encoding import decode_record, encode_record, operations_of, patches_of
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import operations_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
 from debrief.redaction import Redactor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from debrief.errors import readable
 from debrief.recorder.comparison import snapshot_tree, uncommitted_paths
-from debrief.recorder.encoding import files_of, operations_of
+from debrief.recorder.messages import files_of, operations_of
 from debrief.recorder.paths import path_problem
 from tests.recorder.repositories import (
     commit,

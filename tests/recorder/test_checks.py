@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.recorder.checks import ReadyRule, is_validated, line_count, problems_of, readiness
+from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
     TRUNCATED,
@@ -20,6 +20,7 @@ from debrief.recorder.contracts import (
     Skipped,
 )
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.messages import line_count
 from tests.recorder.records import (
     AFTER,
     BEFORE,
@@ -82,11 +83,6 @@ def swap(one: int, other: int) -> Damage:
         messages[one : one + 2], messages[other : other + 2] = second, first
 
     return damage
-
-
-def changed(**changes: Any) -> Damage:
-    """List the first change once more, with other facts."""
-    return lambda r: r["meta"]["changes"].append({**r["meta"]["changes"][0], **changes})
 
 
 def one_id(record: Any) -> None:
@@ -177,22 +173,16 @@ COMMANDS: list[Case] = [
     ("arguments", arguments(EARLY, put("args", ["lint;id"])), "messages[8]: no pattern"),
     ("folder", arguments(EARLY, put("cwd", "..")), "messages[8]: the working directory"),
     ("output", put("messages.9.content", "x" * 50_013), "an output of over 50,000 characters"),
-    ("marker", put("meta.commands.0.truncated", True), "truncated output without the marker"),
 ]
 SKIPPED_TOO = [{"path": "old.ts", "reason": "binary"}]
 META: list[Case] = [
-    ("a change too few", put("meta.changes.0", GONE), "'old.ts' (delete) is missing"),
-    ("a change too many", changed(path="x"), "'x' (delete) is not in the patch"),
-    ("a change twice", changed(), "a change is listed twice"),
-    ("kind", put("meta.changes.0.kind", "update"), "'old.ts' (delete) is missing"),
-    ("lines", put("meta.changes.1.added", 7), "adds 1 and removes 1 lines"),
+    ("changes", put("meta.changes", []), "changes is for the messages alone to tell"),
+    ("steps", put("meta.steps", []), "steps is for the messages alone to tell"),
     ("no command", put("meta.commands", []), "not the commands of the messages"),
-    ("cwd", put("meta.commands.0.cwd", "packages"), "not the commands of the messages"),
-    ("args", put("meta.commands.0.args", ["test"]), "not the commands of the messages"),
+    ("args", put("meta.commands.0.args", ["test"]), "args is for the messages alone to tell"),
     ("id", put("meta.commands.0.callId", "call00009"), "not the commands of the messages"),
     ("order", lambda r: r["meta"]["commands"].reverse(), "not the commands of the messages"),
-    ("tree", put("meta.commands.0.onFinalTree", True), "wrong side of the last patch"),
-    ("tree", put("meta.commands.1.onFinalTree", False), "wrong side of the last patch"),
+    ("tree", put("meta.commands.1.onFinalTree", True), "onFinalTree is for the messages alone"),
     ("time", put("meta.stoppedAt", "2026-11-01T00:00:00Z"), "before startedAt"),
     ("digest", put("meta.finalTree", "2" * 64), "of another length than baseRef"),
     ("redactions", put("meta.redactions.unsure", 1), "more are unsure than there are"),
@@ -218,7 +208,6 @@ def test_a_record_that_contradicts_itself_is_refused_with_the_place(
 def test_a_cut_output_with_its_marker_is_as_long_as_it_gets() -> None:
     record = as_json(RECORD)
     record["messages"][9]["content"] = "x" * OUTPUT_LIMIT + TRUNCATED
-    record["meta"]["commands"][0]["truncated"] = True
     assert problems_of(decode_record(json.dumps(record).encode())) == []
 
 
@@ -232,8 +221,9 @@ def test_a_remote_without_a_password_is_fine(remote: str) -> None:
 
 
 def test_a_broken_record_tells_at_most_fifty_problems() -> None:
-    record = as_json(build(before={f"f{n:04}": "x\n" for n in range(80)}, after={}))
-    record["meta"]["changes"] = []
+    before = {f"f{n:04}": "x\n" for n in range(80)}
+    record = as_json(build(before=before, after={}))
+    record["meta"]["skipped"] = [{"path": path, "reason": "binary"} for path in before]
     assert len(problems_of(decode_record(json.dumps(record).encode()))) == 50
 
 

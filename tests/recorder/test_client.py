@@ -56,7 +56,16 @@ def test_what_stays_is_told_at_once(server: Records, status: int) -> None:
     assert caught.value.reasons == ["record: one", "record: two"]
     assert caught.value.status == status
     assert caught.value.next_move
-    assert len(server.asked) == 1
+    assert server.asked == ["POST /sessions", "GET /health"][: 2 if status == 422 else 1]
+
+
+def test_a_server_of_an_earlier_version_is_named_as_the_reason(server: Records) -> None:
+    refused = b'{"reasons": ["record.meta.version: should be 1 or 2"]}'
+    server.answers = [(422, {}, refused), (200, {}, b'{"status": "ok", "version": "0.1.0"}')]
+    with pytest.raises(RecorderRefusedError) as caught, server.client() as client:
+        client.send(TEXT, RECORD.meta)
+    assert caught.value.reasons == ["takes records up to version 2; this one is of 3"]
+    assert caught.value.next_move == "Upgrade the server."
 
 
 WAITS = {"seconds": lambda: "1", "a date": lambda: formatdate(time.time() + 90, usegmt=True)}

@@ -18,7 +18,8 @@ from debrief.errors import InputError
 from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import decode_record, patches_of
+from debrief.recorder.encoding import decode_record
+from debrief.recorder.messages import calls_of, patches_of
 from debrief.recorder.session import session_of
 from debrief.recorder.stopping import send_waiting
 from debrief.recorder.storage.store import RecordStore
@@ -59,7 +60,11 @@ def test_a_session_of_an_earlier_version_goes_on_to_its_record(upgraded: Shop, f
     assert record.meta.verified
     assert (problems_of(record), verify(upgraded.folder, record)) == ([], [])
     assert len(patches_of(record)) == 3
-    assert [command.args for command in record.meta.commands] == [["test"], ["lint"]]
+    results = [done.result for done in calls_of(record, "run_cmd")]
+    assert [result.partition("\n")[0] for result in results] == [
+        "2 passed",
+        "src/cart.ts: 1 problem",
+    ]
 
 
 def test_a_record_that_an_earlier_version_kept_is_taken_by_the_service_of_today(

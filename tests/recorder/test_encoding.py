@@ -86,7 +86,7 @@ def test_a_text_that_utf_8_or_the_database_cannot_hold_is_none() -> None:
             UserMessage(content=text)
 
 
-@pytest.mark.parametrize("nul", ["messages.1.content", "meta.repoName", "meta.changes.0.path"])
+@pytest.mark.parametrize("nul", ["messages.1.content", "meta.repoName", "meta.recorder"])
 def test_nul_is_refused_where_it_is(nul: str) -> None:
     place = nul.replace(".1.", "[1].").replace(".0.", "[0].")
     assert f"{place}: String should match" in refusal(damaged(put(nul, "a\0b")))
@@ -140,7 +140,7 @@ def test_over_five_thousand_messages_are_refused() -> None:
         (put("messages.2.tool_calls.0.id", "call00001\n"), "tool_calls[0].id:"),
         (put("messages.2.tool_calls.0.function.name", "rm"), "function.name: Input"),
         (put("messages.2.tool_calls.0.function.arguments", {}), "arguments: Input"),
-        (put("meta.version", 3), "meta.version: should be 1 or 2"),
+        (put("meta.version", 4), "meta.version: should be 1 or 2 or 3"),
         (put("meta.version", True), "meta.version:"),
         (put("meta.version", 1.0), "meta.version:"),
         (put("meta.parallelToolCalls", 0), "meta.parallelToolCalls:"),
@@ -196,7 +196,7 @@ def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:
     "damage",
     [
         put("meta.startedAt", "1700000000"),
-        put("meta.version", 3),
+        put("meta.version", 4),
         put("meta.session_id", "x"),
         put("messages.1.content", None),
         put("messages.2.tool_calls", []),

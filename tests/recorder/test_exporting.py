@@ -8,10 +8,11 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from debrief.recorder.contracts import NO_CONTENTS, Record, Status
+from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import Form, lines_of
 from debrief.recorder.storage.rows import StoredRecord
+from debrief.recorder.stored import NO_CONTENTS
 from debrief.sessions.model import Session
 from debrief.sessions.sources import read_week, scan
 from tests.recorder.records import as_json, build, without_contents

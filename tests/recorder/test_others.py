@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from debrief.recorder.checks import problems_of
+from debrief.recorder.checks import problems_of, validations_of
 from debrief.recorder.contracts import Record
-from debrief.recorder.encoding import operations_of
+from debrief.recorder.messages import operations_of, patches_of
 from debrief.recorder.stopping import Stopped
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import tree_of_folder
@@ -68,8 +68,8 @@ def test_a_pull_that_moves_ahead(shop: Shop, theirs: Path) -> None:
     shop.run("pnpm", "test")
     record = apart(shop, git(theirs, "rev-parse", "HEAD"), 1)
     assert own(record) == {"src/mine.ts"}
-    assert [command.on_final_tree for command in record.meta.commands] == [False, True]
-    assert len(record.meta.steps) == 2
+    assert [check.on_final_tree for check in validations_of(record)] == [False, True]
+    assert len(patches_of(record)) == 2
 
 
 def test_a_merge_of_a_branch_that_went_another_way(shop: Shop, theirs: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_file_that_both_changed_is_told_once_and_a_warning_says_so(
     git(shop.folder, "merge", "-q", "--no-edit", "-X", "ours", "origin/main")
     shop.run("pnpm", "test")
     record = apart(shop, git(theirs, "rev-parse", "HEAD"), 3)
-    assert (own(record), len(record.meta.steps)) == ({"src/cart.ts"}, 1)
+    assert (own(record), len(patches_of(record))) == ({"src/cart.ts"}, 1)
     assert any("others changed 'src/cart.ts' too" in text for text in record.meta.warnings)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.git.hunks import HunkError, apply_hunks
 from debrief.git.scratch import FileState
-from debrief.recorder.checks import line_count
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
+from debrief.recorder.messages import line_count
 from debrief.recorder.patching import apply_operations
 from tests.recorder.records import operations
 

@@ -16,7 +16,7 @@ from debrief.errors import InputError
 from debrief.git.scratch import FileState
 from debrief.recorder.assembly import assemble, build_record
 from debrief.recorder.changes import StepChanges, WorktreeChanges
-from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.checks import ReadyRule, problems_of, readiness, validations_of
 from debrief.recorder.comparison import ChangedFile
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
@@ -26,7 +26,8 @@ from debrief.recorder.contracts import (
     Record,
     ToolMessage,
 )
-from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.messages import calls_of, changes_of, files_of, operations_of
 from debrief.recorder.scrubbing import SecretLog, scrubbed
 from debrief.recorder.session_facts import shown_output
 from debrief.recorder.verification import verify
@@ -87,12 +88,8 @@ def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
     interleaved = [part for call in calls for part in (call, "tool")]
     assert steps(record) == ["system", "user", *interleaved, "assistant"]
     assert [done.call.id for done in calls_of(record)] == [f"call{n:05d}" for n in range(1, 9)]
-    assert [(c.args[0], c.on_final_tree) for c in record.meta.commands] == [
-        ("lint", False),
-        ("i", False),
-        ("test", True),
-        ("build", True),
-    ]
+    assert [command.exit_code for command in record.meta.commands] == [1, 0, 0, 0]
+    assert validations_of(record) == [(False, 1), (True, 0), (True, 0)]
     assert record.messages[-1].content == (
         "Updated a (+1 -1), updated b (+1 -1), created c (+1) and deleted gone (-1). "
         "On the result, `pnpm test` passed and `pnpm build` passed."
@@ -125,8 +122,8 @@ def test_long_outputs_are_cut_and_say_so(
     size: int, cut: bool, ending: str, truncated: bool
 ) -> None:
     output = ran(None, "test", output="é" * size)
-    shown, is_cut = shown_output(structs.replace(output, cut=cut, ending=ending, exit_code=None))
-    assert is_cut is shown.endswith(TRUNCATED) is truncated
+    shown = shown_output(structs.replace(output, cut=cut, ending=ending, exit_code=None))
+    assert shown.endswith(TRUNCATED) is truncated
     assert ending in shown
     assert len(shown) <= OUTPUT_LIMIT + len(TRUNCATED)
 
@@ -139,7 +136,7 @@ def test_without_contents_a_record_tells_numbers_alone(tmp_path: Path) -> None:
     assert "secret" not in encode_record(record).decode()
     assert problems_of(record) == []
     assert record.meta.verified
-    assert [(c.path, c.kind, c.added, c.removed) for c in record.meta.changes] == [
+    assert [(c.path, c.kind, c.added, c.removed) for c in changes_of(record)] == [
         ("a", "update", 1, 1),
         ("b", "create", 1, 0),
     ]

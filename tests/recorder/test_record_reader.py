@@ -16,17 +16,19 @@ from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
+from debrief.facts.session_facts import facts_of
 from debrief.judging.context import context_from_session
 from debrief.lake import Lake
-from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
+from debrief.recorder.messages import changes_of
+from debrief.recorder.stored import NO_CONTENTS
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
-from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
+from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
@@ -122,7 +124,7 @@ def test_growth_is_exactly_that_of_the_operations(
     whole = {name: text + "\n" for name, text in before.items()}
     record = build(whole, {name: text + "\n" for name, text in after.items()})
     session = only(record)
-    changes = record.meta.changes
+    changes = changes_of(record)
     assert session.lines_added == sum(change.added for change in changes)
     assert session.lines_removed == sum(change.removed for change in changes)
     edits = [

@@ -14,7 +14,7 @@ from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, readiness
 from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import IGNORED
-from debrief.recorder.encoding import files_of
+from debrief.recorder.messages import files_of
 from debrief.recorder.repository import baseline_of, without_credentials
 from tests.recorder.repositories import (
     REDACTOR,

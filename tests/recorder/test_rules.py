@@ -10,7 +10,9 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.commands import check_command, digest_of, read_rules
+from debrief.recorder.contracts import RunCommand
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import calls_of
 from debrief.recorder.service.ingest import Ingest
 from debrief.recorder.session import session_of
 from debrief.recorder.storage.rows import UnfitError
@@ -72,7 +74,8 @@ def test_a_repositorys_check_is_recorded_with_its_rules_and_makes_it_ready(
     assert json.loads(json.dumps(run))["parameters"]["properties"]["cmd"]["enum"] == [
         *("pnpm", "make", "pytest", "uv")
     ]
-    assert [command.cmd for command in record.meta.commands] == ["make", "uv"]
+    commands = calls_of(record, "run_cmd")
+    assert [each.arguments(RunCommand).cmd for each in commands] == ["make", "uv"]
     assert decode_record(encode_record(record)) == record
 
 

@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 
 from debrief.errors import InputError
+from debrief.recorder.checks import validations_of
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.messages import changes_of
 from debrief.recorder.session import discard, session_of
 from debrief.recorder.state import RecorderHome
 from debrief.recorder.stopping import WaitingError, send_waiting
@@ -158,8 +160,8 @@ def test_a_stop_that_is_killed_can_be_repeated_and_the_server_has_one_record(
         assert list(server.records) == [started.id]
         assert before in ({}, server.records)
         record = decode_record(server.records[started.id])
-        assert record.meta.changes[0].path == "src/cart.ts"
-        assert [command.args for command in record.meta.commands] == [["test"]]
+        assert changes_of(record)[0].path == "src/cart.ts"
+        assert validations_of(record) == [(False, 0)]
         assert shop.home.opened() == shop.home.waiting() == []
         server.records.clear()
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.checks import problems_of
+from debrief.recorder.checks import problems_of, validations_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import calls_of, decode_record, operations_of
+from debrief.recorder.encoding import decode_record
+from debrief.recorder.messages import calls_of, changes_of, operations_of
 from debrief.recorder.session import opened
 from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
@@ -43,15 +44,12 @@ def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: 
     assert record.messages[-1].content == "A discount of five."
     meta = record.meta
     assert (str(meta.session_id), meta.base_ref) == (started.id, started.base_ref)
-    assert [(change.kind, change.path) for change in meta.changes] == [
+    assert [(change.kind, change.path) for change in changes_of(record)] == [
         ("update", "src/cart.ts"),
         ("create", "src/discount.ts"),
         ("delete", "src/old.ts"),
     ]
-    assert [(ran.args[0], ran.exit_code, ran.on_final_tree) for ran in meta.commands] == [
-        ("lint", 3, False),
-        ("test", 0, True),
-    ]
+    assert validations_of(record) == [(False, 3), (True, 0)]
     outputs = [done.result for done in calls_of(record, "run_cmd")]
     assert outputs == ["src/cart.ts: 1 problem\n", "2 passed\na warning\ndone\n"]
     git(shop.folder, "stash", "-q", "-u")
@@ -151,8 +149,8 @@ def test_a_record_too_large_is_held_and_the_session_goes_on(shop: Shop, file: Pa
         shop.stop(file)
     assert not file.exists()
     write(shop.folder, {"src/cart.ts": "smaller\n"})
-    meta = shop.stop(file, StopOptions(ignore=("data/",))).record.meta
-    assert [change.path for change in meta.changes] == ["src/cart.ts"]
+    record = shop.stop(file, StopOptions(ignore=("data/",))).record
+    assert [change.path for change in changes_of(record)] == ["src/cart.ts"]
 
 
 def test_a_file_that_is_there_is_not_written_over(shop: Shop, file: Path, tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.git.scratch import FileState
-from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.git.scratch import FileState, scratch_of
+from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import AssistantMessage, Record
-from debrief.recorder.encoding import decode_record, encode_record, files_of, patches_of
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import changes_of, files_of, patches_of
 from debrief.recorder.patching import apply_operations
 from debrief.recorder.session_facts import StopOptions
-from debrief.recorder.verification import replay, verify
-from debrief.sessions.readers.recorder import session_of as read_session
+from debrief.recorder.verification import replay, round_trip, verify
 from tests.recorder.repositories import run, tree_of_folder, trees_of
 from tests.recorder.session_scenario import Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import git, write
@@ -67,6 +67,22 @@ def test_a_command_whose_end_nobody_saw_stands_where_it_was_started(shop: Shop, 
     assert verify(shop.folder, record) == []
 
 
+def test_a_file_that_several_patches_changed_is_stated_as_what_they_come_to(
+    shop: Shop, file: Path
+) -> None:
+    before = (shop.folder / "src/cart.ts").read_text().count("\n")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": "once\n", "src/new.ts": "one\n"})
+    shop.run("pnpm", "test")
+    (shop.folder / "src/cart.ts").unlink()
+    write(shop.folder, {"src/new.ts": "one\ntwo\n"})
+    record = shop.stop(file).record
+    deleted, created = changes_of(record)
+    gone = before + 1  # each patch counts: the line that came between went, too
+    assert (deleted.path, deleted.kind, deleted.removed) == ("src/cart.ts", "delete", gone)
+    assert (created.path, created.kind, created.added) == ("src/new.ts", "create", 2)
+
+
 def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -82,6 +98,29 @@ def test_a_record_that_skipped_something_is_a_draft_until_its_owner_accepts_that
             [] if accepted else [True]
         )
         git(shop.folder, "stash", "-q", "-u")
+
+
+def test_what_ends_as_it_began_is_no_change_and_a_mode_alone_is_one(shop: Shop, file: Path) -> None:
+    program, link, package = (shop.folder / name for name in ("run.sh", "here", "package.json"))
+    program.write_text("true\n")
+    program.chmod(0o755)
+    link.symlink_to("x")
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "more")
+    begun = {name: (shop.folder / name).read_text() for name in ("src/cart.ts", "src/old.ts")}
+    shop.start()
+    program.chmod(0o644)
+    package.chmod(0o755)
+    link.unlink()
+    write(shop.folder, {"src/cart.ts": "other\n", "here": "x", "src/gone.ts": "a while\n"})
+    (shop.folder / "src/old.ts").unlink()
+    shop.run("pnpm", "test")
+    package.chmod(0o644)
+    (shop.folder / "src/gone.ts").unlink()
+    write(shop.folder, begun)
+    record = shop.stop(file).record
+    changes = [(each.path, each.kind, each.added, each.removed) for each in changes_of(record)]
+    assert changes == [("here", "update", 1, 1), ("run.sh", "update", 0, 0)]
 
 
 NASTY: list[dict[str, bytes | None]] = [
@@ -134,11 +173,14 @@ def test_nasty_changes_in_several_steps_come_back(shop: Shop, file: Path, tmp_pa
             (shop.folder / "src/cart.ts").rename(shop.folder / "src/basket.ts")
         shop.run("pnpm", "test")
     record = decode_record(encode_record(shop.stop(file).record))
-    assert (record.meta.verified, len(record.meta.steps)) == (True, 8)
+    assert (record.meta.verified, len(patches_of(record))) == (True, 8)
     assert (problems_of(record), verify(shop.folder, record)) == ([], [])
-    assert [step.tree for step in record.meta.steps] == trees_of(
-        record, shop.folder, tmp_path / "there"
-    )
+    trees = trees_of(record, shop.folder, tmp_path / "there")
+    assert trees[-1] == record.meta.final_tree
+    with scratch_of(shop.folder) as scratch:
+        assert round_trip(scratch, record, steps=trees) == []
+        [problem] = round_trip(scratch, record, steps=[*trees[:3], trees[4], *trees[4:]])
+    assert problem == f"the operations make the tree {trees[3]} instead of {trees[4]}"
     for name in ("latin", "zeros", "kept.bin"):
         (shop.folder / name).unlink()
     assert record.meta.final_tree == tree_of_folder(shop.folder)
@@ -242,15 +284,3 @@ def session(shop: Shop, folder: Path, actions: list[tuple[str, dict[str, str | N
 
 def first_of(record: Record) -> dict[str, FileState]:
     return {path: FileState("100644", text) for path, text in files_of(record).items()}
-
-
-def test_a_record_of_the_first_version_is_still_read() -> None:
-    from tests.recorder.records import as_json, build
-
-    record = as_json(build())
-    record["meta"]["version"] = 1
-    for name in ("steps", "others", "rules", "skippedAccepted"):
-        record["meta"].pop(name, None)
-    old = decode_record(json.dumps(record).encode())
-    assert (problems_of(old), readiness(old, ReadyRule())) == ([], [])
-    assert read_session(encode_record(old), "x").recorded is not None

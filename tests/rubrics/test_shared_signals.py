@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from debrief.offline.evaluator import OfflineEvaluator
 from debrief.rubrics.avoiding import AVOIDED, BY_KEY, look_at
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import score_session
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Intervention, Session

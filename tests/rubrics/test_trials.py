@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from hypothesis import given
@@ -108,6 +109,15 @@ def test_the_limit_of_judgements_is_kept_and_what_it_does_not_reach_is_not_kept(
     assert {trial.reason for trial in trials[1:]} == {
         "not tried: the limit of judgements is reached"
     }
+
+
+def test_candidates_share_the_judgements_alike_where_there_is_more_than_each_needs() -> None:
+    many = [structs.replace(SESSIONS[n % 40], id=f"many-{n}") for n in range(800)]
+    marked = [structs.replace(SCORES[n % 40], session_id=one.id) for n, one in enumerate(many)]
+    judge = PlacedJudge()
+    PLACE.update((one.id, n % 40) for n, one in enumerate(many))
+    try_rubrics(NAMED[:2], lambda _: iter(many), marked, judge, most_judgements=400)
+    assert Counter(key for _, key in judge.asked) == {one.key: 200 for one in NAMED[:2]}
 
 
 def test_with_too_few_unseen_sessions_nothing_is_tried_and_nothing_kept() -> None:

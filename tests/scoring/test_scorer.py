@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import Chunk, DimensionScore
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import (
     ChunkParameters,
     lasting_lines,
@@ -35,6 +36,12 @@ def test_a_short_session_is_scored_in_one_call() -> None:
     assert row.tokens == row.chunks[0].own_tokens > 0
     assert row.cost_usd is None
     assert scorer.seen == [("s1", 0)]
+
+
+def test_a_scorer_that_asks_nobody_takes_no_tokens() -> None:
+    row = score_session(session(turns=12), OfflineEvaluator())
+    assert row.status == "ok"
+    assert (row.input_tokens, row.output_tokens, row.cost_usd) == (0, 0, 0)
 
 
 def test_a_long_session_is_scored_part_by_part() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from debrief.offline.facts import facts_of
+from debrief.facts.session_facts import facts_of
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_in_folder
 

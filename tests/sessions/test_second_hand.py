@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 from debrief.sessions.sources import scan
+from tests.planting import EXAMPLES
 from tests.sessions.readers.content import write_records
 
-EXAMPLES = Path(__file__).parent / "readers" / "examples"
 ID = "1031d227-0c67-4e17-8954-0b6e2b3322f0"
 
 
 def test_a_session_whose_own_file_is_here_is_read_from_that_alone(tmp_path: Path) -> None:
     kept = tmp_path / "entire" / "ab" / "0"
-    records = [json.loads(line) for line in (EXAMPLES / "entire.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in EXAMPLES["entire"].read_text().splitlines()]
     write_records(kept / "transcript.jsonl", *records)
     (kept / "metadata.json").write_text(json.dumps({"session_id": ID}))
     alone = scan([tmp_path])

@@ -17,7 +17,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Head, Peek
 from debrief.sessions.sources import read_week, scan
-from tests.planting import ENDINGS, EXAMPLES
+from tests.planting import EXAMPLES
 from tests.sessions.scanned import WEEK, everything, session, sessions, unread, written
 from tests.sessions.scenario import write_lines
 
@@ -75,7 +75,7 @@ def test_a_reader_that_fails_costs_the_file_alone_and_says_why(
         raise TypeError("'int' object is not iterable")
 
     written(tmp_path, session(1))
-    shutil.copy(EXAMPLES / "droid.jsonl", tmp_path / "d.jsonl")
+    shutil.copy(EXAMPLES["droid"], tmp_path / "d.jsonl")
     monkeypatch.setattr(READERS["droid"], "describe", describe)
     found = scan([tmp_path])
     ((path, reason),) = [(item.path, item.reason) for item in unread(found)]
@@ -89,9 +89,8 @@ def test_a_reader_that_fails_costs_the_file_alone_and_says_why(
 
 @pytest.mark.parametrize("source", ["claude-code", "droid", "gemini"])
 def test_a_byte_order_mark_is_no_reason_to_refuse_a_file(source: str, tmp_path: Path) -> None:
-    ending = ENDINGS.get(source, "jsonl")
-    text = (EXAMPLES / f"{source}.jsonl").read_bytes()
-    (tmp_path / f"a.{ending}").write_bytes(b"\xef\xbb\xbf" + text)
+    example = EXAMPLES[source]
+    (tmp_path / example.name).write_bytes(b"\xef\xbb\xbf" + example.read_bytes())
     found = scan([tmp_path])
     assert not unread(found)
     (read,) = sessions(found)

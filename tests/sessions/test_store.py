@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, ToolCall, UnreadTranscript, calls_of
@@ -22,6 +23,7 @@ from debrief.sessions.store import (
     SESSIONS_TABLE,
     UNREAD_TABLE,
     scan_into,
+    session_in_folders,
     store_week,
 )
 from tests.redaction.synthetic import Maker
@@ -82,6 +84,18 @@ def test_a_session_outlasts_its_transcript_in_its_place(lake: Lake, folder: Path
     after = read_again(lake, folder)
     assert list(numbers(after)) == [0, 1, 2, 3]
     assert after[:3] == before
+
+
+def test_a_session_is_found_in_folders_by_the_beginning_of_its_id(folder: Path) -> None:
+    for number in (1, 2):
+        transcript(folder, number)
+    first = "00000000-0000-4000-8000-000000000001"
+    found = session_in_folders([folder], first, lambda one: one)
+    assert found is not None
+    assert (found.id, found.turns[0].prompt[:7]) == (first, "Make th")
+    assert session_in_folders([folder], "11111111", lambda one: one) is None
+    with pytest.raises(InputError, match="00000000"):
+        session_in_folders([folder], first[:-1], lambda one: one)
 
 
 def test_no_name_and_no_id_in_the_lake_shows_a_secret(lake: Lake, folder: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from debrief.sessions.readers.documents import mend_text
 from debrief.training.conversations import (
     call_arguments,
     call_id,
     function_name,
     label,
     time_text,
-    whole_text,
 )
 from debrief.training.formats import CALL_ID, FUNCTION_NAME, validate_line
 from debrief.training.samples import encode_line
@@ -89,8 +89,8 @@ def test_no_loader_takes_a_label_for_a_time(
 
 
 def test_half_a_character_becomes_the_sign_for_one() -> None:
-    assert whole_text("a\ud83d") == "a\ufffd"
-    assert whole_text("\ud83d\ude00") == "😀"
+    assert mend_text("a\ud83d") == "a\ufffd"
+    assert mend_text("\ud83d\ude00") == "😀"
 
 
 Line = dict[str, Any]

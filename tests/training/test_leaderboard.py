@@ -287,6 +287,10 @@ def words_of(plot: bytes) -> list[str]:
     return [text for text in ElementTree.fromstring(plot).itertext() if text.strip()]
 
 
+def dots_of(plot: bytes) -> list[ElementTree.Element]:
+    return ElementTree.fromstring(plot).findall(".//{*}circle")
+
+
 def height_of(plot: bytes) -> float:
     return float(ElementTree.fromstring(plot).attrib["height"])
 
@@ -294,6 +298,9 @@ def height_of(plot: bytes) -> float:
 def test_plots_grow_up_to_twenty_rows_and_are_the_same_bytes_for_the_same_numbers() -> None:
     small, twenty, more = (leaderboard_plot(many(count)) for count in (2, 20, 21))
     assert height_of(small) < height_of(twenty) == height_of(more)
+    # Each row takes as much of the height as it stands below the one before it.
+    first, second = (float(dot.attrib["cy"]) for dot in dots_of(small))
+    assert height_of(twenty) - height_of(small) == 18 * (second - first)
     assert any("(20 of 21 rows)" in text for text in words_of(more))
     assert leaderboard_plot(many(2)) == small
     qualities = enumerate((0.2, 0.4, 0.9, 0.3))

@@ -14,8 +14,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
+from debrief.scoring.order import OrderPlace
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import DeclaredTool, Session
 from debrief.sessions.readers.values import declared_tools

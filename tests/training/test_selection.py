@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.offline.order import OrderPlace
 from debrief.outcomes.store import Success
+from debrief.scoring.order import OrderPlace
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.model import Session
 from debrief.settings import load_settings

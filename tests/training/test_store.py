@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.offline.order import LEAST_AMONG
 from debrief.outcomes.store import Success, places_in
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import LEAST_AMONG
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from debrief.sessions.model import DeclaredTool
-from debrief.training.conversations import encode, function_name, whole_text
+from debrief.sessions.readers.documents import mend_text
+from debrief.training.conversations import encode, function_name
 from debrief.training.formats import MOST_TOOLS, TABLES, tool_schemas, without_uncalled
 from debrief.training.model import ToolParameters
 from tests.training.strategies import INPUTS, JSON, NAMES
@@ -239,7 +240,7 @@ def test_whatever_is_declared_a_line_describes_every_call(
     taken = {tool.function.name: set(tool.function.parameters.properties) for tool in tools}
     assert len(taken) == len(tools)
     for name, arguments in calls:
-        assert {whole_text(key) for key in arguments} <= taken[function_name(name)]
+        assert {mend_text(key) for key in arguments} <= taken[function_name(name)]
     for tool in tools:
         assert set(tool.function.parameters.required) <= taken[tool.function.name]
     assert len({frozenset(one) for one in taken.values()}) > 1

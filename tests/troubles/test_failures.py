@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from debrief.sessions.model import Usage
 from debrief.troubles.naming import culprit, name_of, plain_error
-from tests.offline.scenario import START, Story
+from tests.facts.scenario import START, Story
 from tests.troubles.scenario import day, events, told, troubles
 
 NO_BUN = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"
@@ -105,13 +105,33 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         told.edit("/home/ada/shop/b.py", "a", "b")
         return told.run("git push --force origin main", refused, "rejected")
 
-    assert told(story(), story()) == [
-        ("missed_edit", "the text to replace was not there"),
+    assert told(story(), story()) == [("refused_permission", "git push: refused")]
+    assert sorted(told(*[story()] * 4)) == [
+        ("missed_edit", "b.py: the text to replace was not there"),
+        ("missed_edit", "shop/a.py: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
     ]
     missed = [event for event in events(story()) if event.kind == "missed_edit"]
     assert [event.file for event in missed] == ["shop/a.py", "b.py"]
     assert len(missed[1].calls) == 3  # it failed, the file was read, then it went well
+
+
+def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
+    def story(path: str) -> Story:
+        return Story().turn("Go on").call("Edit", NOT_THERE, "failed", file_path=path)
+
+    assert told(story("/home/ada/shop/a.py"), story("/home/ada/shop/b.py")) == []
+    assert events(story("")) == []  # nor have those of files that are not known
+
+
+def test_two_files_that_cannot_be_read_are_two_troubles() -> None:
+    def story(path: str) -> Story:
+        denied = "EACCES: permission denied"
+        return Story().turn("Look").call("Read", denied, "failed", file_path=path)
+
+    a, b = (f"/home/ada/shop/{name}" for name in ("a.py", "b.py"))
+    assert told(story(a), story(b)) == []
+    assert told(story(a), story(a)) == [("failing_command", "Read a.py: EACCES: permission denied")]
 
 
 def test_an_answer_is_no_failure() -> None:
@@ -214,7 +234,17 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("docker ps", ("/opt/docker ps || echo none", "none")) == ""
     assert worked("shop find --all", ("shop find --help", "Usage: shop find")) == ""
     assert worked("shop status --all", ("git status", "clean")) == ""
+    assert worked("git add a.py gone.py", ("git add a.py", "")) == ""  # it does less
+    assert worked("shop find --all a.py", ("shop find a.py", "found")) == "shop find a.py"
     assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
+    assert worked("pnpm test shop.ts cart.ts tax.ts", ("bun test", "3 passed")) == ""
+
+
+def test_what_a_program_says_of_its_end_counts_and_what_a_file_says_of_it_does_not() -> None:
+    log = "Exit code 1\nTypeError: price is undefined"
+    assert events(Story().turn("Look").read("ci.log", log)) == []
+    (event,) = events(Story().turn("Go on").run("npm run price", log))
+    assert (event.kind, event.command) == ("failing_command", "npm run price")
 
 
 def test_the_agents_own_stop_and_calls_made_at_once_are_no_repeated_failures() -> None:

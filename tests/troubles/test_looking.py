@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
-from tests.offline.scenario import Story
-from tests.troubles.scenario import day, events, prices, told, troubles
+from tests.facts.scenario import Story
+from tests.troubles.scenario import day, events, prices, told
 
 LONG = "x = 1\n" * 500
 
@@ -27,6 +27,8 @@ def test_a_file_is_read_again_where_it_shows_the_same_again() -> None:
     assert event.usage == Usage(input=100, output=100)  # the message that read it again alone
     assert kinds(read(read(Story().turn("Look")), LONG + "y = 2")) == []
     assert kinds(read(read(Story().turn("Look"), "x = 1"), "x = 1")) == []  # hardly worth a word
+    copies = Story().turn("Look").read("/home/ada/shop/a.py", LONG)
+    assert kinds(copies.read("/home/ada/shop/copy_of_a.py", LONG)) == []
 
 
 def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
@@ -56,6 +58,11 @@ def test_a_long_output_costs_what_it_put_into_the_context() -> None:
     assert (event.kind, event.subject) == ("long_output", "rg: long output")
     assert event.usage == Usage(input=16_000)
     assert event.cost_usd == 16.0
+    for command in ("cat notes.md", "sed -n 1,900p notes.md"):  # a file is read, as by a tool
+        shown = Story().turn("Look").run(command, "a note\n" * 5_000)
+        assert kinds(shown) == []
+        (event,) = events(Story().turn("Look").run(command, "a note\n" * 9_000))
+        assert (event.subject, event.file) == ("notes.md: long output", "notes.md")
 
 
 def test_a_check_that_cannot_see_the_change() -> None:
@@ -102,6 +109,7 @@ def test_files_read_again_after_a_compaction() -> None:
         "work_done_twice",
         "3 files read again: a.py, b.py, c.py",
     )
+    assert event.subject == "a.py and others: read again after a compaction"
     assert kinds(story) == []
 
 
@@ -132,13 +140,3 @@ def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
         )
         == []
     )
-
-
-def test_one_session_alone_leads_nothing() -> None:
-    def missed(path: str) -> Story:
-        return Story().turn("Go").edit(path, "a", "b", status="failed").say("Hm.", tokens=1)
-
-    costly = Story().turn("Go").run("pnpm test", "sh: pnpm: not found", "failed")
-    costly.say("I try once more.", tokens=50_000).run("pnpm test", "sh: pnpm: not found", "failed")
-    order = [trouble.kind for trouble in troubles(costly, missed("a.py"), missed("b.py"))]
-    assert order == ["missed_edit", "missing_tool"]

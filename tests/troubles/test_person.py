@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debrief.troubles.remedies import line_for
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 from tests.troubles.scenario import events, told, troubles
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
@@ -39,9 +39,11 @@ def test_an_interruption_has_what_the_person_said_next() -> None:
     def stopped(words: str) -> Story:
         return Story().turn("Go on").run("ls").deed("interruption").turn(words).say("Yes.")
 
-    (trouble,) = troubles(stopped("are you stuck?"), stopped("not that folder, the other one"))
+    (trouble,) = troubles(stopped("leave the api.lock"), stopped("not the api.lock, the other"))
     assert (trouble.kind, trouble.count) == ("interruption", 2)
-    assert trouble.examples[0].words == "not that folder, the other one"
+    assert trouble.subject == "the person stopped the agent: “api.lock”"
+    assert trouble.examples[0].words == "not the api.lock, the other"
+    assert told(stopped("are you stuck?"), stopped("not that folder, the other one")) == []
     assert told(stopped("continue"), stopped("sorry, wrong chat")) == []
     retyped = Story().turn("8").deed("interruption").turn("6").say("Yes.")
     assert told(retyped, retyped) == []  # the agent had done nothing yet
@@ -58,6 +60,11 @@ def test_a_refusal_has_what_was_asked_and_why_it_was_refused() -> None:
     assert trouble.examples[0].words == "use pnpm"
 
 
+def test_a_refusal_that_was_not_meant_is_none() -> None:
+    story = Story().turn("Go on").edit("/home/ada/shop/a.py", "a", "b", status="rejected")
+    assert events(story.deed("rejection").turn("sorry, continue").say("Yes.")) == []
+
+
 def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
     def planned(words: str = "") -> Story:
         story = Story().turn("Plan it").call("ExitPlanMode", REFUSED, "rejected", plan="Add a cap")
@@ -69,6 +76,15 @@ def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
     ]
 
 
+def test_refused_edits_of_different_files_say_little() -> None:
+    def refused(path: str) -> Story:
+        return Story().turn("Go on").edit(f"/home/ada/shop/{path}", "a", "b", status="rejected")
+
+    a, b, same = refused("a.py"), refused("b.py"), [("refused_permission", "an edit: refused")]
+    assert told(a, b) == []
+    assert told(a, a) == told(a, b, b, b) == same
+
+
 def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> None:
     def refused(*later: str) -> Story:
         story = Story().turn("Go on").run("git commit -m a", REFUSED, "rejected")
@@ -76,7 +92,9 @@ def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> No
             story.run(command, "done")
         return story
 
-    (trouble,) = troubles(refused("git commit -m b"), refused())
+    granted = refused("git commit -m b")
+    assert troubles(granted, refused()) == []  # what each was to do was refused
+    (trouble,) = troubles(granted, granted, granted, refused())
     assert line_for(trouble) is None
     (trouble,) = troubles(refused(), refused())
     assert line_for(trouble) == "Do not run `git commit -m a` unasked: it was refused."

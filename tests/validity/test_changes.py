@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from debrief.offline.facts import facts_of
-from debrief.offline.verdict import verdict_of
+from debrief.facts.session_facts import facts_of
+from debrief.scoring.rules import verdict_of
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Message, Session, Subagent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from debrief.offline.order import OrderTable
+from debrief.scoring.order import OrderTable
 from tests.validity.scenario import benchmark_folder
 from tools.fit_table import read, toml
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
-from debrief.offline.evaluator import OfflineEvaluator
+from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import score_session
 from debrief.scoring.verdict import VerdictName
 from debrief.validity.calibration import CalibrationSession, calibration_sessions

@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 from debrief.cli.app import app
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.offline.order import VALUES, OrderedSession, places_of, shipped_table
 from debrief.outcomes.store import Label, Labels, Success, own_table, put_labels
 from debrief.scoring.model import SessionScores
+from debrief.scoring.order import VALUES, OrderedSession, places_of, shipped_table
 from debrief.sessions.model import Session
 from debrief.validity.refitting import LabelledOrder, Refit, gain_text, refit
 from tests.scoring.scenario import NOON, session

@@ -11,11 +11,12 @@ from types import ModuleType
 
 import pytest
 
-import debrief.offline
+import debrief
 from debrief.errors import InputError
 from debrief.validity.changes import Wordings, wordings_from
 
-OFFLINE = Path(debrief.offline.__path__[0])
+LIBRARY = Path(debrief.__path__[0])
+SCORING = ("rules.py", "order.py", "order.toml", "offline_evaluator.py")
 WORDS = re.compile(r"[^\W\d_]+")
 MARKS = re.compile(r"\\[bBsSwWdDAZ][+*?]?|\(\?[:P<=!>\w]*|[()\[\]{}|^$+*?.]")
 NONSENSE = "zum"
@@ -31,9 +32,15 @@ def threes(text: str) -> set[tuple[str, ...]]:
     return set(zip(words, words[1:], words[2:], strict=False))
 
 
+def files() -> list[Path]:
+    """Return the files of all that decides without a model, and their data."""
+    facts = (path for path in (LIBRARY / "facts").rglob("*") if path.is_file())
+    return sorted([*facts, *(LIBRARY / "scoring" / name for name in SCORING)])
+
+
 def literals() -> Iterator[tuple[str, str]]:
     """Yield every string of the rules' code, docstrings apart, and every line of their data."""
-    for path in sorted(file for file in OFFLINE.rglob("*") if file.is_file()):
+    for path in files():
         if path.suffix == ".py":
             nodes = list(ast.walk(ast.parse(path.read_text())))
             documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
@@ -46,8 +53,10 @@ def literals() -> Iterator[tuple[str, str]]:
 
 
 def modules() -> Iterator[ModuleType]:
-    for path in sorted(OFFLINE.glob("*.py")):
-        yield importlib.import_module(f"debrief.offline.{path.stem}".removesuffix(".__init__"))
+    for path in files():
+        if path.suffix == ".py":
+            name = ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts)
+            yield importlib.import_module(name.removesuffix(".__init__"))
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:

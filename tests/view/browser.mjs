@@ -114,6 +114,16 @@ await page.click("main a.title >> nth=0");
 await page.locator("h2 >> text=The line that stops it").waitFor();
 console.log("the story of finding, reading and labelling");
 
+// browser.py has the session go on when it reads the second line.
+await page.goto(`${story}/sessions/tax`);
+await page.locator("details.call").first().evaluate((fold) => { fold.open = !fold.open; });
+const folded = await page.locator("details.call").first().evaluate((fold) => fold.open);
+console.log("reads a session that runs");
+await page.locator("text=Round the tax too").waitFor();
+check((await page.locator("section.turn").count()) === 2, "what is new is there once, below");
+check((await page.locator("details.call").first().evaluate((fold) => fold.open)) === folded, "folds stay");
+check((await page.locator(".session-head").textContent()).includes("2 turns"), "its head follows");
+
 await browser.close();
 for (const problem of [...new Set(problems)]) console.error(`WRONG ${problem}`);
 process.exit(problems.length ? 1 : 0);

@@ -14,12 +14,15 @@ import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
+from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.rubrics.model import TRIALS, RubricTrial
+from debrief.sessions.model import Session, Turn
 from debrief.settings import load_settings
 from debrief.training.model import INDEX, TrainingSetRow
 from debrief.troubles.model import trouble_id
@@ -53,15 +56,13 @@ def main(folder: Path) -> int:
         shown = stack.enter_context(served(settings))
         story = settings_of(folder / "story", DEBRIEF_RATER="ada")
         shutil.rmtree(folder / "story", ignore_errors=True)
-        fill(
-            Lake(story.lake),
-            [
-                (hostile_session(EVIL), 0.2),
-                (session_of("cart", "Fix the cart's total."), 0.4),
-                (session_of("tax", "Add a tax to the invoice.", task="billing"), 0.9),
-                (session_of("carts", "Rename the cart."), 0.6),
-            ],
-        )
+        tax = session_of("tax", "Add a tax to the invoice.", task="billing")
+        others: list[tuple[Session, float | None]] = [
+            (hostile_session(EVIL), 0.2),
+            (session_of("cart", "Fix the cart's total."), 0.4),
+            (session_of("carts", "Rename the cart."), 0.6),
+        ]
+        fill(Lake(story.lake), [*others, (tax, 0.9)])
         told = stack.enter_context(served(story))
         read = settings_of(folder / "read")
         shutil.rmtree(folder / "read", ignore_errors=True)
@@ -85,7 +86,15 @@ def main(folder: Path) -> int:
             "reading": reading,
         }
         command = ["node", str(_SCRIPT), str(folder / "node_modules"), json.dumps(work)]
-        return subprocess.run(command).returncode
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as opened:
+            for line in opened.stdout or ():
+                print(line, end="", flush=True)
+                if line == "reads a session that runs\n":
+                    turns = (*tax.turns, Turn(number=2, prompt="Round the tax too."))
+                    ended = tax.ended + timedelta(minutes=2)
+                    goes_on = replace(tax, turns=turns, ended=ended, digest="goes on")
+                    fill(Lake(story.lake), [*others, (goes_on, None)])
+        return opened.returncode
 
 
 def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:

@@ -40,6 +40,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
+from debrief.troubles.model import EVENTS, TroubleEvent
 from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
 
 SNAPSHOT = Path(__file__).with_name("session_page.html")
@@ -326,6 +327,21 @@ def fill_every_kind(lake: Lake) -> Session:
         scoring_criteria="",
     )
     lake.write("rubrics", "excellence", [rubric], Rubric)
+    refusals = [
+        TroubleEvent(
+            session_id=session.id,
+            repository="shop",
+            kind="refused_permission",
+            subject=subject,
+            at=at(2),
+            evidence=Evidence(1, call, quote),
+        )
+        for subject, call, quote in (
+            ("an edit: refused", "c4", "The person said no"),
+            ("a fetch: refused", "c7", "no such words"),
+        )
+    ]
+    lake.write(EVENTS, WEEK, refusals, TroubleEvent)
     return session
 
 

@@ -19,10 +19,10 @@ from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from debrief.view.app import make_app
-from tests.offline.scenario import Story
+from tests.facts.scenario import Story
 from tests.troubles.scenario import day, prices
 from tests.troubles.test_failures import wrong_runner
-from tests.view.shown import MONDAY, fill, served, serving, session_of, settings_of, words
+from tests.view.shown import MONDAY, OWN, fill, served, serving, session_of, settings_of, words
 from tests.view.test_session import EVIL, LIVE
 from tests.waiting import LONG
 
@@ -178,3 +178,12 @@ def test_a_page_is_never_blank_and_fills_in_while_the_lake_is_read(settings: Set
             assert "Fix the total of the cart." in client.get("/").text
             fill(lake, [(session_of("two", started=MONDAY + timedelta(weeks=1)), 0.9)])
             next(state for state in states if state["changes"] > read["changes"])
+        shown = re.search('data-grows="one" data-about="([^"]+)"', client.get("/sessions/one").text)
+        assert shown is not None
+        with client.stream("GET", "/progress?session=one", headers=OWN) as told:
+            states = (json.loads(line[5:]) for line in told.iter_lines() if line[:5] == "data:")
+            assert next(states)["about"] == shown[1]
+            fill(lake, [(session_of("three", started=MONDAY + timedelta(weeks=1)), 0.9)])
+            assert next(states)["about"] == shown[1], "another session is read"
+            fill(lake, [(session_of("one", ended=MONDAY + timedelta(hours=1)), 0.9)])
+            next(state for state in states if state["about"] != shown[1])

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.lake import Lake
-from debrief.offline.order import shipped_table
 from debrief.outcomes.store import LABELS, Label, store_table
+from debrief.scoring.order import shipped_table
 from debrief.sessions.model import Message, Turn
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind
@@ -195,7 +195,7 @@ def test_what_to_look_at_first_is_a_fifth_of_those_that_can_be_compared(tmp_path
         assert listed(client, "sort=place")[-1] == "alone", "it has no place"
         text = words(client.get(f"/weeks/{MONDAY:%Y-%m-%d}").text)
         assert "20 of 21 sessions have a verdict : 20 done, checked" in text
-        assert "Nothing shows it of 1 : nothing was changed (1)." in text
+        assert "1 cannot be told: nothing was changed (1)." in text
         first, best = text.index("Look at these first"), text.index("Best sessions")
         assert first < text.index("Job 0.") < best < text.index("Job 19.")
         assert "Look first: More corrections than 98% of 20 sessions like it." in text

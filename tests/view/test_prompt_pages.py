@@ -138,3 +138,12 @@ def test_far_lines_are_left_out_of_a_difference() -> None:
         ("added", 3), ("added", 40),
     ]  # fmt: skip
     assert len(lines) < 20
+
+
+def test_of_a_line_as_long_as_a_page_no_single_words_are_marked() -> None:
+    def removed(words: int) -> tuple[str, ...]:
+        old, new = (" ".join(["word"] * words + [end]) for end in ("old", "new"))
+        return tuple(text for text, _ in next(prompt_diff([old], [new])).parts)
+
+    assert removed(900) == ("word " * 900, "old")
+    assert removed(1_100) == ("word " * 1_100 + "old",)

@@ -164,6 +164,7 @@ def test_a_session_that_leaves_the_lake_while_it_is_read_is_said_to_be_gone(tmp_
 def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
     tmp_path: Path,
 ) -> None:
+    fill(Lake(str(tmp_path / "lake")), [(session_of("one", "Add a tax."), 0.9)])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refused = _view(tmp_path, "--port", port)
@@ -175,7 +176,7 @@ def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[0]
-        assert httpx.get(address, timeout=LONG).status_code == 200
+        assert "Add a tax." in httpx.get(f"{address}/sessions", timeout=LONG).text
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(LONG)

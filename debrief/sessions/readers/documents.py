@@ -187,7 +187,7 @@ def mend(value: Any) -> Any:
     """
     if isinstance(value, str):
         return mend_text(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [mend(item) for item in value]
     if isinstance(value, dict):
         return {mend_text(key): mend(item) for key, item in value.items()}

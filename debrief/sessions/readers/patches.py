@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.edit_arguments import NEW, OLD, PATHS, WHOLE
 from debrief.sessions.readers.values import first_string, mappings
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -26,10 +27,6 @@ _WRITTEN = frozenset("+- ")
 _MARKS = _WRITTEN | {"", "\r"}
 """What a line within a hunk begins with; some tools cut the blank off an empty context line."""
 _CONTEXT = 3
-_FILE_NAMES = ("file_path", "filePath", "path", "absolute_path", "target_notebook")
-_CONTENTS = ("content", "contents", "file_text")
-_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text")
-_NEW = ("new_string", "new_str", "newString", "newText", "new_text")
 _MOST_COMPARISONS = 4_000_000
 
 Hunk = tuple[str, list[str]]
@@ -102,7 +99,7 @@ def edit_of_arguments(arguments: dict[str, Any], diff: str = "") -> FileEdit | N
         arguments: of a call that edits: a patch, a file's content, a replacement, or several.
         diff: of what the call did to one file, which counts before its arguments.
     """
-    path = first_string(arguments, *_FILE_NAMES)
+    path = first_string(arguments, *PATHS)
     patches = from_apply_patch(first_string(arguments, "input", "patch", "patchText"))
     if len(patches) > 1:
         return joined(patches)
@@ -110,13 +107,13 @@ def edit_of_arguments(arguments: dict[str, Any], diff: str = "") -> FileEdit | N
     edit = from_unified(path, diff)
     if edit.patch or patches:
         return edit if edit.patch else patches[0]
-    if path and any(name in arguments for name in _CONTENTS):
-        return created(path, first_string(arguments, *_CONTENTS), estimated=True)
+    if path and any(name in arguments for name in WHOLE):
+        return created(path, first_string(arguments, *WHOLE), estimated=True)
     lists = (mappings(arguments.get(name)) for name in ("edits", "changes", "replacements"))
     edits: list[FileEdit] = []
     for part in next(filter(None, lists), [arguments]):
-        old, new = first_string(part, *_OLD), first_string(part, *_NEW)
-        file = first_string(part, *_FILE_NAMES) or path
+        old, new = first_string(part, *OLD), first_string(part, *NEW)
+        file = first_string(part, *PATHS) or path
         if file and (old or new):
             edits.append(replaced(file, old, new, estimated=True))
     return joined(edits)

@@ -19,8 +19,9 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.lake import Creation, Lake
-from debrief.markdown import counted, plain, table
+from debrief.markdown import counted, plain
 from debrief.redaction import refuse_secrets
+from debrief.reports import Markdown, report
 from debrief.training.model import Split
 from debrief.training.publishing.form import (
     Columns,
@@ -104,44 +105,46 @@ def page(
     form: Form,
     sets: Sequence[PublishedSet],
     data: Sequence[DataFile],
-    notes: Sequence[str],
+    notes: Markdown,
     *,
     parquet: bool,
 ) -> str:
-    """Return the page of a folder: for people, and in its header for loaders and the Hub."""
+    """Return the page of a folder: for people, and in its header for loaders and the Hub.
+
+    Args:
+        head: the header.
+        form: of the files.
+        sets: that are in the folder.
+        data: its files of lines.
+        notes: the page's other parts, how lines were chosen and what they are.
+        parquet: there are Parquet files beside the JSONL.
+    """
     import yaml
 
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
     rows = [
         (
-            f"`{plain(made.task)}`",
-            f"`{plain(made.fingerprint)}`",
+            Markdown(f"`{plain(made.task)}`"),
+            Markdown(f"`{plain(made.fingerprint)}`"),
             str(made.lines["train"]),
             str(made.lines["eval"]),
             f"{made.size:,}",
-            f"[card]({made.task}/{made.fingerprint}/card.md)" if made.count else "",
+            Markdown(f"[card]({made.task}/{made.fingerprint}/card.md)") if made.count else "",
         )
         for made in sets
     ]
     named = next((one.config for one in data if one.config), ALL)
-    beside = " The same lines are in the `.parquet` files beside them." if parquet else ""
-    body = f"""\
-# Training sets
-
-As `{form.name}`, read by {form.reader}. {form.note}{beside}
-
-{table(("task", "fingerprint", "train", "eval", "bytes", "card"), rows)}
-
-A card says where a set's sessions are from, who judged them, what was left out, \
-and under which licences the repositories stand.
-
-```python
-from datasets import load_dataset
-
-everything = load_dataset(".")
-one = load_dataset(".", "{named}")
-```"""
-    return "\n\n".join([f"---\n{text}---\n{body}", *notes]) + "\n"
+    body = report(
+        "export",
+        form=Markdown(form.name),
+        reader=Markdown(form.reader),
+        note=Markdown(form.note),
+        parquet=parquet,
+        sets=rows,
+        named=Markdown(named),
+        notes=notes,
+    )
+    return f"---\n{text}---\n{body}"
 
 
 MANIFEST = ".debrief.json"
@@ -251,8 +254,6 @@ class PublishedFolder(OwnFolder):
         licence: str = "",
     ) -> None:
         super().__init__(target, form.name)
-        self.notes: list[str] = []
-        """Parts of the page: what was chosen, and what contexts keep."""
         self._target = target
         self._form = form
         self._parquet = parquet
@@ -313,10 +314,13 @@ class PublishedFolder(OwnFolder):
         beside = {"task": "string", "fingerprint": "string"} if joined else {}
         return {**self._form.columns, **beside}
 
-    def finish(self) -> Published:
+    def finish(self, notes: Markdown) -> Published:
         """Write what loaders need to find the sets, and remove what is no longer among them.
 
         Nothing is written when no set has a line.
+
+        Args:
+            notes: parts of the page, how lines were chosen and what they are.
         """
         form = self._form
         if self._joined:
@@ -325,7 +329,7 @@ class PublishedFolder(OwnFolder):
             self._add("", sink)
         if self._data:
             data = {f"{one.config or ALL}.{one.side}": one.path for one in self._data}
-            self.write("README.md", self._page().encode())
+            self.write("README.md", self._page(notes).encode())
             for name, content in form.extra_files(data).items():
                 self.write(name, content)
             self.close()
@@ -338,10 +342,10 @@ class PublishedFolder(OwnFolder):
             changed=self.changed,
         )
 
-    def _page(self) -> str:
+    def _page(self, notes: Markdown) -> str:
         features = as_features(self._columns)
         head = header(self._data, features, self._licence)
-        return page(head, self._form, self._sets, self._data, self.notes, parquet=self._parquet)
+        return page(head, self._form, self._sets, self._data, notes, parquet=self._parquet)
 
 
 class _Sink:

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from debrief.markdown import table
-from debrief.offline.talk import correction_in
+from debrief.facts.talk import correction_in
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN
 from debrief.training.model import SampleMetadata, Split
 from debrief.training.publishing.form import Form, Standing, StoredLine, template_messages
@@ -142,7 +141,8 @@ class LabelCounts:
     """The labels of an export, counted by what they are by, as its lines go by."""
 
     def __init__(self, share: float) -> None:
-        self._share = share
+        self.share = share
+        """Of the sessions at each end of overall quality that got a label; 0 for none."""
         self._counts: Counter[tuple[str, bool]] = Counter()
 
     def counted(
@@ -153,18 +153,13 @@ class LabelCounts:
             self._counts[line["label_source"], line["label"]] += 1
             yield side, line
 
-    def note(self) -> str:
-        """Return the part of an export's page that says how many labels there are."""
-        rows = [
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return what labels are by, with how many are desirable and how many are not."""
+        return [
             (source, *(str(self._counts[source, label]) for label in _WORDS))
             for source in sorted({source for source, _ in self._counts})
         ]
-        by_quality = (
-            f"\n\nBy overall quality the best and the worst {self._share:.0%} of the sessions that "
-            "have one are labelled, where the verdict is neither done and checked nor short of it."
-        )
-        labels = table(("by", *_WORDS.values()), rows)
-        return f"## Labels\n\n{labels}{by_quality * bool(self._share)}"
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before training."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from operator import attrgetter
 from typing import Literal
 
@@ -11,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.markdown import counted, plain, table
+from debrief.markdown import counted
+from debrief.reports import Markdown
 from debrief.training.contamination import ContaminatedBy, Contamination, Problems
 from debrief.training.conversations import label
 from debrief.training.kinship import Kinship
@@ -97,21 +99,15 @@ class Decontamination(Struct, frozen=True, kw_only=True):
             for name, of in self.found.items()
         }
 
-    def note(self) -> str:
-        """Return it for the page."""
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return each benchmark, its problems, and the sessions left out by text, commit and
+        repository."""
         left_out = Counter((each.benchmark, each.by) for each in self.found.values())
-        rows = [
-            (plain(name), f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
+        return [
+            (name, f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
             for name, problems in sorted(self.problems.counts.items())
         ]
-        return (
-            "## Benchmarks\n\nSessions were left out that hold a problem of these: one of their "
-            "requests has 13 words of its text in a row, their work started from its commit, or, "
-            "where it names a repository alone, they are of that.\n\n"
-            + table(("benchmark", "problems", *(f"sessions, by {by}" for by in _BY)), rows)
-            + f"\n\n{counted(self.near, 'session')} of these repositories stayed, as the commit is "
-            "another, or not known."
-        )
 
     def summary(self) -> str:
         """Return it in a line."""
@@ -140,8 +136,8 @@ def decontaminate(lines: Iterable[tuple[LineRow, bytes]], problems: Problems) ->
     return Decontamination(found=found, near=len(near - found.keys()), problems=problems)
 
 
-def composition(rows: Iterable[Row]) -> str:
-    """Return what some lines are, counted by everything that can be asked for."""
+def composition(rows: Iterable[Row]) -> list[tuple[str, str, str, str]]:
+    """Return what some lines are, counted on both sides by everything that can be asked for."""
     counts: dict[str, defaultdict[str, Counter[Split]]] = {
         name: defaultdict(Counter) for name in _COUNTED
     }
@@ -150,11 +146,7 @@ def composition(rows: Iterable[Row]) -> str:
         values = (task, fingerprint, row.tool, version)
         for name, value in zip(_COUNTED, (*values, row.model, row.kind, row.licence), strict=True):
             counts[name][value][row.split] += 1
-    return (
-        "## What it is made of\n\nLines, before any was cut, made into several, or left out as "
-        "the form has no place for it.\n\n"
-        + table(("", "", "train", "eval"), list(_rows_of(counts)))
-    )
+    return list(_rows_of(counts))
 
 
 _COUNTED = ("task", "fingerprint", "tool", "version", "model", "kind of work", "licence")
@@ -173,12 +165,25 @@ def _rows_of(
             yield name, f"{len(rest)} more", str(train), str(held)
 
 
-def _code(text: str) -> str:
+def _code(text: str) -> Markdown:
     """Return a name as code: nothing in it is Markdown, and placeholders stay what they are."""
-    return f"`{' '.join(text.replace('`', chr(39)).split())}`"
+    return Markdown(f"`{' '.join(text.replace('`', chr(39)).split())}`")
 
 
-def order_note(rows: Iterable[LineRow], rule: SplitRule) -> str:
+class SidesInTime(Struct, frozen=True, kw_only=True):
+    """How the sides of a split lie in time."""
+
+    by: str
+    """The rule: ``week``, ``repository`` or ``time``."""
+    first_day: date | None
+    """Of what is held out, where sides go by time."""
+    both: int
+    """Repositories with lines on both sides."""
+    later: int
+    """Those of them with a line to train on that ended after one that is held out began."""
+
+
+def sides_in_time(rows: Iterable[LineRow], rule: SplitRule) -> SidesInTime:
     """Return how the sides of the split lie in time.
 
     Raises:
@@ -194,15 +199,4 @@ def order_note(rows: Iterable[LineRow], rule: SplitRule) -> str:
         raise InputError(
             f"--split time, {wrong[0]}", "a line to train on is later than one held out"
         )
-    return (
-        f"## Sides\n\nBy {_RULES[rule.by].format(rule.first_day)}. Repositories with lines on both "
-        f"sides: {len(later)}; of these, with a line to train on that ended after one that is held "
-        f"out began: {len(wrong)}. Lines of no named repository are not counted in."
-    )
-
-
-_RULES = {
-    "week": "a hash of repository and week",
-    "repository": "a hash of the repository",
-    "time": "time: what began on {} or later is held out",
-}
+    return SidesInTime(by=rule.by, first_day=rule.first_day, both=len(later), later=len(wrong))

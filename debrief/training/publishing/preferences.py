@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from debrief.markdown import table
+from debrief.reports import Markdown
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.sessions.readers.claude_code.content import words_of_refusal
 from debrief.training.formats import TOOLS
@@ -247,10 +247,12 @@ class PairCounts:
             self._counts[line["kind"]] += 1
             yield side, line
 
-    def note(self) -> str:
-        """Return the part of an export's page that says how many pairs there are."""
-        rows = [(f"`{kind}`", what, str(self._counts[kind])) for kind, what in KINDS.items()]
-        return f"## Pairs\n\n{table(('kind', 'what it holds', 'pairs'), rows)}"
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return each kind, what it holds, and how many pairs of it there are."""
+        return [
+            (Markdown(f"`{kind}`"), what, str(self._counts[kind])) for kind, what in KINDS.items()
+        ]
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before training."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.markdown import counted, table
+from debrief.markdown import counted
 from debrief.reports import Markdown, report
 from debrief.scoring.verdict import SHOWN, VerdictName
 from debrief.sessions.atif import as_trajectory
@@ -66,11 +66,13 @@ from debrief.training.publishing.form import (
 from debrief.training.publishing.forms import form_named
 from debrief.training.publishing.labels import LabelCounts, standings
 from debrief.training.publishing.narrowing import (
+    Decontamination,
+    SidesInTime,
     composition,
     decontaminate,
-    order_note,
     resplit,
     session_of,
+    sides_in_time,
 )
 from debrief.training.publishing.preferences import PairCounts, pairs_of
 from debrief.training.publishing.rewards import RewardCounts
@@ -229,9 +231,6 @@ def publish(
                 licence=options.licence,
             )
         )
-        filters, *rest = _notes(options, kept, left_out, earlier)
-        folder.notes = [filters, *narrowed.notes, *rest]
-        folder.notes += [_short_text(short)] if any(short.values()) else []
         for one in chosen:
             lines = _made_lines(lake, one, form, options, ends, counts)
             if observed:
@@ -244,9 +243,23 @@ def publish(
             if card is not None:
                 text = _published_card(card.decode(), made, options)
                 folder.write(f"{made.task}/{made.fingerprint}/card.md", text.encode())
-        folder.notes += [said.note()] if said else []
-        folder.notes += [counts.note()] if counts else []
-        published = folder.finish()
+        notes = report(
+            "export_notes",
+            choices=options.choices,
+            composition=narrowed.composition,
+            sides=narrowed.sides,
+            benchmarks=narrowed.searched,
+            contexts_head=HEADER,
+            contexts=kept.rows(),
+            left_out=[(reason, str(count)) for reason, count in sorted(left_out.items())],
+            earlier=_earlier_text(earlier) if earlier else "",
+            short=sum(map(len, short.values())),
+            labels=said if form.of_labels else None,
+            rewards=said if form.of_rewards else None,
+            pairs=said if form.pair is not None else None,
+            rows=counts,
+        )
+        published = folder.finish(Markdown(notes))
         warnings = [
             *(said.warnings() if said else ()),
             *([_earlier_text(earlier)] if earlier else []),
@@ -255,7 +268,7 @@ def publish(
             published,
             warnings=(*published.warnings, *warnings),
             unlicensed=sum(not row.licence for one in chosen for row in one.rows),
-            decontaminated=narrowed.decontaminated,
+            decontaminated=narrowed.searched.summary() if narrowed.searched else "",
         )
 
 
@@ -268,23 +281,6 @@ def _counts_of(
     if form.of_rewards:
         return RewardCounts(options.reward)
     return PairCounts() if form.pair is not None else None
-
-
-def _notes(
-    options: ExportOptions, kept: ContextTable, left_out: dict[str, int], earlier: Sequence[Pair]
-) -> Iterator[str]:
-    yield "## Filters\n\n" + table(("filter", "chosen"), options.choices)
-    yield (
-        "## What contexts keep\n\nOf the lines that this was made of, when a trainer cuts them at "
-        "so many tokens (o200k_base, with tools and what chat templates usually write). Tokens are "
-        "those of all answers that were chosen and are trained on, before any was cut or left out."
-        "\n\n" + table(HEADER, kept.rows())
-    )
-    if left_out:
-        rows = [(reason, str(count)) for reason, count in sorted(left_out.items())]
-        yield "## Left out\n\n" + table(("why", "lines"), rows)
-    if earlier:
-        yield f"## Sets of an earlier version\n\n{_earlier_text(earlier)}."
 
 
 def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> str:
@@ -314,14 +310,6 @@ def _earlier_text(pairs: Sequence[Pair]) -> str:
     named = ", ".join(map(" ".join, pairs[:_SHOWN])) + ", …" * (len(pairs) > _SHOWN)
     are = f"{counted(len(pairs), 'set')} that an earlier version made"
     return f"{are}, left out until debrief run makes them anew: {named}"
-
-
-def _short_text(short: Mapping[Pair, Sequence[LineRow]]) -> str:
-    count = sum(map(len, short.values()))
-    return (
-        f"## Sessions that fall short\n\n{counted(count, 'line')} of sessions that the sets leave "
-        "out for their verdict were made for this form, which tells good from bad."
-    )
 
 
 def _asked_sets(lake: Lake, options: ExportOptions) -> tuple[list[TrainingSetRow], list[Pair]]:
@@ -419,9 +407,10 @@ class _Narrowed(Struct, frozen=True, kw_only=True):
     """Lines without those that hold benchmarks' problems, on the sides that were asked for."""
 
     chosen: list[_Chosen]
-    notes: tuple[str, ...]
-    """For the page."""
-    decontaminated: str
+    composition: list[tuple[str, str, str, str]]
+    sides: SidesInTime
+    searched: Decontamination | None
+    """None where no benchmarks' problems were looked for."""
 
 
 def _narrowed(
@@ -442,12 +431,9 @@ def _narrowed(
     lines = [(one.of.task, one.of.fingerprint, row) for one in chosen for row in one.rows]
     return _Narrowed(
         chosen=[one for one in chosen if one.rows],
-        notes=(
-            composition(lines),
-            order_note((row for *_, row in lines), rule),
-            *([searched.note()] if searched else []),
-        ),
-        decontaminated=searched.summary() if searched else "",
+        composition=composition(lines),
+        sides=sides_in_time((row for *_, row in lines), rule),
+        searched=searched,
     )
 
 

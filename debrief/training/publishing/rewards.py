@@ -128,26 +128,19 @@ class RewardCounts:
     """
 
     def __init__(self, kind: RewardKind) -> None:
-        self._kind = kind
-        self._lines = self._known = 0
+        self.kind = kind
+        self.lines = self.known = 0
 
     def counted(
         self, lines: Iterable[tuple[Split, dict[str, Any]]]
     ) -> Iterator[tuple[Split, dict[str, Any]]]:
         """Yield lines with rewards, and their sides, as they are."""
         for side, line in lines:
-            self._lines += 1
-            self._known += line["reward"] is not None
+            self.lines += 1
+            self.known += line["reward"] is not None
             yield side, line
-
-    def note(self) -> str:
-        """Return the part of an export's page that says how many rewards there are."""
-        return (
-            f"## Rewards\n\nBy `{self._kind}`: {self._known:,} of {self._lines:,} lines have one, "
-            "the others null."
-        )
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before training."""
-        if self._lines and not self._known:
-            yield f"no line has a reward by {self._kind}: {_WHERE_FROM[self._kind]}"
+        if self.lines and not self.known:
+            yield f"no line has a reward by {self.kind}: {_WHERE_FROM[self.kind]}"

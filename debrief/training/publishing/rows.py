@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from debrief.markdown import counted
 from debrief.training.conversations import TURN_ENDED
 from debrief.training.model import ChatMessage
 
@@ -98,32 +97,31 @@ class RowCounts:
 
     def __init__(self, rows: Callable[[Messages], Iterable[Row]]) -> None:
         self._rows = rows
-        self._lines = self._made = self._known = self._trained = self._cut = self._wrong = 0
+        self.lines = self.made = 0
+        self.known = self.trained = self.wrong = 0
+        """Answers that are to be trained on, those of them that are, and others that are."""
+        self.cut = 0
+        """Requests that were cut out of the middle."""
         self._before = self._after = 0
 
     def add(self, messages: Messages) -> None:
         """Count a line in."""
-        self._lines += 1
-        self._known += sum(map(is_trained, messages))
+        self.lines += 1
+        self.known += sum(map(is_trained, messages))
         self._before += sum(map(_length, messages))
         for row in self._rows(messages):
             written = [*row.history, *row.answers]
             end = next(end for end, one in enumerate(messages, 1) if one is written[-1])
-            self._made += 1
-            self._trained += sum(map(is_trained, row.answers))
-            self._wrong += sum(map(is_untrained, row.answers))
-            self._cut += _requests(messages[:end]) - _requests(written)
+            self.made += 1
+            self.trained += sum(map(is_trained, row.answers))
+            self.wrong += sum(map(is_untrained, row.answers))
+            self.cut += _requests(messages[:end]) - _requests(written)
             self._after += sum(map(_length, written))
 
-    def note(self) -> str:
-        """Return the part of an export's page that says what the rows hold and lack."""
-        grown = self._after / max(1, self._before)
-        return (
-            f"## Rows\n\n{counted(self._lines, 'line')} gave {counted(self._made, 'row')}, whose "
-            f"messages are {grown:.2f} times as long in all. They train on {self._trained:,} of "
-            f"{counted(self._known, 'answer')} that are to be trained on, and on {self._wrong:,} "
-            f"that are not. {self._cut:,} requests were cut out of the middle."
-        )
+    @property
+    def grown(self) -> float:
+        """Return how many times as long the messages of all rows are as those of the lines."""
+        return self._after / max(1, self._before)
 
 
 def _length(message: ChatMessage) -> int:

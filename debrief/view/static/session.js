@@ -1,5 +1,6 @@
-// A session's page: loads the transcript's parts as they are scrolled to, and goes by keys from
-// turn to turn (n, p) and from evidence to evidence (e). Without it, the links do the same.
+// A session's page: loads the transcript's parts as they are scrolled to, takes in what is new while
+// the session runs, and goes by keys from turn to turn (n, p) and from evidence to evidence (e).
+// Without it, the links do the same.
 "use strict";
 
 const transcript = document.querySelector(".transcript");
@@ -28,6 +29,46 @@ const watcher = new IntersectionObserver(
 function watch() {
   transcript.querySelectorAll("a[data-fragment]").forEach((link) => watcher.observe(link));
 }
+
+// What is new comes below what is there; what somebody unfolded or marked stays as it is.
+function takeIn(old, fresh) {
+  for (const [place, now] of [...fresh.children].entries()) {
+    const was = old.children[place];
+    if (!was) old.append(now);
+    else if (was.textContent !== now.textContent) {
+      if (was.matches("section") && now.matches("section")) {
+        takeIn(was, now);
+        continue;
+      }
+      if (was.matches("details") && now.matches("details")) now.open = was.open;
+      was.replaceWith(now);
+    }
+  }
+}
+
+async function grow() {
+  const last = [...transcript.querySelectorAll("template[data-part]")].at(-1);
+  const answer = await fetch(last.dataset.part).catch(() => null);
+  if (!answer?.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const name of ["[data-reading]", ".session-head", ".panel"]) {
+    const [was, now] = [document.querySelector(name), page.querySelector(name)];
+    if (was && now && !was.contains(document.activeElement)) was.replaceWith(now);
+  }
+  const isWhole = !transcript.querySelector("a[data-fragment]");
+  const fresh = page.querySelector(".transcript");
+  if (isWhole && fresh) {
+    fresh.querySelectorAll(":scope > .earlier, template").forEach((each) => each.remove());
+    const shown = document.createElement("div");
+    while (last.nextSibling) shown.append(last.nextSibling);
+    takeIn(shown, fresh);
+    transcript.append(...shown.childNodes);
+  }
+  begin();
+  watch();
+}
+
+document.addEventListener("grown", grow);
 
 function show(element) {
   for (let fold = element; fold; fold = fold.parentElement.closest("details")) {

@@ -67,8 +67,10 @@ function begin() {
 }
 
 // A page that lists what is in the lake is shown anew when something was read, unless somebody is
-// at work on it. A page that nobody looks at does not follow.
+// at work on it. A session's page is told when its session went on. A page that nobody looks at does
+// not follow.
 const PAUSE = 1500;
+const grows = document.querySelector("[data-grows]");
 let source = null;
 let shown = Number(document.body.dataset.changes);
 let newest = shown;
@@ -111,17 +113,26 @@ function hear(event) {
     bar.value = state.done;
     bar.nextElementSibling.textContent = `${state.done} of ${state.weeks} weeks`;
   }
+  if (grows) {
+    const isOver = !state.is_behind && document.querySelector("[data-behind]");
+    if (state.about !== grows.dataset.about || isOver) {
+      grows.dataset.about = state.about;
+      document.dispatchEvent(new Event("grown"));
+    }
+    return;
+  }
   newest = state.changes;
   if (!state.is_behind && document.querySelector("[data-behind]")) shown = -1;
   if (newest !== shown) waits ??= setTimeout(renew, shown < 0 ? 0 : PAUSE);
 }
 
 function follow() {
-  if (document.hidden || !document.querySelector("[data-live]")) {
+  if (document.hidden || !(grows || document.querySelector("[data-live]"))) {
     source?.close();
     source = null;
   } else if (!source) {
-    source = new EventSource("/progress");
+    const of = grows ? `?session=${encodeURIComponent(grows.dataset.grows)}` : "";
+    source = new EventSource(`/progress${of}`);
     source.onmessage = hear;
   }
 }

@@ -207,7 +207,7 @@ def record_status(
     if not commands:
         out.print("  no command was run")
     status = status_of(session, rule)
-    print_changes(status)
+    print_changes(status, status.changes)
     print_missing(status.not_ready)
 
 
@@ -244,6 +244,7 @@ def record_stop(
     a crash sends the same bytes, which the server has once.
     """
     from debrief.recorder.answers import plain
+    from debrief.recorder.messages import changes_of
     from debrief.recorder.session_facts import StopOptions
     from debrief.recorder.stopping import stop
 
@@ -260,7 +261,7 @@ def record_stop(
     redactor = redactor_of(settings)
     with nullcontext(local.absolute()) if local else server_for("write") as target:
         done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
-    meta = done.record.meta
+    meta, changes = done.record.meta, changes_of(done.record)
     if as_json:
         answer = {
             "sessionId": str(meta.session_id),
@@ -269,14 +270,14 @@ def record_stop(
             "status": done.receipt.status if done.receipt is not None else "",
             "notReady": done.not_ready,
             "size": done.size,
-            "meta": plain(meta),
+            "meta": {**plain(meta), "changes": [plain(each) for each in changes]},
         }
         print_json(answer)
         return
     out = console()
     if done.made_before:
         out.print("The record was made by an earlier stop, and is as it was then.")
-    print_changes(meta)
+    print_changes(meta, changes)
     print_redactions(meta.redactions)
     where = f"written to {local}"
     if local is None:

@@ -49,6 +49,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     """
     from debrief.recorder.checks import problems_of, readiness
     from debrief.recorder.encoding import decode_record
+    from debrief.recorder.messages import changes_of
     from debrief.recorder.verification import verify
 
     settings, _ = settings_and_home()
@@ -56,9 +57,10 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     meta = record.meta
     out = console()
     out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
-    print_changes(meta)
-    print_redactions(meta.redactions)
     problems = problems_of(record)
+    if not problems:
+        print_changes(meta, changes_of(record))
+    print_redactions(meta.redactions)
     if not problems and meta.contents == "full":
         differences = verify(repo, record, redactor_of(settings))
         if differences is None:

@@ -19,7 +19,7 @@ from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.contracts import Meta, Redactions
+    from debrief.recorder.contracts import FileChange, Meta, Redactions
     from debrief.recorder.session_facts import RanCommand
     from debrief.recorder.state import RecorderHome
     from debrief.recorder.status import SessionStatus
@@ -140,11 +140,11 @@ def command_line(command: RanCommand, *, running: bool) -> str:
     return f"{line}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
 
 
-def print_changes(made: Meta | SessionStatus) -> None:
+def print_changes(made: Meta | SessionStatus, changed: Iterable[FileChange]) -> None:
     """Print what was changed, what is left out, and what there is to be warned of."""
     out = console()
     changes = []
-    for change in made.changes:
+    for change in changed:
         is_of_mode = change.kind == "update" and not (change.added or change.removed)
         numbers = "mode" if is_of_mode else f"+{change.added} -{change.removed}"
         changes.append(f"{change.kind} {readable(change.path)} ({numbers})")

@@ -121,7 +121,7 @@ def command_answer(
         "ending": "" if is_running and not command.is_over else command.ending.strip("()"),
         "durationMs": command.duration_ms,
         "isCheck": is_validation(command.cmd, command.args, rules),
-        "output": shown_output(command)[0][-_MOST_OUTPUT:],
+        "output": shown_output(command)[-_MOST_OUTPUT:],
     }
 
 

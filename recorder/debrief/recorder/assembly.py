@@ -18,8 +18,8 @@ from debrief.errors import InputError, first_problem
 from debrief.git.scratch import PLAIN, FileState, scratch_of
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
-from debrief.recorder.checks import RANK, change_of
-from debrief.recorder.comparison import ChangedFile
+from debrief.recorder.checks import RANK
+from debrief.recorder.comparison import ChangedFile, change_of
 from debrief.recorder.encoding import (
     MAX_BYTES,
     PATCHED,
@@ -75,7 +75,8 @@ def build_record(
         whole = structs.replace(facts, contents="full")
         record = assemble(whole, changes, redactions=redactions)
         try:
-            held = round_trip(opened, record, redactor)
+            steps = [step.tree for step in changes.steps if step.files]
+            held = round_trip(opened, record, redactor, steps)
         except InputError as error:
             held = [str(error)]
     record = assemble(facts, changes, redactions=redactions, verified=not held)
@@ -109,10 +110,10 @@ def assemble(
         InputError: no record can hold so much, or a fact is not of the contract.
     """
     full = facts.contents == "full"
-    texts = {file.path: file.before.text for file in changes.files if file.before}
-    summaries = [change_of(op, texts.get(op.path, "")) for op in operations_for(changes.files)]
-    summaries.sort(key=lambda change: (change.path, change.kind != "delete"))
-    patches = [number for number, step in enumerate(changes.steps) if step.files]
+    changed = [
+        change_of(file, file.hunks.count("\n+"), file.hunks.count("\n-")) for file in changes.files
+    ]
+    last_patch = max((number for number, step in enumerate(changes.steps) if step.files), default=0)
     messages = _Messages()
     try:
         if facts.system is not None:
@@ -120,18 +121,15 @@ def assemble(
         messages.add(contracts.UserMessage(content=facts.prompt))
         for path, text in first_versions(changes.steps) if full else ():
             messages.call(contracts.READ_FILE, contracts.ReadFile(path=path), text)
-        steps: list[contracts.PatchStep] = []
-        commands: list[contracts.CommandSummary] = []
+        commands: list[contracts.CommandOutcome] = []
         for number, step in enumerate(changes.steps):
             if full and step.files:
                 patch = contracts.ApplyPatch(ops=operations_for(step.files))
-                call_id = messages.call(contracts.APPLY_PATCH, patch, PATCHED)
-                steps.append(contracts.PatchStep(call_id=call_id, tree=step.tree))
+                messages.call(contracts.APPLY_PATCH, patch, PATCHED)
             if number < len(facts.commands):
-                last = not patches or number >= patches[-1]
-                run = messages.run(facts.commands[number], full=full, on_final_tree=last)
-                commands.append(run)
-        summary = facts.summary or closing_words(summaries, commands)
+                on_final_tree = None if full else number >= last_patch
+                commands.append(messages.run(facts.commands[number], on_final_tree))
+        summary = facts.summary or closing_words(changed, facts.commands, last_patch)
         messages.add(contracts.AssistantMessage(content=summary))
         others = [warning_of(facts.base_ref, facts.others)] if facts.others else []
         meta = contracts.Meta(
@@ -140,8 +138,7 @@ def assemble(
             recorder=RECORDER,
             final_tree=changes.final_tree,
             verified=verified,
-            steps=steps,
-            changes=summaries,
+            changes=None if full else changed,
             skipped=list(changes.skipped),
             skipped_accepted=facts.accept_skipped,
             rules=rules_of(facts),
@@ -184,14 +181,20 @@ def operations_for(files: Sequence[ChangedFile]) -> list[contracts.Operation]:
 
 
 def closing_words(
-    changes: Sequence[contracts.FileChange], commands: Sequence[contracts.CommandSummary]
+    changes: Sequence[contracts.FileChange], commands: Sequence[RanCommand], last_patch: int
 ) -> str:
-    """Return what a record ends on when the person said nothing: the facts, in words."""
+    """Return what a record ends on when the person said nothing: the facts, in words.
+
+    Args:
+        changes: what was changed.
+        commands: what was run.
+        last_patch: the number of the first command that nothing was changed after.
+    """
     done = [_change_words(change) for change in changes[:_MOST_NAMED]]
     if rest := len(changes) - len(done):
         done.append(f"{rest:,} more")
     words = _joined(done) if done else "nothing was changed"
-    last = [command for command in commands if command.on_final_tree]
+    last = commands[last_patch:]
     ran = "No command was run."
     if commands:
         when = "On the result" if last else "Before the last change"
@@ -218,19 +221,14 @@ class _Messages:
         self.add(contracts.ToolMessage(tool_call_id=call_id, content=result))
         return call_id
 
-    def run(
-        self, run: RanCommand, *, full: bool, on_final_tree: bool = False
-    ) -> contracts.CommandSummary:
-        output, truncated = shown_output(run)
+    def run(self, run: RanCommand, on_final_tree: bool | None) -> contracts.CommandOutcome:
+        """Add a command; its output is left out where ``on_final_tree`` has to be said."""
         arguments = contracts.RunCommand(cmd=run.cmd, args=list(run.args), cwd=run.cwd)
-        return contracts.CommandSummary(
-            call_id=self.call(contracts.RUN_COMMAND, arguments, output if full else ""),
-            cmd=run.cmd,
-            args=list(run.args),
-            cwd=run.cwd,
+        output = shown_output(run) if on_final_tree is None else ""
+        return contracts.CommandOutcome(
+            call_id=self.call(contracts.RUN_COMMAND, arguments, output),
             exit_code=run.exit_code,
             duration_ms=run.duration_ms,
-            truncated=truncated,
             on_final_tree=on_final_tree,
         )
 
@@ -246,7 +244,7 @@ def _change_words(change: contracts.FileChange) -> str:
     return f"{change.kind}d {path} ({numbers})"
 
 
-def _command_words(command: contracts.CommandSummary) -> str:
+def _command_words(command: RanCommand) -> str:
     line = " ".join([command.cmd, *command.args])
     folder = "" if command.cwd == "." else f" in {command.cwd}"
     failed = f"failed with exit code {command.exit_code}"

@@ -8,9 +8,9 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
+from pydantic.alias_generators import to_camel
 
 from debrief.errors import InputError, shown
-from debrief.git.scratch import PLAIN, FileState
 from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.commands import command_problem, is_validation, rules_problems
@@ -18,14 +18,15 @@ from debrief.recorder.contracts import (
     APPLY_PATCH,
     OUTPUT_LIMIT,
     READ_FILE,
+    RUN_COMMAND,
     TRUNCATED,
     CommandRules,
     Contents,
     Meta,
     Record,
 )
-from debrief.recorder.encoding import PATCHED, AnsweredCall, calls_of, tools_for
-from debrief.recorder.patching import apply_operations
+from debrief.recorder.encoding import PATCHED, tools_for
+from debrief.recorder.messages import AnsweredCall, calls_of, changes_of
 from debrief.recorder.paths import path_problem
 
 RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contracts.CreateFile: 2}
@@ -99,11 +100,11 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
     prompts = (one.content for one in record.messages if isinstance(one, contracts.UserMessage))
     facts = ReadyFacts(
         contents=meta.contents,
-        changes=len(meta.changes),
+        changes=len(changes_of(record)),
         mixed=meta.others.mixed if meta.others else "",
         skipped=0 if meta.skipped_accepted else skipped,
         prompt=next(prompts, ""),
-        checks=tuple(RanCheck(one.on_final_tree, one.exit_code) for one in validations_of(record)),
+        checks=tuple(validations_of(record)),
         rules=meta.rules,
         verified=meta.verified,
         unsure_redactions=meta.redactions.unsure,
@@ -148,39 +149,23 @@ def _checks_of(rules: CommandRules | None) -> str:
     return ", ".join([*own, "pnpm lint, test or build"]) if own else "lint, test or build"
 
 
-def validations_of(record: Record) -> list[contracts.CommandSummary]:
-    """Return the commands of the record that lint, test or build."""
+def validations_of(record: Record) -> list[RanCheck]:
+    """Return the commands of a consistent record that lint, test or build."""
     meta = record.meta
-    return [one for one in meta.commands if is_validation(one.cmd, one.args, meta.rules)]
+    ends = {end.call_id: end for end in meta.commands}
+    last = max((patch.index for patch in calls_of(record, APPLY_PATCH)), default=-1)
+    checks = []
+    for each in calls_of(record, RUN_COMMAND):
+        ran, end = each.arguments(contracts.RunCommand), ends[each.call.id]
+        if is_validation(ran.cmd, ran.args, meta.rules):
+            is_last = each.index > last if meta.contents == "full" else bool(end.on_final_tree)
+            checks.append(RanCheck(is_last, end.exit_code))
+    return checks
 
 
 def is_validated(record: Record) -> bool:
     """Return whether a validation command ran on the tree that the record rebuilds."""
     return any(one.on_final_tree for one in validations_of(record))
-
-
-def line_count(text: str) -> int:
-    """Return how many lines a text has; a last one without a line end counts."""
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))
-
-
-def change_of(op: contracts.Operation, before: str = "") -> contracts.FileChange:
-    """Return an operation in numbers.
-
-    Args:
-        op: the operation; an update's hunks have to add up.
-        before: the text of a file that it deletes.
-    """
-    if isinstance(op, contracts.CreateFile):
-        return contracts.FileChange(
-            path=op.path, kind="create", added=line_count(op.diff), removed=0
-        )
-    if isinstance(op, contracts.DeleteFile):
-        return contracts.FileChange(
-            path=op.path, kind="delete", added=0, removed=line_count(before)
-        )
-    added, removed = op.diff.count("\n+"), op.diff.count("\n-")
-    return contracts.FileChange(path=op.path, kind="update", added=added, removed=removed)
 
 
 def _problems(record: Record) -> Iterator[str]:
@@ -194,8 +179,8 @@ def _problems(record: Record) -> Iterator[str]:
     if record.tools != list(tools_for(rules)):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    patches: list[tuple[AnsweredCall, list[contracts.Operation]]] = []
-    commands: list[tuple[AnsweredCall, contracts.RunCommand]] = []
+    patches: list[list[contracts.Operation]] = []
+    commands: list[AnsweredCall] = []
     for each in calls_of(record):
         where = f"messages[{each.index}]"
         try:
@@ -207,30 +192,32 @@ def _problems(record: Record) -> Iterator[str]:
                     yield f"{where}: files are read once each, sorted by path"
                 files[path] = each.result
             elif each.call.function.name == APPLY_PATCH:
-                patches.append((each, each.arguments(contracts.ApplyPatch).ops))
+                patches.append(each.arguments(contracts.ApplyPatch).ops)
                 if each.result != PATCHED:
                     yield f"messages[{each.index + 1}]: the result of a patch is {PATCHED}"
             else:
                 command = each.arguments(contracts.RunCommand)
-                commands.append((each, command))
+                commands.append(each)
                 if problem := command_problem(command.cmd, command.args, command.cwd, rules):
                     yield f"{where}: {problem}"
         except InputError as error:
             yield str(error)
             return
-    operations = [ops for _, ops in patches]
-    final = {path: FileState(PLAIN, text) for path, text in files.items()}
-    is_applied = record.meta.contents == "full"
+    changes: list[contracts.FileChange] = []
     try:
-        for ops in operations:
-            final = apply_operations(final, ops)
+        changes = changes_of(record)
     except InputError as error:
-        is_applied = False
         yield f"apply_patch: {error}"
-    yield from _order(files, operations)
-    yield from _meta_problems(record.meta, files, patches, commands)
-    if is_applied:
-        yield from _changes(record.meta, files, operations, final)
+    yield from _order(files, patches)
+    if record.meta.contents == "none" and (files or patches or any(c.result for c in commands)):
+        yield "meta.contents: none, but the messages hold contents or outputs"
+    most = OUTPUT_LIMIT + len(TRUNCATED) + _LONGEST_PLACEHOLDER * record.meta.redactions.count
+    for each in commands:
+        if len(each.result) > most:
+            yield f"messages[{each.index + 1}]: an output of over {OUTPUT_LIMIT:,} characters"
+    if [each.call.id for each in commands] != [end.call_id for end in record.meta.commands]:
+        yield "meta.commands: not the commands of the messages, in their order"
+    yield from _meta_problems(record.meta, changes)
 
 
 def _linkage(record: Record) -> Iterator[str]:
@@ -290,108 +277,23 @@ def _order(
         yield f"apply_patch: {shown(path)} was read, but is not changed"
 
 
-def _meta_problems(
-    meta: Meta,
-    files: Mapping[str, str],
-    patches: Sequence[tuple[AnsweredCall, list[contracts.Operation]]],
-    commands: Sequence[tuple[AnsweredCall, contracts.RunCommand]],
-) -> Iterator[str]:
-    """Yield where ``meta`` disagrees with the messages or with itself."""
-    if meta.contents == "none" and (files or patches or any(done.result for done, _ in commands)):
-        yield "meta.contents: none, but the messages hold contents or outputs"
-    called = [each.call.id for each, _ in patches]
-    if [step.call_id for step in meta.steps] != called and (meta.version > 1 or len(called) > 1):
-        yield "meta.steps: not the patches of the messages, in their order"
-    elif meta.steps and meta.steps[-1].tree != meta.final_tree:
-        yield "meta.steps: the last one's tree is not finalTree"
-    yield from _commands(meta, commands, patches[-1][0].index if patches else None)
-    both = {change.path for change in meta.changes} & {one.path for one in meta.skipped}
+def _meta_problems(meta: Meta, changes: Sequence[contracts.FileChange]) -> Iterator[str]:
+    """Yield where ``meta`` disagrees with the changes or with itself."""
+    of_patches = {"steps"} if meta.contents == "none" else {"steps", "changes", "on_final_tree"}
+    repeated = {*of_patches, "cmd", "args", "cwd", "truncated"} if meta.version > 2 else set()
+    for model in (meta, *meta.commands):
+        for name in type(model).model_fields:
+            if name in repeated and getattr(model, name) is not None:
+                yield f"meta: {to_camel(name)} is for the messages alone to tell"
+    both = {change.path for change in changes} & {one.path for one in meta.skipped}
     for path in sorted(both):
         yield f"meta.skipped: {shown(path)} is among the changes too"
     if meta.stopped_at < meta.started_at:
         yield "meta.stoppedAt: before startedAt"
-    ids = [meta.final_tree, *(step.tree for step in meta.steps)]
-    ids += [meta.others.first_base] if meta.others else []
+    ids = [meta.final_tree, *([meta.others.first_base] if meta.others else [])]
     if any(len(each) != len(meta.base_ref) for each in ids):
         yield "meta.finalTree: of another length than baseRef"
     if meta.redactions.unsure > meta.redactions.count:
         yield "meta.redactions: more are unsure than there are"
     if meta.repo_remote is not None and _CREDENTIALS.match(meta.repo_remote):
         yield "meta.repoRemote: holds a user name or a password"
-
-
-def _changes(
-    meta: Meta,
-    files: Mapping[str, str],
-    patches: Sequence[Sequence[contracts.Operation]],
-    final: Mapping[str, FileState],
-) -> Iterator[str]:
-    """Yield where ``meta.changes`` is not what the patches come to.
-
-    What a file's only patch does is known exactly; of a file that several change, whether it is
-    there before and after, and by how many lines it grew.
-    """
-    stated: dict[tuple[str, str], contracts.FileChange] = {
-        (change.path, change.kind): change for change in meta.changes
-    }
-    if len(stated) != len(meta.changes):
-        yield "meta.changes: a change is listed twice"
-    by_path: dict[str, list[list[contracts.Operation]]] = {}
-    for ops in patches:
-        for path in dict.fromkeys(op.path for op in ops):
-            by_path.setdefault(path, []).append([op for op in ops if op.path == path])
-    for path, groups in by_path.items():
-        if len(groups) > 1:
-            found = [stated.pop((path, kind), None) for kind in ("delete", "update", "create")]
-            if problem := _net_problem(found, files.get(path), final.get(path)):
-                yield f"meta.changes: {shown(path)} {problem}"
-            continue
-        for op in groups[0]:
-            made = change_of(op, files.get(path, ""))
-            change = stated.pop((made.path, made.kind), None)
-            if change is None:
-                yield f"meta.changes: {shown(op.path)} ({made.kind}) is missing"
-            elif change != made:
-                numbers = f"adds {made.added} and removes {made.removed} lines"
-                yield f"meta.changes: {shown(op.path)} ({made.kind}) {numbers}"
-    for path, other in stated:
-        yield f"meta.changes: {shown(path)} ({other}) is not in the patch"
-
-
-def _net_problem(
-    found: Sequence[contracts.FileChange | None], before: str | None, after: FileState | None
-) -> str:
-    """Return why the changes stated of a file are not what several patches come to."""
-    deleted, updated, created = found
-    text = None if after is None else after.text
-    lines = line_count(before or ""), line_count(text or "")
-    if updated:
-        grew = updated.added - updated.removed == lines[1] - lines[0]
-        if None in (before, text) or deleted or created or not grew:
-            return f"(update) is not from {lines[0]} to {lines[1]} lines"
-        return ""
-    if before is not None and before == text and not (deleted or created):
-        return ""
-    if bool(deleted) != (before is not None) or (deleted and deleted.removed != lines[0]):
-        return f"(delete) is not of {lines[0]} lines"
-    if bool(created) != (text is not None) or (created and created.added != lines[1]):
-        return f"(create) is not of {lines[1]} lines"
-    return ""
-
-
-def _commands(
-    meta: Meta, commands: Sequence[tuple[AnsweredCall, contracts.RunCommand]], patched: int | None
-) -> Iterator[str]:
-    called = [(call.call.id, one.cmd, one.args, one.cwd) for call, one in commands]
-    if called != [(one.call_id, one.cmd, one.args, one.cwd) for one in meta.commands]:
-        yield "meta.commands: not the commands of the messages, in their order"
-        return
-    most = OUTPUT_LIMIT + len(TRUNCATED) + _LONGEST_PLACEHOLDER * meta.redactions.count
-    for (call, _), summary in zip(commands, meta.commands, strict=True):
-        place = f"messages[{call.index + 1}]"
-        if len(call.result) > most:
-            yield f"{place}: an output of over {OUTPUT_LIMIT:,} characters"
-        if summary.truncated and meta.contents == "full" and not call.result.endswith(TRUNCATED):
-            yield f"{place}: a truncated output without the marker"
-        if patched is not None and summary.on_final_tree != (call.index > patched):
-            yield f"messages[{call.index}]: on the wrong side of the last patch for onFinalTree"

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, DebriefError, flat
-from debrief.recorder.contracts import Meta, Status
+from debrief.recorder.contracts import RECORD_VERSION, Meta, Status
 from debrief.recorder.encoding import upload_body
 from debrief.recorder.storage.rows import NewTask, SessionFilter, Task
-from debrief.retry import RetryPolicy, retrying
+from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ T = TypeVar("T")
 URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
 PAGE_SIZE = 200
 RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
-_TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADDRESS = "As https://host[/path]"
 MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
 """Next move of who sends the record of a task that is not there."""
@@ -88,6 +87,11 @@ class _Problem(Struct, frozen=True, rename="camel"):
     reasons: tuple[str, ...] = ()
     detail: str = ""
     next_move: str = ""
+
+
+class _Health(Struct, frozen=True, rename="camel"):
+    record_version: int = 2
+    """Servers that take records of earlier versions alone do not say it."""
 
 
 class Receipt(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -159,12 +163,25 @@ class RecorderClient(AbstractContextManager["RecorderClient"]):
             RecorderAwayError: after the last attempt.
             RecorderRefusedError: the server does not take the record.
         """
-        receipt = self._request("POST", "/sessions", Receipt, upload_body(record, meta))
+        try:
+            receipt = self._request("POST", "/sessions", Receipt, upload_body(record, meta))
+        except RecorderRefusedError as error:
+            if error.status == 422 and (latest := self._latest_version()) < meta.version:
+                reason = f"takes records up to version {latest}; this one is of {meta.version}"
+                raise RecorderRefusedError(self.url, [reason], "Upgrade the server.") from error
+            raise
         if receipt.id != str(meta.session_id):
             raise RecorderRefusedError(self.url, ["answered for another session"], f"Check {URL}.")
         if receipt.sha256 != hashlib.sha256(record).hexdigest():
             raise RecorderRefusedError(self.url, ["stored other bytes than were sent"])
         return _flattened(receipt)
+
+    def _latest_version(self) -> int:
+        """Return the latest version of records that the server takes, as far as it says."""
+        try:
+            return self._request("GET", "/health", _Health).record_version
+        except DebriefError:
+            return RECORD_VERSION
 
     def mark(self, session_id: str, status: Status = "ready") -> Receipt:
         """Mark a stored session as ready for training, or a draft; errors as for ``send``."""
@@ -283,7 +300,7 @@ class RecorderClient(AbstractContextManager["RecorderClient"]):
 
     def _error_of(self, answer: httpx.Response, scope: str) -> Exception:
         status, problem = answer.status_code, _problem_of(answer)
-        if status in _TEMPORARY:
+        if status in TEMPORARY_STATUS:
             return _TemporaryError(f"is busy ({status}): {'; '.join(problem.reasons)}", answer)
         moves = {
             401: f"Check {TOKEN}.",

@@ -26,7 +26,8 @@ from debrief.git.scratch import (
     lfs_digest,
     scratch_of,
 )
-from debrief.recorder.contracts import MAX_STRING
+from debrief.recorder.contracts import MAX_STRING, FileChange, Kind
+from debrief.recorder.messages import line_count
 from debrief.recorder.paths import path_problem
 from debrief.recorder.repository import head_commit
 
@@ -92,6 +93,21 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
         if not (self.before and self.after):
             return False
         return (self.before.mode == LINK) == (self.after.mode == LINK)
+
+
+def change_of(file: ChangedFile, added: int, removed: int) -> FileChange:
+    """Return a changed file in numbers.
+
+    Args:
+        file: without hunks, perhaps.
+        added: lines, if it is updated.
+        removed: the same.
+    """
+    before, after = file.before, file.after
+    if not file.is_update:
+        added, removed = (line_count(side.text) if side else 0 for side in (after, before))
+    kind: Kind = "create" if before is None else "delete" if after is None else "update"
+    return FileChange(path=file.path, kind=kind, added=added, removed=removed)
 
 
 class SkippedChange(Struct, frozen=True):

@@ -37,6 +37,8 @@ one by one."""
 MAX_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads exactly."""
 MAX_MESSAGES = 5_000
+RECORD_VERSION: Final = 3
+"""Of the records that are made now. Earlier ones are read, and taken by the service, as well."""
 IGNORED = "ignored"
 """Begins the reason of what was left out on purpose."""
 MANY_FILES = 50
@@ -108,7 +110,6 @@ Identity = Annotated[UUID, reading(_UUID, UUID), Field(json_schema_extra={"patte
 """Of a session, made by its recorder."""
 Contents = Literal["full", "none"]
 """``none``: the record tells which files changed, and nothing of what is in them."""
-NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
 
 ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
 """Default of what is left out of the JSON where there is none, instead of being written null."""
@@ -254,24 +255,25 @@ class Skipped(Contract):
         return self.reason.startswith(IGNORED)
 
 
-class CommandSummary(Contract):
-    """How a recorded command ended."""
+class CommandOutcome(Contract):
+    """How a recorded command ended; what was run is in its message."""
 
     call_id: CallId
-    cmd: Text
-    args: list[Text]
-    cwd: Text
+    cmd: Text | None = ABSENT
+    """Of versions 1 and 2, and not read, as are the next two and ``truncated``."""
+    args: list[Text] | None = ABSENT
+    cwd: Text | None = ABSENT
     exit_code: Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)] | None
     """None when it was ended at its time limit, or its recorder was ended while it ran."""
     duration_ms: Count
-    truncated: bool = False
-    on_final_tree: bool = False
-    """It was started on the very tree that the record rebuilds, so its outcome speaks of the
-    change: no patch comes after it."""
+    truncated: bool | None = ABSENT
+    on_final_tree: bool | None = ABSENT
+    """In a record without contents: no file was changed after it was started. Other records have
+    no patch after it then; versions 1 and 2 say it all the same, and it is not read."""
 
 
 class FileChange(Contract):
-    """One changed file, in numbers."""
+    """One changed file, and how many lines were added and removed."""
 
     path: Text
     kind: Kind
@@ -280,7 +282,7 @@ class FileChange(Contract):
 
 
 class PatchStep(Contract):
-    """A patch, and the tree that the files are when it was applied, after those before it."""
+    """A patch of a record of version 2, and the tree that it made of the files."""
 
     call_id: CallId
     tree: CommitId
@@ -337,8 +339,9 @@ class Meta(Contract):
 
     model_config = ConfigDict(json_schema_extra={"description": "What the record tells of itself."})
     # As the published schemas have it.
-    version: Annotated[Literal[1, 2], _exactly(1, 2)] = 2
-    """1: at most one patch, which all commands but those on its result come before."""
+    version: Annotated[Literal[1, 2, 3], _exactly(1, 2, 3)] = RECORD_VERSION
+    """1: at most one patch, which all commands but those on its result come before. 1 and 2: what
+    the messages tell is said here too, and not read."""
     session_id: Identity
     task_id: TaskId
     recorder: Name
@@ -357,19 +360,21 @@ class Meta(Contract):
     stopped_at: Moment
     contents: Contents = "full"
     verified: bool
-    """The operations were applied to the baseline, patch by patch, and gave back the tree of each
-    step, and ``final_tree``."""
-    steps: list[PatchStep] = []
-    """One for each patch, in their order; none in records of version 1."""
-    changes: list[FileChange] = []
-    """From the baseline to ``final_tree``."""
+    """The operations were applied to the baseline, patch by patch, and gave back the files of each
+    moment, and ``final_tree``."""
+    steps: list[PatchStep] | None = ABSENT
+    """Of version 2, and not read."""
+    changes: list[FileChange] | None = ABSENT
+    """In a record without contents: what differs between the baseline and ``final_tree``. Others
+    tell it by their patches; versions 1 and 2 say it all the same, and it is not read."""
     skipped: list[Skipped] = []
     skipped_accepted: bool = False
     """The person saw what is skipped, and takes the record for whole without it."""
     others: OthersWork | None = None
     rules: CommandRules | None = None
     """The commands that the repository adds to the allowlist."""
-    commands: list[CommandSummary] = []
+    commands: list[CommandOutcome] = []
+    """One for each command, in their order."""
     redactions: Redactions = Field(
         default_factory=Redactions,
         json_schema_extra={"default": {"count": 0, "unsure": 0, "kinds": []}},

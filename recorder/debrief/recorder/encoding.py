@@ -13,13 +13,10 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
@@ -206,60 +203,6 @@ def _dump(model: BaseModel, culprit: str, *, only_set: bool = False) -> str:
         return model.model_dump_json(by_alias=True, exclude_unset=only_set)
     except (PydanticSerializationError, UnicodeError) as error:
         raise InputError(culprit, "a text in it cannot be written in UTF-8") from error
-
-
-class AnsweredCall(Struct, frozen=True):
-    """A call of a tool, and its result."""
-
-    call: contracts.Call
-    result: str
-    index: int
-    """Of the call's message in the record, from 0."""
-
-    def arguments(self, model: type[Model]) -> Model:
-        """Return the call's arguments.
-
-        Raises:
-            InputError: they are not of the contract.
-        """
-        where = f"messages[{self.index}], arguments of {self.call.function.name}"
-        return decode(model, self.call.function.arguments, where)
-
-
-def calls_of(record: Record, tool: str | None = None) -> Iterator[AnsweredCall]:
-    """Yield the calls that the next message answers, in order; of one tool, or of all."""
-    for index, (message, answer) in enumerate(pairwise(record.messages)):
-        if not isinstance(message, contracts.AssistantMessage) or not message.tool_calls:
-            continue
-        call = message.tool_calls[0]
-        linked = isinstance(answer, contracts.ToolMessage) and answer.tool_call_id == call.id
-        if linked and tool in (None, call.function.name):
-            yield AnsweredCall(call, answer.content, index)
-
-
-def patches_of(record: Record) -> list[list[contracts.Operation]]:
-    """Return the operations of each of the record's patches.
-
-    Raises:
-        InputError: the arguments of a call are not of the contract.
-    """
-    return [each.arguments(contracts.ApplyPatch).ops for each in calls_of(record, APPLY_PATCH)]
-
-
-def operations_of(record: Record) -> list[contracts.Operation]:
-    """Return the operations of all of the record's patches, one after the other; errors as of
-    ``patches_of``."""
-    return [op for patch in patches_of(record) for op in patch]
-
-
-def files_of(record: Record) -> dict[str, str]:
-    """Return the baseline's files that the record holds: text by path, in the record's order.
-
-    Raises:
-        InputError: the arguments of a call are not of the contract.
-    """
-    calls = calls_of(record, READ_FILE)
-    return {each.arguments(contracts.ReadFile).path: each.result for each in calls}
 
 
 def schemas() -> dict[str, str]:

@@ -10,11 +10,11 @@ from typing import Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from debrief.errors import InputError
-from debrief.recorder.contracts import NO_CONTENTS, Contents
 from debrief.recorder.storage.rows import StoredRecord
+from debrief.recorder.stored import NO_CONTENTS, RecordMessage, RecordMeta
 
 Form = Literal["record", "messages"]
 FORMS: tuple[Form, ...] = ("record", "messages")
@@ -56,41 +56,15 @@ def record_line(record: StoredRecord) -> bytes:
     return record.text.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
-class _Function(Struct, gc=False):
-    name: str
-    arguments: str
-
-
-class _Call(Struct, gc=False):
-    id: str
-    function: _Function
-    type: str = "function"
-
-
-class _Message(Struct, gc=False):
-    role: str
-    content: str
-    tool_calls: list[_Call] | UnsetType = UNSET
-    tool_call_id: str | UnsetType = UNSET
-
-
 class _Definition(Struct, gc=False):
     function: dict[str, Raw]
     type: str = "function"
 
 
-class _Meta(Struct, rename="camel", gc=False):
-    session_id: str
-    task_id: str
-    repo_name: str
-    base_ref: str
-    contents: Contents = "full"
-
-
 class _Record(Struct, gc=False):
-    messages: list[_Message]
+    messages: list[RecordMessage]
     tools: list[_Definition]
-    meta: _Meta
+    meta: RecordMeta
 
 
 _RECORD = msgspec.json.Decoder(_Record)

@@ -108,14 +108,14 @@ class RanCommand(CommandEnd, frozen=True, kw_only=True):
     """As of ``CommandStart``."""
 
 
-def shown_output(run: RanCommand) -> tuple[str, bool]:
-    """Return a command's output as a record has it, and whether it was cut."""
+def shown_output(run: RanCommand) -> str:
+    """Return a command's output as a record has it; one that was cut ends in ``TRUNCATED``."""
     output = run.output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     ending = f"\n{run.ending}" if run.ending and output else run.ending
     room = OUTPUT_LIMIT - len(ending)
     if run.cut or len(output) > room:
-        return f"{output[:room]}{ending}{TRUNCATED}", True
-    return f"{output}{ending}", False
+        return f"{output[:room]}{ending}{TRUNCATED}"
+    return f"{output}{ending}"
 
 
 class SessionFacts(Started, frozen=True, kw_only=True):

@@ -6,16 +6,16 @@ the steps between commands, and whether the patches rebuild the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from debrief.git import scratch_of
 from debrief.git.scratch import Scratch, entry_of
 from debrief.recorder.changes import EXACT, hunks_in, left_out_of, warnings_of
-from debrief.recorder.checks import RanCheck, ReadyFacts, ReadyRule, line_count, missing_for
+from debrief.recorder.checks import RanCheck, ReadyFacts, ReadyRule, missing_for
 from debrief.recorder.commands import is_validation
-from debrief.recorder.comparison import ChangedFile, IgnoreRules, compare
+from debrief.recorder.comparison import ChangedFile, IgnoreRules, change_of, compare
 from debrief.recorder.contracts import CommandRules, FileChange, Skipped
 from debrief.recorder.repository import base_of, warning_of
 from debrief.recorder.session_facts import KeptFile, RanCommand, rules_of
@@ -48,7 +48,7 @@ def status_of(session: LocalSession, rule: ReadyRule) -> SessionStatus:
         scratch.add_all()
         comparison = compare(scratch, base.commit, IgnoreRules(started.ignore))
         lines = _changed_lines(scratch, base.commit, comparison.files)
-    changes = [change for file in comparison.files for change in _changes_of(file, lines)]
+    changes = [change_of(file, *lines.get(_blobs(file), (0, 0))) for file in comparison.files]
     skipped = [Skipped(path=path, reason=reason) for path, reason in left_out_of(comparison)]
     others = [warning_of(base.commit, base.others)] if base.others else []
     rules = rules_of(started)
@@ -81,6 +81,10 @@ def _checks(
             yield RanCheck(is_as_now, command.exit_code)
 
 
+def _blobs(file: ChangedFile) -> tuple[str, ...]:
+    return tuple(side.id for side in (file.before, file.after) if side)
+
+
 def _changed_lines(
     scratch: Scratch, base: str, files: Sequence[ChangedFile]
 ) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -93,21 +97,3 @@ def _changed_lines(
         for ids, hunks in hunks_in(patch):
             counts[ids] = (hunks.count("\n+"), hunks.count("\n-"))
     return counts
-
-
-def _changes_of(
-    file: ChangedFile, lines: Mapping[tuple[str, ...], tuple[int, int]]
-) -> list[FileChange]:
-    """Return a changed file as a record has it: two changes of a file that became a link."""
-    before, after = file.before, file.after
-    if file.is_update and before and after:
-        added, removed = lines.get((before.id, after.id), (0, 0))
-        return [FileChange(path=file.path, kind="update", added=added, removed=removed)]
-    changes = []
-    if before:
-        removed = line_count(before.text)
-        changes.append(FileChange(path=file.path, kind="delete", added=0, removed=removed))
-    if after:
-        added = line_count(after.text)
-        changes.append(FileChange(path=file.path, kind="create", added=added, removed=0))
-    return changes

@@ -29,6 +29,7 @@ from debrief.recorder.client import (
 )
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.messages import calls_of
 from debrief.recorder.repository import base_of
 from debrief.recorder.session import check_text, opened, utc_now
 from debrief.recorder.session_facts import SentRecord, SessionFacts, StopOptions
@@ -149,7 +150,7 @@ def record_so_far(
 def _stored(session: LocalSession, record: Record) -> bytes:
     """Store a session's record; from here on it never changes."""
     meta = record.meta
-    if not (meta.changes or meta.commands):
+    if not (meta.changes or any(calls_of(record))):
         left_out = f"; {len(meta.skipped):,} changed paths are left out" if meta.skipped else ""
         raise InputError(
             str(session.worktree),

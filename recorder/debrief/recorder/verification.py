@@ -7,8 +7,9 @@ checkout of its baseline.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 
 from debrief.errors import InputError, shown
@@ -17,7 +18,7 @@ from debrief.git.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
 from debrief.recorder.contracts import MAX_STRING, Record
-from debrief.recorder.encoding import files_of, patches_of
+from debrief.recorder.messages import changes_of, files_of, patches_of
 from debrief.recorder.patching import apply_operations, check_folders
 from debrief.recorder.repository import head_commit, worktree_of
 from debrief.redaction import Redactor
@@ -51,10 +52,20 @@ def verify(folder: Path, record: Record, redactor: Redactor | None = None) -> li
         return [str(error)]
 
 
-def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = None) -> list[str]:
+def round_trip(
+    scratch: Scratch,
+    record: Record,
+    redactor: Redactor | None = None,
+    steps: Sequence[str] = (),
+) -> list[str]:
     """Return what ``verify`` does, of a repository that is open already.
 
-    Without a redactor, a record in which secrets were replaced does not fit its baseline.
+    Args:
+        scratch: beside the repository.
+        record: as of ``verify``.
+        redactor: the same. Without one, a record in which secrets were replaced does not fit its
+            baseline.
+        steps: the tree that each patch has to make, where the recorder still knows it.
 
     Raises:
         InputError: the operations cannot be read or applied.
@@ -89,14 +100,11 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
         return problems
     others = {os.fsdecode(path) for path in baseline} - before.keys()
     tree = _tree_with(scratch, meta.base_ref, before, before.keys())
-    expected = [step.tree for step in meta.steps] or [meta.final_tree]
-    if len(expected) != max(1, len(patches)):
-        return [f"{len(meta.steps)} steps for {len(patches)} patches"]
-    for patch, due in zip(patches, expected, strict=False):
+    for patch, due in zip_longest(patches, steps):
         before = apply_operations(before, patch)
         check_folders(others | before.keys())
         tree = _tree_with(scratch, tree, before, {op.path for op in patch})
-        if tree != due:
+        if due and tree != due:
             return [f"the operations make the tree {tree} instead of {due}"]
     if tree != meta.final_tree:
         return [f"the operations make the tree {tree} instead of {meta.final_tree}"]
@@ -150,7 +158,7 @@ def replay(record: Record, folder: Path) -> list[str]:
                 problems = ["secrets are replaced in its texts of the baseline", *problems]
             raise InputError("the record", "; ".join(problems), "Apply it by hand.")
         changed = _check_out(scratch, record)
-    created = [change.path for change in meta.changes if change.kind == "create"]
+    created = [change.path for change in changes_of(record) if change.kind == "create"]
     tree = snapshot_tree(top, forced=created)
     if tree != meta.final_tree:
         raise InputError(
@@ -164,9 +172,9 @@ def replay(record: Record, folder: Path) -> list[str]:
 
 def _check_out(scratch: Scratch, record: Record) -> list[str]:
     """Turn the baseline's files into those of the final tree, all of them or none."""
-    top, changes = scratch.repository.top, record.meta.changes
+    top, changes = scratch.repository.top, changes_of(record)
     deleted = {change.path for change in changes if change.kind == "delete"}
-    created = {change.path for change in changes if change.kind == "create"} - deleted
+    created = {change.path for change in changes if change.kind == "create"}
     for path in sorted(created):
         target = top / path
         for each in (target, *target.rglob("*"), *target.parents[: path.count("/")]):
@@ -182,4 +190,4 @@ def _check_out(scratch: Scratch, record: Record) -> list[str]:
                 (top / path).unlink()
         scratch.git("read-tree", "-u", "--reset", record.meta.base_ref)
         raise
-    return sorted({change.path for change in changes})
+    return [change.path for change in changes]

@@ -8,7 +8,8 @@ applies to the file that got the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 _FOLDERS = r"(?:/home|/Users|[A-Za-z]:[\\/]{1,4}Users)"
 _HOME = re.compile(
@@ -57,29 +58,8 @@ def without_personal_data(text: str, names: Iterable[str], stand: Stand) -> str:
         stand: makes the digits of a stand-in.
     """
 
-    def home(found: re.Match[str]) -> str:
-        whole = found["name"]
-        name = whole.partition("-")[0] if found["before"].endswith("-") else whole
-        rest = whole[len(name) :]
-        if name.lower() in _NOBODYS or name.startswith("user_"):
-            return found[0]
-        return f"{found['before']}user_{stand('home', name)}{rest}"
-
-    def mail(found: re.Match[str]) -> str:
-        if _NOBODY.search(found[0]):
-            return found[0]
-        return f"mail-{stand('mail', found[0].lower())}@{_OURS}"
-
-    def phone(found: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", found[0])
-        return found[0] if len(digits) < _FEWEST_DIGITS else f"phone-{stand('phone', digits)}"
-
-    if "home" in text or "sers" in text:
-        text = _HOME.sub(home, text)
-    if "@" in text:
-        text = _MAIL.sub(mail, text)
-    if "+" in text or "00" in text:
-        text = _PHONE.sub(phone, text)
+    for rule in _RULES:
+        text = rule.apply(text, stand)
     for name in sorted(names, key=len, reverse=True):
         if name in text:
             text = re.sub(rf"\b{re.escape(name)}\b", f"person-{stand('name', name)}", text)
@@ -88,4 +68,51 @@ def without_personal_data(text: str, names: Iterable[str], stand: Stand) -> str:
 
 def holds_personal_data(text: str) -> bool:
     """Return whether something in a text would be replaced, names aside."""
-    return without_personal_data(text, (), lambda kind, value: "000000") != text
+    return any(
+        rule.replaced(found, lambda kind, value: "000000") != found[0]
+        for rule in _RULES
+        for found in rule.find(text)
+    )
+
+
+def _home(found: re.Match[str], stand: Stand) -> str:
+    whole = found["name"]
+    name = whole.partition("-")[0] if found["before"].endswith("-") else whole
+    rest = whole[len(name) :]
+    if name.lower() in _NOBODYS or name.startswith("user_"):
+        return found[0]
+    return f"{found['before']}user_{stand('home', name)}{rest}"
+
+
+def _mail(found: re.Match[str], stand: Stand) -> str:
+    if _NOBODY.search(found[0]):
+        return found[0]
+    return f"mail-{stand('mail', found[0].lower())}@{_OURS}"
+
+
+def _phone(found: re.Match[str], stand: Stand) -> str:
+    digits = re.sub(r"\D", "", found[0])
+    return found[0] if len(digits) < _FEWEST_DIGITS else f"phone-{stand('phone', digits)}"
+
+
+class _Rule(NamedTuple):
+    signs: tuple[str, ...]
+    """A text without any of these need not be searched."""
+    form: re.Pattern[str]
+    replaced: Callable[[re.Match[str], Stand], str]
+
+    def find(self, text: str) -> Iterator[re.Match[str]]:
+        if any(sign in text for sign in self.signs):
+            yield from self.form.finditer(text)
+
+    def apply(self, text: str, stand: Stand) -> str:
+        if not any(sign in text for sign in self.signs):
+            return text
+        return self.form.sub(lambda found: self.replaced(found, stand), text)
+
+
+_RULES = (
+    _Rule(("home", "sers"), _HOME, _home),
+    _Rule(("@",), _MAIL, _mail),
+    _Rule(("+", "00"), _PHONE, _phone),
+)

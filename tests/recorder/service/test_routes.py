@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from debrief.recorder.storage.store import RecordStore
+from debrief.version import VERSION
 from tests.recorder.service.helpers import (
     Api,
     assert_problem,
@@ -231,7 +232,8 @@ def test_a_figure_that_cannot_be_is_refused(
 
 
 def test_health_tells_when_the_database_is_away(api: Api) -> None:
-    assert httpx.get(f"{api.url}/health").json()["status"] == "ok"
+    health = httpx.get(f"{api.url}/health").json()
+    assert health == {"status": "ok", "version": VERSION, "recordVersion": 3}
     nowhere = RecordStore("postgresql://nobody@127.0.0.1:9/none")
     service = api.service
     former, service.store = service.store, nowhere

@@ -6,7 +6,9 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,9 +16,9 @@ import httpx
 import pytest
 
 from debrief.recorder.checks import ReadyRule, problems_of
-from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.encoding import decode_record, encode_record, upload_body
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.records import AFTER, BEFORE, as_json, build
+from tests.recorder.records import AFTER, BEFORE, FORMER, as_json, build
 from tests.recorder.service.helpers import (
     JSON,
     Api,
@@ -56,18 +58,19 @@ def test_a_record_is_stored_in_one_form_however_it_was_written(client: httpx.Cli
     assert upload(client, record).json()["sha256"] == session["sha256"]
 
 
-def test_a_record_of_an_earlier_recorder_keeps_its_bytes(client: httpx.Client) -> None:
-    record = new_record()
-    values = as_json(record)
-    for later in ("others", "rules", "skippedAccepted", "skipped", "warnings", "steps"):
-        del values["meta"][later]
-    values["meta"]["version"] = 1
-    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+@pytest.mark.parametrize("former", FORMER, ids=lambda path: path.name)
+def test_a_record_of_an_earlier_recorder_keeps_its_bytes(
+    client: httpx.Client, former: Path
+) -> None:
+    text = former.read_bytes()
+    record = decode_record(text)
 
-    answer = client.post("/sessions", content=body_of(record, text), headers=JSON)
+    answer = client.post("/sessions", content=upload_body(text, record.meta), headers=JSON)
 
     assert answer.status_code == 201, answer.text
-    assert answer.json()["sha256"] == hashlib.sha256(text).hexdigest()
+    session = answer.json()
+    assert session["sha256"] == hashlib.sha256(text).hexdigest()
+    assert (session["files"], session["validated"]) == (3, True)
     assert client.get(f"/sessions/{record.meta.session_id}/record").content == text
 
 
@@ -141,13 +144,15 @@ def test_a_record_whose_patch_would_break_without_its_secret_is_not_stored(
 def test_a_record_that_contradicts_itself_is_refused_with_reasons(client: httpx.Client) -> None:
     record = new_record()
     values = as_json(record)
-    values["meta"]["changes"] = []
+    values["meta"]["commands"] = []
+    values["meta"]["changes"] = values["meta"]["steps"] = []
+    values["meta"]["stoppedAt"] = values["meta"]["startedAt"].replace("09", "08")
 
     answer = client.post(
         "/sessions", content=body_of(record, json.dumps(values).encode()), headers=JSON
     )
 
-    assert len(assert_problem(answer, 422)["reasons"]) == 4
+    assert len(assert_problem(answer, 422)["reasons"]) == 5
     assert client.get(f"/sessions/{record.meta.session_id}").status_code == 404
 
 
@@ -202,6 +207,18 @@ def test_a_body_that_cannot_be_read_or_stored_is_refused(client: httpx.Client, n
 )
 def test_a_body_of_another_kind_is_told_what_it_lacks(client: httpx.Client, body: bytes) -> None:
     assert assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
+
+
+@pytest.mark.parametrize("name", [b"baseRef", b"sessionId", b"exitCode"])
+def test_a_body_has_the_contracts_names_and_not_those_of_python(
+    client: httpx.Client, name: bytes
+) -> None:
+    ours = re.sub(b"[A-Z]", lambda found: b"_" + found[0].lower(), name)
+    body = body_of(new_record()).replace(name, ours)
+
+    reasons = assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
+
+    assert any(each.endswith(f"{ours.decode()}: is not known") for each in reasons)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Session, ToolCall, Turn
+import zstandard
+
+from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.base import Reader
 from debrief.sessions.readers.files import walk
+
+
+def lay(source: Path, target: Path) -> None:
+    """Copy transcripts, and make databases of SQL text."""
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    for path in list(target.rglob("*.sql")):
+        with sqlite3.connect(path.with_suffix("")) as connection:
+            connection.create_function("zstd", 1, lambda text: zstandard.compress(text.encode()))
+            connection.executescript(path.read_text())
+        connection.close()
+        path.unlink()
 
 
 def write_records(path: Path, *records: Any) -> Path:
@@ -31,13 +46,3 @@ def texts_of(session: Session) -> list[str]:
 
 def calls_of(session: Session) -> list[ToolCall]:
     return [call for turn in session.turns for each in turn.messages for call in each.calls]
-
-
-def deeds_of(turn: Turn) -> list[tuple[str, str]]:
-    return [(deed.kind, deed.text) for deed in turn.interventions]
-
-
-def told_in(session: Session) -> list[tuple[str, str]]:
-    """Return who told the model what before its messages, beside the person's words."""
-    messages = (message for turn in session.turns for message in turn.messages)
-    return [(each.said_by, each.text) for message in messages for each in message.context]

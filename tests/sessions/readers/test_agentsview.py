@@ -11,12 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.agentsview import READER
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.content import texts_of
+from tests.planting import EXAMPLES
 
-EXAMPLE = json.loads((Path(__file__).parent / "examples" / "agentsview.jsonl").read_text())
+EXAMPLE = json.loads(EXAMPLES["agentsview"].read_text())
 _TABLES = {
     "sessions": EXAMPLE["agentsview"],
     "messages": EXAMPLE["messages"][0],
@@ -90,28 +91,18 @@ def test_agents_that_have_a_reader_and_sessions_that_were_deleted_are_left_out(
     assert [each.path for each in found(archive.path.parent)] == [f"{archive.path}#hermes:s1"]
 
 
-def test_an_answers_words_are_what_a_newer_archive_keeps_of_them_alone(archive: Archive) -> None:
-    archive.connection.execute("ALTER TABLE messages ADD COLUMN dialogue_text")
-    last = "(SELECT max(ordinal) FROM messages WHERE role = 'assistant')"
-    archive.connection.execute(
-        "UPDATE messages SET content = 'All is exact.' || char(10) || '[Todo List]' || char(10)"
-        f" || '→ Rest', dialogue_text = 'All is exact.', has_tool_use = 1 WHERE ordinal = {last}"
-    )
+def test_the_tokens_of_an_answer_that_is_on_several_rows_count_once(archive: Archive) -> None:
+    (before,) = found(archive.path.parent)
+    once = READER.read(before).usage
+    ids = {"claude_message_id": "msg_1", "claude_request_id": "req_1"}
+    for column in ids:
+        archive.connection.execute(f"ALTER TABLE messages ADD COLUMN {column} TEXT DEFAULT ''")
+    for number, output in ((90, 1), (91, 7)):
+        spent = json.dumps({"input_tokens": 100, "output_tokens": output})
+        row = EXAMPLE["messages"][1] | ids | {"id": number, "ordinal": number, "token_usage": spent}
+        archive.add("messages", row)
     (transcript,) = found(archive.path.parent)
-    assert texts_of(READER.read(transcript))[-1] == "All is exact."
-
-
-def test_a_subagent_is_read_with_its_session(archive: Archive) -> None:
-    archive.connection.execute(
-        "UPDATE tool_calls SET subagent_session_id = 'hermes:s9' WHERE tool_use_id = 'c2'"
-    )
-    archive.add_session(id="hermes:s9", relationship_type="subagent", parent_session_id="hermes:s1")
-    for row in EXAMPLE["messages"][:2]:
-        archive.add("messages", row | {"id": row["id"] + 100, "session_id": "hermes:s9"})
-    (transcript,) = found(archive.path.parent)
-    (subagent,) = READER.read(transcript).subagents
-    assert (subagent.id, subagent.call_id) == ("hermes:s9", "c2")
-    assert subagent.prompt == "Make the totals exact."
+    assert READER.read(transcript).usage == once + Usage(100, 7)
 
 
 def test_a_session_that_changed_has_another_stamp(archive: Archive) -> None:

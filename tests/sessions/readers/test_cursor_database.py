@@ -7,11 +7,10 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.actions import with_actions
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.cursor import READER
 from debrief.sessions.readers.files import walk
-from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of, write_records
+from tests.sessions.readers.content import prompts_of, texts_of, write_records
 
 ID, CHILD = "22b57e58-4764-45d1-8303-21d00aaa6ec5", "59c0d1aa-1c67-4e17-8954-0b6e2b3322f1"
 START = 1_772_445_600_000
@@ -48,100 +47,6 @@ def asked(text: str, **more: Any) -> dict[str, Any]:
 
 def said(text: str = "", thought: str = "", **more: Any) -> dict[str, Any]:
     return {"type": 2, "text": text, "thinking": {"text": thought}, **more}
-
-
-def called(id: str, name: str, given: Any, result: Any = None, **more: Any) -> dict[str, Any]:
-    tool = {"toolCallId": id, "name": name, "rawArgs": json.dumps(given), "status": "completed"}
-    tool["result"] = json.dumps(result)
-    return {"type": 2, "text": "", "toolFormerData": {**tool, **more}}
-
-
-def test_a_session_of_2025_is_read_with_its_results_edits_and_refusals(tmp_path: Path) -> None:
-    database = Database(tmp_path)
-    sent = {"clientRpcSendTime": START + 5_000, "clientEndTime": START + 9_000}
-    chunk = {"diffString": "  a\r\n- b\r\n+ c\r\n+ d", "oldStart": 3, "newStart": 3}
-    edit = called(
-        "e", "edit_file", {"target_file": "x.js"}, {"diff": {"chunks": [chunk]}},
-        userDecision="accepted",
-    )  # fmt: skip
-    ran = {"output": "$ npm test\nno tests", "exitCodeV2": 1}
-    error = json.dumps({"modelVisibleErrorMessage": "no such folder"})
-    database.session(
-        ID,
-        asked("Add it."),
-        said("I look.", timingInfo=sent),
-        called("r", "read_file", {"target_file": "x.js"}, {"contents": "a\nb"}),
-        said("I change it."),
-        edit,
-        called("t", "run_terminal_cmd", {"command": "npm test"}, ran),
-        called("l", "list_dir", {"relative_workspace_path": "no"}, status="error", error=error),
-        called("n", "run_terminal_cmd", {"command": "rm x"}, {}, userDecision="rejected"),
-        called("p", "run_terminal_cmd", {"command": "sleep 9"}, status="loading"),
-        said("Done.", tokenCount={"inputTokens": 40, "outputTokens": 3}),
-        name="A title",
-    )
-    database.put("composerData:draft", {"composerId": "draft", "fullConversationHeadersOnly": []})
-    database.put("composerData:none", None)
-    (session,) = (with_actions(each) for each in read_all(READER, tmp_path))
-    assert (session.id, session.title, prompts_of(session)) == (ID, "A title", ["Add it."])
-    assert texts_of(session) == ["I look.", "I change it.", "Done."]
-    assert (session.turns[0].at, session.models) == (session.turns[0].messages[0].at, ())
-    assert [(each.id, each.status, each.exit_code, each.action) for each in calls_of(session)] == [
-        ("r", "ok", None, "read"),
-        ("e", "ok", None, "edit"),
-        ("t", "failed", 1, "run"),
-        ("l", "failed", None, "search"),
-        ("n", "rejected", None, "run"),
-        ("p", "unanswered", None, "run"),
-    ]
-    read, changed, tested, lost, *_ = calls_of(session)
-    assert (read.result, tested.result, lost.result) == ("a\nb", ran["output"], "no such folder")
-    assert (changed.path, changed.added, changed.removed, changed.estimated) == (
-        "x.js",
-        2,
-        1,
-        False,
-    )
-    assert changed.patch == "@@ -3,2 +3,3 @@\n a\n-b\n+c\n+d"
-    assert (session.usage.input, session.usage.output, session.problems) == (40, 3, ())
-
-
-def test_version_3_says_more_and_keeps_files_apart(tmp_path: Path) -> None:
-    database = Database(tmp_path)
-    database.put("composer.content.1", "a\nb\n")
-    database.put("composer.content.2", "a\nc\nd\n")
-    contents = {"beforeContentId": "composer.content.1", "afterContentId": "composer.content.2"}
-    edited = {"relativeWorkspacePath": "/w/x.js"}
-    task = {"additionalData": {"subagentComposerId": CHILD}, "modelCallId": "two"}
-    skipped = json.dumps({"clientVisibleErrorMessage": "Edit rejected: User chose to skip"})
-    database.session(
-        ID,
-        asked("Go.", createdAt="2026-03-02T10:00:01.000Z", images=[{"uuid": "i"}]),
-        said(thought="Hm.", createdAt="2026-03-02T10:00:02.000Z"),
-        called("r", "read_file_v2", {"targetFile": "x.js"}, {"totalLinesInFile": 2}),
-        called("e", "edit_file_v2", {}, contents, modelCallId="one", params=json.dumps(edited)),
-        called("s", "task_v2", {"prompt": "Look.", "description": "A look"}, {}, **task),
-        called("k", "edit_file_v2", edited, {}, status="cancelled", error=skipped),
-        modelConfig={"modelName": "grok-4.6"},
-        workspaceIdentifier={"uri": {"fsPath": "/home/ann/shop"}},
-        trackedGitRepos=[{"branches": [{"branchName": "main"}]}],
-        subagentComposerIds=[CHILD],
-    )
-    nothing = asked("Look."), said("It is there.", modelInfo={"modelName": "composer-2.5"})
-    database.session(CHILD, *nothing, modelConfig={"modelName": "default"})
-    (session,) = read_all(READER, tmp_path)
-    assert (session.cwd, session.branch) == ("/home/ann/shop", "main")
-    assert session.models == ("grok-4.6", "composer-2.5")
-    assert [[each.id for each in message.calls] for message in session.turns[0].messages] == [
-        ["r", "e"],
-        ["s", "k"],
-    ]
-    read, edit, _, skip, *_ = calls_of(session)
-    assert (read.result, read.status, skip.status) == (None, "ok", "rejected")
-    assert (edit.path, edit.added, edit.removed, edit.estimated) == ("/w/x.js", 2, 1, False)
-    (agent,) = session.subagents
-    assert (agent.id, agent.call_id, agent.prompt) == (CHILD, "s", "Look.")
-    assert session.turns[0].images == 1
 
 
 def test_a_session_that_is_a_transcript_too_is_read_from_the_database(tmp_path: Path) -> None:

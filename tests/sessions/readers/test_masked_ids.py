@@ -15,6 +15,7 @@ from debrief.sessions.model import Message, Session, ToolCall, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.forks import joined
 from debrief.sessions.readers.patches import created
+from debrief.sessions.scanning import ScanEntry, identities
 from debrief.sessions.sources import scan
 from tests.sessions.scenario import Log, usage
 
@@ -132,3 +133,16 @@ def test_sessions_whose_ids_are_masked_stay_apart(tmp_path: Path) -> None:
         log.write(tmp_path / f"{hour}.jsonl")
     found = scan([tmp_path])
     assert len({entry.session_id for entry in found.entries}) == 2
+
+
+def test_a_name_of_two_digits_may_be_any_sessions_and_one_of_three_is_an_id() -> None:
+    def shared(id: str) -> bool:
+        pi = ScanEntry(source="pi", path="", own_id=id, started=START, week="2026-03-02")
+        begun = (START, START + timedelta(hours=1))
+        first, second = (
+            replace(pi, path=f"{at}.jsonl", started=at, own_started=at) for at in begun
+        )
+        return not set(identities(first)).isdisjoint(identities(second))
+
+    assert not shared("masked-name-20")
+    assert shared("run-name-207")

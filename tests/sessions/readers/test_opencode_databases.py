@@ -21,7 +21,7 @@ from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.opencode import READER
 from debrief.sessions.sources import default_folders, read_week, scan
 from debrief.sessions.transfer import push
-from tests.sessions.readers.content import calls_of, prompts_of
+from tests.sessions.readers.content import prompts_of
 from tests.sessions.readers.opencode_database import (
     CHILD,
     DIFF,
@@ -58,44 +58,6 @@ def reasons(folder: Path) -> str:
 
 def times_of(usage: Usage, count: int) -> Usage:
     return sum([usage] * count, Usage())
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases, "_PATIENCE", 0.05)
-
-
-@pytest.mark.parametrize("make", [first, second])
-def test_a_session_is_read_with_its_subagent_its_tokens_and_its_growth(
-    make: Callable[[Path], Database], tmp_path: Path
-) -> None:
-    make(tmp_path).close()
-    sessions, unread = whole(tmp_path)
-    session = sessions[SESSION]
-    assert unread == []
-    assert prompts_of(session) == ["Fix it", "And test it"]
-    assert (session.cwd, session.title, session.models) == ("/home/ann/shop", "Retry", ("opus",))
-    assert (session.lines_added, session.lines_removed) == (2, 1)
-    (agent,) = session.subagents
-    assert (agent.id, agent.type, agent.prompt) == (CHILD, "general", "Read a.py")
-    assert agent.messages[-1].text == "It says x"
-    assert agent.call_id == calls_of(session)[0].id
-    statuses = [(call.name, call.status, call.exit_code) for call in calls_of(session)]
-    found = statuses[:2]
-    assert found == [("task" if make is first else "subagent", "ok", None), ("edit", "ok", None)]
-    assert statuses[2] == ("bash" if make is first else "shell", "failed", 1)
-    assert session.problems == ()
-    assert session.usage == times_of(ANSWER, 4 if make is first else 5)
-
-
-def test_what_only_the_second_form_tells_is_kept(tmp_path: Path) -> None:
-    second(tmp_path).close()
-    session = whole(tmp_path)[0][SESSION]
-    assert (session.compactions, session.tool_version, session.turns[0].images) == (1, "2.0.24", 1)
-    kinds = [deed.kind for turn in session.turns for deed in turn.interventions]
-    assert kinds == ["rejection", "interruption"]
-    summed_up, answer = session.turns[0].messages[-1], session.turns[1].messages[0]
-    assert (summed_up.text, answer.summary) == ("So far", "So far")
 
 
 def test_totals_that_the_program_keeps_and_its_messages_do_not_make_are_reported(
@@ -381,13 +343,3 @@ def test_folders_that_a_variable_moves_are_searched_beside_the_usual_ones(
         each.mkdir(parents=True)
     environ = {variable: str(tmp_path / "moved")}
     assert set(default_folders(tmp_path / "home", environ)) == {usual, moved}
-
-
-def test_kilos_database_has_opencodes_tables(tmp_path: Path) -> None:
-    database = first(tmp_path / "kilo")
-    database.connection.execute(
-        "CREATE INDEX recall_message_role_idx ON message (json_extract(data, '$.role'))"
-    )
-    database.close().rename(tmp_path / "kilo" / "kilo.db")
-    tools = {READER.read(each).tool for each in READER.find(walk(tmp_path))}
-    assert tools == {"kilo-code"}

@@ -165,13 +165,23 @@ BEGIN, END = "*** Begin Patch\n", "*** End Patch"
     [
         ({"file_path": "a.py", "content": "x\ny\n"}, "a.py", 2, 0),
         ({"path": "a.py", "file_text": "x\ny\n"}, "a.py", 2, 0),
+        ({"target_file": "a.py", "contents": "x\ny\n"}, "a.py", 2, 0),
         ({"file_path": "a.py", "old_str": "x\ny", "new_str": "x\nz"}, "a.py", 1, 1),
         ({"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, "a.py", 2, 1),
         ({"file_path": "a", "changes": [{"old_str": "p", "new_str": "q\nr"}] * 2}, "a", 4, 2),
         ({"input": f"{BEGIN}*** Update File: a\n@@ def f\n-x\n+y\n+z\n c\n{END}"}, "a", 2, 1),
         ({"patchText": f"{BEGIN}*** Add File: a\n+x\n*** Add File: b\n+x\n{END}"}, "a", 2, 0),
     ],
-    ids=["content", "file_text", "old_str", "oldString", "several", "patch", "two-files"],
+    ids=[
+        "content",
+        "file_text",
+        "target_file",
+        "old_str",
+        "oldString",
+        "several",
+        "patch",
+        "two-files",
+    ],
 )
 def test_an_edit_is_worked_out_from_the_arguments_of_any_tool(
     arguments: dict[str, Any], path: str, added: int, removed: int

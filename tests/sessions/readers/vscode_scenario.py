@@ -9,7 +9,6 @@ from typing import Any
 from tests.sessions.readers.content import write_records
 
 CHAT = "0b5c7a4e-1111-4222-8333-944445555666"
-CART = "/home/ann/shop/cart.py"
 START = 1_772_445_600_000
 
 
@@ -25,16 +24,6 @@ def ask(text: str, number: int = 1, **more: Any) -> dict[str, Any]:
     }
 
 
-def shown(tool: str, id: str = "", confirmed: Any = 1, **more: Any) -> dict[str, Any]:
-    kind = {"type": confirmed} if type(confirmed) is int else confirmed
-    part = {"toolId": tool, "toolCallId": id, "isConfirmed": kind, "isComplete": True}
-    return {"kind": "toolInvocationSerialized", **part, **more}
-
-
-def call(name: str, id: str, **given: Any) -> dict[str, Any]:
-    return {"name": name, "id": id, "arguments": json.dumps(given)}
-
-
 def rounds(*told: tuple[str, list[Any]], **results: str) -> dict[str, Any]:
     """Return a result with the model's rounds, and its calls' results by their ids."""
     listed = [
@@ -43,12 +32,6 @@ def rounds(*told: tuple[str, list[Any]], **results: str) -> dict[str, Any]:
     ]
     answers = {id: {"content": [{"value": text}]} for id, text in results.items()}
     return {"metadata": {"toolCallRounds": listed, "toolCallResults": answers}}
-
-
-def edited(path: str, *edits: tuple[str, int, int, int, int]) -> dict[str, Any]:
-    names = ("startLineNumber", "startColumn", "endLineNumber", "endColumn")
-    batches = [[{"text": text, "range": dict(zip(names, at, strict=True))}] for text, *at in edits]
-    return {"kind": "textEditGroup", "uri": {"path": path, "scheme": "file"}, "edits": batches}
 
 
 def document(*requests: Any, **more: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import orjson
 
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, decoded
+from debrief.sessions.readers.edit_arguments import PATHS
 from debrief.sessions.readers.patches import (
     FileEdit,
     Hunk,
@@ -49,7 +50,6 @@ _SKIPPED = "User chose to skip"
 _EDITING = frozenset(
     {"edit_file", "edit_file_v2", "search_replace", "multi_str_replace", "write", "apply_patch"}
 )
-_PATHS = ("target_file", "relativeWorkspacePath", "file_path", "path")
 
 
 def listed(connection: Connection) -> list[SessionInDatabase]:
@@ -256,7 +256,7 @@ class _Talk:
         if call.name not in _EDITING:
             return None
         given = decoded_arguments(string(tool.get("params"))) | call.arguments
-        path = first_string(given, *_PATHS)
+        path = first_string(given, *PATHS)
         after, before = (string(result.get(name)) for name in ("afterContentId", "beforeContentId"))
         if after.startswith(_CONTENT) and (new := self._content(after)) is not None:
             old = self._content(before) if before.startswith(_CONTENT) else ""
@@ -265,7 +265,7 @@ class _Talk:
         chunks = mappings(mapping(result.get("diff")).get("chunks"))
         if chunks:
             return from_hunks(path, [_hunk(chunk) for chunk in chunks])
-        return edit_of_arguments({"path": path, **given})
+        return edit_of_arguments(given)
 
     def _content(self, key: str) -> str | None:
         """Return a file's content that the database keeps under a key; None where it does not."""

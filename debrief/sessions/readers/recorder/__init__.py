@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.git.hunks import HunkError, apply_hunks
 from debrief.keys import slugify
+from debrief.recorder.stored import NO_CONTENTS, RecordCall, RecordMessage, RecordMeta
 from debrief.sessions.model import Recorded, RecordStatus, Session, TranscriptRef
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import (
@@ -40,7 +41,6 @@ from debrief.sessions.readers.values import declared_tools, time_without_records
 
 SOURCE = "recorder"
 READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
-NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
 
 
 def stored_path(record_id: object) -> str:
@@ -112,8 +112,8 @@ class _Conversion:
 
     def __init__(
         self,
-        messages: Sequence[records.RecordMessage],
-        meta: records.RecordMeta,
+        messages: Sequence[RecordMessage],
+        meta: RecordMeta,
         draft: TranscriptDraft,
     ) -> None:
         self._messages = messages
@@ -142,7 +142,7 @@ class _Conversion:
             each.touch(self._draft.started)
             each.touch(self._draft.ended)
 
-    def _call(self, call: records.RecordCall) -> CallDraft:
+    def _call(self, call: RecordCall) -> CallDraft:
         result = self._results.get(call.id)
         name, given = call.function.name, call.function.arguments
         draft = CallDraft(call.id, name, given, None, result)

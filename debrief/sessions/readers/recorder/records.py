@@ -1,7 +1,4 @@
-"""The part of a recorder's record that a session is built from.
-
-Read tolerantly, as all transcripts are: what is not needed is left undecoded, and what a later
-recorder adds is ignored. The recorder's service checks records by the contract itself.
+"""Records as transcripts: their parts, decoded one by one, and those that other programs wrote.
 
 A bare record is one that another program put together: messages, and in ``meta`` only task,
 repository and baseline, in snake case. It has no id, no times and no tools, and nobody verified it.
@@ -18,71 +15,10 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Raw, Struct
 
+from debrief.recorder.stored import RecordMessage, RecordMeta
+
 NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of decoding what is not a record."""
-
-
-class RecordFunction(Struct, frozen=True, gc=False):
-    """The function of a call; ``arguments`` is JSON text."""
-
-    name: str
-    arguments: str
-
-
-class RecordCall(Struct, frozen=True, gc=False):
-    """A call."""
-
-    id: str
-    function: RecordFunction
-
-
-class RecordMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A message of any role; the content is null only in bare records."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str | None = None
-    tool_calls: tuple[RecordCall, ...] | None = None
-    tool_call_id: str = ""
-
-
-class RecordChange(Struct, frozen=True, gc=False):
-    """A changed file, in numbers."""
-
-    path: str
-    added: int = 0
-    removed: int = 0
-
-
-class RecordCommand(Struct, frozen=True, rename="camel", gc=False):
-    """How a recorded command ended."""
-
-    call_id: str
-    exit_code: int | None = None
-
-
-class RecordRedactions(Struct, frozen=True, gc=False):
-    """Secrets that placeholders stand for already."""
-
-    count: int = 0
-    unsure: int = 0
-
-
-class RecordMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Where a record came from."""
-
-    session_id: str
-    task_id: str
-    repo_name: str
-    base_ref: str
-    started_at: datetime
-    stopped_at: datetime
-    recorder: str = ""
-    branch: str | None = None
-    contents: str = "full"
-    verified: bool = False
-    changes: tuple[RecordChange, ...] = ()
-    commands: tuple[RecordCommand, ...] = ()
-    redactions: RecordRedactions = RecordRedactions()
 
 
 class _BareMeta(Struct, frozen=True, kw_only=True, gc=False):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from threading import Lock
 from time import monotonic
-from typing import Annotated, Any
+from typing import Any
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response, Security
 from fastapi.security import HTTPBearer
 from starlette.authentication import (
     AuthCredentials,
@@ -116,11 +116,17 @@ def refuse_token(conn: HTTPConnection, error: AuthenticationError) -> Response:
 
 
 def needs(scope: Scope) -> Any:
-    """Return a dependency that refuses a request whose token lacks a scope."""
+    """Return what has a route ask for a scope, which ``check_scopes`` sees to."""
+    return Security(_bearer, scopes=[scope])
 
-    def check_scope(request: Request, _: Annotated[object, Depends(_bearer)]) -> None:
+
+def check_scopes(request: Request, needed: Iterable[str]) -> None:
+    """Refuse a request whose token lacks a scope.
+
+    Raises:
+        RefusedError: names it.
+    """
+    for scope in needed:
         if scope not in request.auth.scopes:
             move = f"Make one with: debrief tokens create NAME --scope {scope}"
             raise RefusedError(403, "token", f"has no {scope} scope", move)
-
-    return Depends(check_scope)

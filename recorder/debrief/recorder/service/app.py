@@ -14,17 +14,19 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from debrief.errors import DebriefError
-from debrief.recorder.contracts import Contract, Record, Status, TaskId
+from debrief.recorder.contracts import RECORD_VERSION, Contract, Record, Status, TaskId
 from debrief.recorder.encoding import MAX_BYTES, MAX_PARTS, has_too_many_parts
 from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.access import (
     BearerTokens,
     RateLimit,
+    check_scopes,
     needs,
     refuse_token,
 )
@@ -49,22 +51,32 @@ if TYPE_CHECKING:
     from debrief.recorder.storage.listing import Export
 
 
-class _BoundedRoute(APIRoute):
-    """Refuses a body of very many values before models are made of it: each may be one error."""
+class _GuardedRoute(APIRoute):
+    """Refuses a token without the scope before it reads a body, and a body of very many values
+    before models are made of it: each may be one error."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         answer = super().get_route_handler()
+        needed = [scope for each in self.dependencies for scope in getattr(each, "scopes", ())]
 
-        async def bounded(request: Request) -> Response:
+        async def guarded(request: Request) -> Response:
+            check_scopes(request, needed)
             if await run_sync(has_too_many_parts, await request.body()):
                 raise HTTPException(422, f"over {MAX_PARTS:,} values")
             return await answer(request)
 
-        return bounded
+        return guarded
 
 
-router = APIRouter(route_class=_BoundedRoute)
+router = APIRouter(route_class=_GuardedRoute)
+
+
+def _as_named(model: type[BaseModel]) -> BeforeValidator:
+    """Make a validator that takes a body by the contract's names, and not by those of Python."""
+    return BeforeValidator(lambda body: model.model_validate(body, by_alias=True, by_name=False))
+
+
 OPEN_PATHS = frozenset({"/health", "/openapi.json"})
 """What is answered without a token."""
 MEDIA_TYPE = "application/jsonl"
@@ -105,6 +117,8 @@ class Health(Contract):
 
     status: Literal["ok"] = "ok"
     version: str
+    record_version: int = RECORD_VERSION
+    """The latest version of records that it takes."""
 
 
 @router.get("/health")
@@ -139,7 +153,7 @@ def show_task(service: _Service, id: TaskId) -> Task:
 
 
 @router.post("/tasks", status_code=201, dependencies=[needs("write")])
-def make_task(service: _Service, task: NewTask) -> Task:
+def make_task(service: _Service, task: Annotated[NewTask, _as_named(NewTask)]) -> Task:
     """Make a task; 409 when there is another one of that id."""
     return service.store.add_task(task)
 
@@ -168,7 +182,9 @@ class NewStatus(Contract, defer_build=False):
 
 
 @router.post("/sessions", status_code=201, dependencies=[needs("write")])
-def store_session(service: _Service, upload: Upload, response: Response) -> StoredUpload:
+def store_session(
+    service: _Service, upload: Annotated[Upload, _as_named(Upload)], response: Response
+) -> StoredUpload:
     """Check a record and store it, as a draft.
 
     The id is the client's, so that a repeated upload is harmless: the same record again gets the
@@ -206,7 +222,9 @@ def show_record(service: _Service, id: UUID) -> Response:
 
 
 @router.patch("/sessions/{id}", dependencies=[needs("write")])
-def mark_session(service: _Service, id: UUID, new: NewStatus) -> StoredSession:
+def mark_session(
+    service: _Service, id: UUID, new: Annotated[NewStatus, _as_named(NewStatus)]
+) -> StoredSession:
     """Set a session's status; 409 with every reason when it is not ready."""
     return service.store.set_status(id, new.status)
 
@@ -245,7 +263,9 @@ class BenchmarkPage(Contract):
 
 
 @router.post("/benchmarks", status_code=201, dependencies=[needs("write")])
-def store_benchmark(service: _Service, new: NewBenchmark) -> Benchmark:
+def store_benchmark(
+    service: _Service, new: Annotated[NewBenchmark, _as_named(NewBenchmark)]
+) -> Benchmark:
     """Store a figure beside the sessions that the adapter was trained on, or measured by."""
     return service.store.add_benchmark(new)
 

@@ -9,7 +9,9 @@ from msgspec import Struct
 from pydantic.alias_generators import to_camel
 
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
+from debrief.recorder.contracts import RUN_COMMAND, RunCommand
 from debrief.recorder.encoding import canonical, decode_record, encode_record
+from debrief.recorder.messages import calls_of, changes_of
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.storage.rows import (
     NewRow,
@@ -39,7 +41,8 @@ class Ingest(Struct, frozen=True):
         """
         if reasons := contradictions(upload) + problems_of(upload.record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
-        ran = {command.cmd for command in upload.record.meta.commands}
+        commands = calls_of(upload.record, RUN_COMMAND)
+        ran = {each.arguments(RunCommand).cmd for each in commands}
         if self.programs and (refused := sorted(ran.difference(self.programs))):
             reasons = [
                 f"the program {program} is not one that this service takes" for program in refused
@@ -64,7 +67,7 @@ class Ingest(Struct, frozen=True):
             sha256=sha256(sent).hexdigest(),
             text=text,
             verified=record.meta.verified,
-            files=len(record.meta.changes),
+            files=len(changes_of(record)),
             validated=is_validated(record),
             redactions=record.meta.redactions.count,
             not_ready=reasons,

@@ -1,0 +1,392 @@
+"""Parse shell commands in transcripts: their parts, the files they write, the checks they run.
+
+A command that only mentions a tool (``grep pytest``, a commit message, a here-document) must not
+be taken for a run of it, which is why nothing is searched for in a command's plain text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from importlib import resources
+from posixpath import join, normpath
+from typing import Any, Literal, NamedTuple, get_args
+
+import orjson
+
+from debrief.sessions.model import ToolCall
+
+CheckKind = Literal["test", "lint", "types", "build"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_HEREDOC = re.compile(
+    r"(?<![<\d])<<-?[ \t]*(['\"]?)([A-Za-z_]\w*+)\1([^\n]*)\n(.*?)(?:^[ \t]*\2[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_TOKEN = re.compile(
+    r"(?P<space>[ \t]+|\\\n)|(?P<comment>(?<![^\s;|&()])#[^\n]*)"
+    r"|(?P<redirect>&>>?|\d*(?:>>?\|?|<{1,3})(?P<to>&\d?-?)?)"
+    r"|(?P<quoted>'[^']*(?:'|\Z)|\"(?:\\.|[^\"\\])*(?:\"|\Z))"
+    r"|(?P<end>[;\n()]|\|\|?|&&?)|\\(?P<escaped>.)|(?P<plain>[^\s'\"\\;|&()<>]+)|(?P<other>.)",
+    re.DOTALL,
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_WRAPPERS = _set("sudo time env nice nohup command exec rtk npx bunx pnpx uvx xvfb-run")
+_VALUED = _set("--with --group --extra --directory --project --package -C -n -k -s -p -u")
+_PLACED = _set("git npm pnpm yarn bun make gmake just go cargo mix")
+_PLACES = _set("-C --filter -F --prefix --cwd --dir --workspace --manifest-path --git-dir")
+_KEYWORDS = _set("! { then do else if while")
+_RUNNER_COMMANDS = (
+    "uv run, uv tool, poetry run, pipenv run, pdm run, hatch run, rye run, pixi run, bundle exec, "
+    "pnpm exec, pnpm dlx, npm exec, yarn exec, yarn dlx, mise exec, docker exec"
+)
+_RUNNERS = frozenset(_RUNNER_COMMANDS.split(", "))
+_INTERPRETER = re.compile(
+    r"(?:python[\d.]*|pypy3?|node|ruby|perl|php|bash|sh|zsh|Rscript|tsx|deno)$"
+)
+_TASK_RUNNERS = _set("npm pnpm yarn bun make just mise task rake composer invoke gmake")
+_NO_RUN = _set("--version -V --help -h --collect-only --markers --fixtures --listTests --list")
+_CODE_WRITES = re.compile(
+    r"open\(\s*[rf]?(['\"])(?P<path>[^'\"]+)\1\s*,\s*(?:mode=)?['\"][wax]|(?P<call>\.write_text\(|"
+    r"\.write_bytes\(|writeFile(?:Sync)?\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax])"
+)
+_SCRATCH = re.compile(r"/dev/|/tmp/.*|.*\.(?:log|out|diff|patch)$|nohup\.out$")
+_COPIES = _set("cp mv ln install rsync")
+_LEAVES = _set(
+    "rm rmdir mkdir touch chmod chown pip pip3 uv npm apt apt-get conda make gcc g++ clang cc "
+    "rustc cargo javac curl wget tar unzip 7z gunzip docker systemctl service openssl ffmpeg "
+    "convert useradd crontab ssh-keygen sqlite3 psql mysql nginx"
+)
+"""Programs that leave something behind, if no edit of a file."""
+_GIT_WRITES = _set(
+    "apply am checkout restore revert cherry-pick merge rebase stash pull reset commit clone init"
+)
+
+
+class Command(NamedTuple):
+    """A simple command: its words, and the files that its output goes to."""
+
+    words: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+
+
+class Write(NamedTuple):
+    """A file that a shell command wrote."""
+
+    path: str
+    is_edit: bool = True
+    """False for what changes no file's content for good: scratch files, folders, removals."""
+
+
+@cache
+def tables() -> dict[str, Any]:
+    """Return which commands check the work, and what checks print."""
+    text = (resources.files("debrief.facts") / "checks.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def pattern(section: str, name: str) -> re.Pattern[str]:
+    """Return the patterns of a list as one."""
+    listed = tables()[section][name]
+    joined = listed if isinstance(listed, str) else "|".join(listed)
+    return re.compile(joined, re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def _runs() -> dict[str, CheckKind]:
+    """Return the kind of check by program, or by program and first word."""
+    table = tables()["checks"]
+    return {name.strip(): kind for kind in get_args(CheckKind) for name in table[kind].split(",")}
+
+
+def arguments(call: ToolCall) -> dict[str, object]:
+    """Return the arguments of a call; empty when its input is no JSON object."""
+    return _decoded(call.input)
+
+
+@lru_cache(maxsize=512)
+def _decoded(text: str) -> dict[str, object]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def simple_commands(command: str) -> tuple[tuple[str, ...], ...]:
+    """Take a shell command apart: the words of each simple command in it."""
+    return tuple(each.words for each in commands_in(command) if each.words)
+
+
+@lru_cache(maxsize=512)
+def commands_in(command: str) -> tuple[Command, ...]:
+    """Take a shell command apart.
+
+    Here-documents, leading assignments, wrappers such as ``sudo``, ``timeout 60`` or ``uv run``,
+    and options that only say where (``git -C folder``) are taken off. Text that no shell could
+    read gives what can be had.
+    """
+    return tuple(Command(bare_words(words), tuple(targets)) for words, targets in _typed(command))
+
+
+@lru_cache(maxsize=512)
+def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
+    """Take a shell command apart as it was typed: wrappers and all, leading assignments and
+    keywords off."""
+    return tuple(
+        tuple(itertools.dropwhile(_is_before_program, words)) for words, _ in _typed(command)
+    )
+
+
+def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a simple command without wrappers such as ``sudo`` or ``uv run``."""
+    return tuple(_unwrapped(list(words)))
+
+
+def bare_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return a simple command as ``commands_in`` has it, from its words as they were typed."""
+    return tuple(_placeless(_unwrapped(list(words))))
+
+
+def _is_before_program(word: str) -> bool:
+    return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
+
+
+@lru_cache(maxsize=512)
+def _typed(command: str) -> list[tuple[list[str], list[str]]]:
+    """Return the words of each simple command, and the files that its output goes to."""
+    flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command
+    found: list[tuple[list[str], list[str]]] = []
+    words: list[str] = []
+    targets: list[str] = []
+    into: list[str] = words
+    word: str | None = None
+    for token in _TOKEN.finditer(f"{flat}\n"):
+        kind, text = token.lastgroup, token[0]
+        if kind in ("quoted", "escaped", "plain", "other"):
+            word = (word or "") + _bare(kind, text)
+            continue
+        if word is not None:
+            into.append(word)
+            into, word = words, None
+        if kind in ("redirect", "to") and not token["to"]:
+            into = targets if ">" in text else []
+        elif kind == "end":
+            if words or targets:
+                found.append((words, targets))
+            words, targets = [], []
+            into = words
+    return found
+
+
+def _bare(kind: str | None, text: str) -> str:
+    if kind == "escaped":
+        return text[1:]
+    if kind != "quoted":
+        return text
+    inner = text[1:-1] if len(text) > 1 and text[-1] == text[0] else text[1:]
+    return re.sub(r'\\(["\\$`\n])', r"\1", inner) if text[0] == '"' else inner
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    at = 0
+    while at < len(words):
+        if _ASSIGNMENT.match(words[at]) or words[at] in _KEYWORDS:
+            at += 1
+        elif words[at] == "xargs" or (words[at] in _WRAPPERS and at + 1 < len(words)):
+            at = _past_options(words, at + 1)
+        elif words[at] in ("timeout", "gtimeout"):
+            at = _past_options(words, at + 1) + 1
+        elif " ".join(words[at : at + 2]) in _RUNNERS:
+            at = _past_options(words, at + 2)
+            at += words[at : at + 1] in (["--"], ["run"])
+        else:
+            break
+    return words[at:]
+
+
+def _placeless(words: list[str]) -> list[str]:
+    """Take off options that only say where a program works, so that its first word leads."""
+    if not words or words[0] not in _PLACED:
+        return words
+    kept, rest = words[:1], iter(words[1:])
+    for word in rest:
+        if word in _PLACES:
+            next(rest, None)
+        else:
+            kept.append(word)
+    return kept
+
+
+def _past_options(words: list[str], at: int) -> int:
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        at += 2 if words[at] in _VALUED else 1
+    return at
+
+
+def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
+    """Return kind and tool when a simple command checks the work: a test, lint or type run, or a
+    build, by a known program, a task or a script of that name; None for all else."""
+    if not words:
+        return None
+    program, rest = _program(words[0]), words[1:]
+    if any(word in _NO_RUN for word in rest):
+        return None
+    plain = [word for word in rest if not word.startswith("-")]
+    if _INTERPRETER.match(program):
+        if rest[:1] == ("-m",) and len(rest) > 1:
+            program, rest = rest[1].partition(".")[0], rest[2:]
+        elif rest[:1] != ("-c",) and plain:
+            script = None if _INTERPRETER.match(_program(plain[0])) else check_of(tuple(plain))
+            return script or _named(plain[0], plain[0])
+    kind = _runs().get(program)
+    if kind and (program, *plain[:1]) != ("ruff", "format"):
+        return kind, program
+    if kind:
+        return (kind, "ruff format") if "--check" in rest else None
+    for word in (" ".join(plain[:2]), *plain[:1], *rest[:3]):
+        if kind := _runs().get(f"{program} {word}"):
+            return kind, f"{program} {word}".replace(" --", " ")
+    if program in _TASK_RUNNERS:
+        names = plain[1:] if plain and plain[0] in ("run", "run-script") else plain
+        names = [name for name in names if "=" not in name]
+        if not names:
+            return ("build", program) if program in ("make", "gmake") and not plain else None
+        if names[0] in ("install", "add", "i", "exec", "create", "init", "x"):
+            return None
+        return _named(names[0], f"{program} {names[0]}")
+    return _named(words[0], words[0]) if "/" in words[0] or "." in program else None
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2].partition("@")[0]
+
+
+def _named(script: str, tool: str) -> tuple[CheckKind, str] | None:
+    name = script.lower().rpartition("/")[2]
+    for kind in get_args(CheckKind):
+        if pattern("scripts", kind).search(name):
+            return kind, tool
+    return None
+
+
+def script_of(words: tuple[str, ...]) -> str | None:
+    """Return the script file that a simple command runs; None when it runs none."""
+    if not words:
+        return None
+    if _INTERPRETER.match(words[0].rpartition("/")[2]):
+        return next((word for word in words[1:] if not word.startswith("-")), None)
+    return words[0] if "/" in words[0] else None
+
+
+def code_in(command: str) -> str:
+    """Return the code that a command hands to an interpreter: ``-c``, ``-e`` or a here-document."""
+    parts = [
+        each.words[at + 1]
+        for each in commands_in(command)
+        for at, word in enumerate(each.words[:-1])
+        if word in ("-c", "-e") and _INTERPRETER.match(each.words[0].rpartition("/")[2])
+    ]
+    for found in _HEREDOC.finditer(f"{command}\n") if "<<" in command else ():
+        line = command[command.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if any(_INTERPRETER.match(each.rpartition("/")[2]) for each in re.split(r"[\s;|&]+", line)):
+            parts.append(found[4])
+    return "\n".join(parts)
+
+
+def writes_of(command: str) -> Iterator[Write]:
+    """Yield the files that a shell command writes, as far as its words say.
+
+    Paths are as they are written, behind the folder that the command changed to before.
+    """
+    for (words, targets), folder in placed_commands(command):
+        for write in _writes(words, targets):
+            yield Write(_below(folder, write.path), write.is_edit) if folder else write
+    for found in _CODE_WRITES.finditer(code_in(command)):
+        yield _write(found["path"] or "a file, by code")
+
+
+def _edited_in_place(words: Sequence[str]) -> list[str]:
+    """Return the files that ``sed -i`` and the like change, without the script; none where another
+    command names them."""
+    plain: list[str] = []
+    has_script, rest = False, iter(words[1:])
+    for word in rest:
+        if word in ("-e", "-f", "--expression", "--file") or re.match(r"-[a-zA-Z]*e$", word):
+            has_script = True
+            next(rest, None)
+        elif word.startswith(("--expression=", "--file=")):
+            has_script = True
+        elif word and not word.startswith("-"):
+            plain.append(word)
+    return plain if has_script else plain[1:]
+
+
+def removed_by(command: str) -> Iterator[str]:
+    """Yield the files that a command removes by name, not folders and patterns."""
+    for (words, _), folder in placed_commands(command):
+        plain = [word for word in words[1:] if not word.startswith("-")]
+        if words[:2] == ("git", "rm"):
+            plain = plain[1:]
+        elif not words or words[0] != "rm":
+            continue
+        yield from (
+            _below(folder, path)
+            for path in plain
+            if re.search(r"[^/]\.\w+$", path) and "*" not in path
+        )
+
+
+def folder_of(command: str) -> str:
+    """Return the folder that a command works in at its end; empty where it changes to none."""
+    return next((folder for _, folder in reversed(list(placed_commands(command)))), "")
+
+
+def placed_commands(command: str) -> Iterator[tuple[Command, str]]:
+    """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
+    folder = ""
+    for each in commands_in(command):
+        if each.words[:1] == ("cd",) and len(each.words) == 2 and each.words[1] != "-":
+            folder = _below(folder, each.words[1])
+        yield each, folder
+
+
+def _below(folder: str, path: str) -> str:
+    whole = not folder or path.startswith(("/", "~", "$")) or " " in path
+    return path if whole else normpath(join(folder, path))
+
+
+def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+    program = words[0].rpartition("/")[2] if words else ""
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")
+    yield from (_write(target, not shows) for target in targets)
+    if program == "tee":
+        yield from map(_write, plain)
+    elif program in ("sed", "perl", "gsed", "ruby"):
+        if any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in words[1:]):
+            yield from map(_write, _edited_in_place(words) or [f"files, by {program}"])
+    elif program in ("patch", "apply_patch"):
+        yield Write(program)
+    elif program == "git" and plain and plain[0] in _GIT_WRITES:
+        yield Write(" ".join(words[:2]), plain[0] in ("apply", "am", "cherry-pick", "revert"))
+    elif program == "git" and len(plain) > 1 and plain[0] in ("rm", "mv"):
+        yield from map(_write, plain[1:])
+    elif program in _COPIES and plain:
+        yield _write(plain[-1])
+    elif program in _LEAVES and plain:
+        yield Write(plain[-1], is_edit=False)
+    elif program == "dd":
+        yield from (_write(word[3:]) for word in plain if word.startswith("of="))
+
+
+def _write(path: str, is_edit: bool = True) -> Write:
+    return Write(path, is_edit and not _SCRATCH.match(path))

@@ -1,1 +1,0 @@
-"""The offline evaluator: verdicts, scores and judgements by rules, without a model."""

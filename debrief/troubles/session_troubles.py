@@ -1,0 +1,54 @@
+"""What went wrong more than once within one session: shown on its page, for whoever reads it.
+
+It says only that it happened here. What a repository has again and again, and what is worth a line
+in CLAUDE.md, is for ``grouping``, which asks for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from debrief.troubles.model import TroubleEvent, TroubleKind
+
+_ALIKE: Final[frozenset[TroubleKind]] = frozenset(
+    ["missed_edit", "correction", "interruption", "refused_permission"]
+)
+"""Within one session these are one trouble, whatever file, command or words each was about."""
+_LEFT_OUT: Final[TroubleKind] = "same_start"
+"""Only several sessions can have it."""
+
+
+class SessionTrouble(Struct, frozen=True, kw_only=True):
+    """What happened at least twice in a session."""
+
+    kind: TroubleKind
+    subjects: tuple[str, ...]
+    """What each time was about, in the order of the session; each once."""
+    events: tuple[TroubleEvent, ...]
+    """Each time, in the order of the session."""
+
+
+def session_troubles(events: Iterable[TroubleEvent]) -> list[SessionTrouble]:
+    """Return what went wrong at least twice in a session, what happened most often first.
+
+    Args:
+        events: of one session.
+    """
+    groups: dict[tuple[TroubleKind, str], list[TroubleEvent]] = {}
+    for event in sorted(events, key=lambda event: (event.evidence.turn, event.at)):
+        if event.kind != _LEFT_OUT:
+            subject = "" if event.kind in _ALIKE else event.subject
+            groups.setdefault((event.kind, subject), []).append(event)
+    found = [
+        SessionTrouble(
+            kind=kind,
+            subjects=tuple(dict.fromkeys(event.subject for event in group)),
+            events=tuple(group),
+        )
+        for (kind, _), group in groups.items()
+        if len(group) > 1
+    ]
+    return sorted(found, key=lambda trouble: -len(trouble.events))

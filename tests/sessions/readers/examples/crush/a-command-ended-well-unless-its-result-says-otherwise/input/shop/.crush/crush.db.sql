@@ -1,0 +1,13 @@
+CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, role TEXT NOT NULL,
+        parts TEXT NOT NULL default '[]', model TEXT, created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL, finished_at INTEGER, provider TEXT,
+        is_summary_message INTEGER DEFAULT 0 NOT NULL);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT NOT NULL,
+        message_count INTEGER NOT NULL DEFAULT 0, prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        completion_tokens INTEGER NOT NULL DEFAULT 0, cost REAL NOT NULL DEFAULT 0.0,
+        updated_at INTEGER NOT NULL, created_at INTEGER NOT NULL, summary_message_id TEXT,
+        todos TEXT);
+INSERT INTO sessions (id, title, updated_at, created_at) VALUES ('s', 'Runs', 1772445600, 1772445600);
+INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at) VALUES ('m1', 's', 'user', '[{"type": "text", "data": {"text": "run all"}}]', 'm', 1772445600, 1772445600);
+INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at) VALUES ('m2', 's', 'assistant', '[{"type": "tool_call", "data": {"id": "good", "name": "bash", "input": "{\"command\": \"make good\"}", "finished": true}}, {"type": "tool_call", "data": {"id": "red", "name": "bash", "input": "{\"command\": \"make red\"}", "finished": true}}, {"type": "tool_call", "data": {"id": "stopped", "name": "bash", "input": "{\"command\": \"make stopped\"}", "finished": true}}, {"type": "tool_call", "data": {"id": "behind", "name": "bash", "input": "{\"command\": \"make behind\"}", "finished": true}}, {"type": "tool_call", "data": {"id": "running", "name": "bash", "input": "{\"command\": \"make running\"}", "finished": true}}]', 'm', 1772445600, 1772445600);
+INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at) VALUES ('m3', 's', 'tool', '[{"type": "tool_result", "data": {"tool_call_id": "good", "content": "2 passed", "metadata": "{\"end_time\": 1}", "is_error": false}}, {"type": "tool_result", "data": {"tool_call_id": "red", "content": "1 failed\nExit code 3\n\n<cwd>/home/u/shop</cwd>", "metadata": "{\"end_time\": 1}", "is_error": false}}, {"type": "tool_result", "data": {"tool_call_id": "stopped", "content": "1 passed\nCommand was aborted before completion", "metadata": "{\"end_time\": 1}", "is_error": false}}, {"type": "tool_result", "data": {"tool_call_id": "behind", "content": "Started", "metadata": "{\"end_time\": 1, \"background\": true}", "is_error": false}}, {"type": "tool_result", "data": {"tool_call_id": "running", "content": "1 passed", "metadata": "{}", "is_error": false}}]', 'm', 1772445600, 1772445600);

@@ -1,0 +1,21 @@
+BEGIN TRANSACTION;
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT,
+        session_id TEXT NOT NULL, role TEXT NOT NULL, content_json TEXT NOT NULL,
+        created_timestamp INTEGER NOT NULL, timestamp TIMESTAMP, tokens INTEGER,
+        metadata_json TEXT);
+INSERT INTO "messages" VALUES(1,NULL,'s','user','[{"type": "text", "text": "one"}]',1772445600,NULL,NULL,'{"userVisible": true, "agentVisible": false}');
+INSERT INTO "messages" VALUES(2,NULL,'s','assistant','[{"type": "text", "text": "first"}]',1772445600,NULL,NULL,'{"userVisible": true, "agentVisible": false}');
+INSERT INTO "messages" VALUES(3,NULL,'s','user','[{"type": "text", "text": "They did one."}]',1772445600,NULL,NULL,'{"userVisible": false, "agentVisible": true}');
+INSERT INTO "messages" VALUES(4,NULL,'s','assistant','[{"type": "text", "text": "Go on as if nothing had been."}]',1772445600,NULL,NULL,'{"userVisible": false, "agentVisible": true}');
+INSERT INTO "messages" VALUES(5,NULL,'s','user','[{"type": "text", "text": "two"}]',1772445600,NULL,NULL,'{}');
+INSERT INTO "messages" VALUES(6,NULL,'s','assistant','[{"type": "text", "text": "second"}]',1772445600,NULL,NULL,'{}');
+CREATE TABLE schema_version (version INTEGER PRIMARY KEY);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '',
+        description TEXT NOT NULL DEFAULT '', session_type TEXT NOT NULL DEFAULT 'user',
+        working_dir TEXT NOT NULL, created_at TIMESTAMP, updated_at TIMESTAMP,
+        accumulated_input_tokens INTEGER, accumulated_output_tokens INTEGER,
+        provider_name TEXT, model_config_json TEXT, parent_session_id TEXT);
+INSERT INTO "sessions" VALUES('s','s','','user','/home/u/shop','2026-03-02 10:00:00','2026-03-02 10:01:00',NULL,NULL,NULL,'{"model_name": "m"}',NULL);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('messages',6);
+COMMIT;

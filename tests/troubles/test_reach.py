@@ -1,0 +1,61 @@
+"""What is a repository's trouble, and what is shown on the page of one session alone."""
+
+from __future__ import annotations
+
+from debrief.troubles.session_troubles import session_troubles
+from tests.facts.scenario import Story
+from tests.troubles.scenario import events, told
+
+NOT_THERE = "sh: pnpm: not found"
+PYRIGHT = "src/a.py:3:5 - error: Type of x is unknown (reportUnknownVariableType)\n1 error"
+
+
+def without_pnpm(times: int) -> Story:
+    story = Story().turn("Go")
+    for _ in range(times):
+        story.run("pnpm test", NOT_THERE, "failed")
+    return story
+
+
+def in_session(story: Story) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [
+        (trouble.kind, len(trouble.events), trouble.subjects)
+        for trouble in session_troubles(events(story))
+    ]
+
+
+def test_a_repository_has_what_several_sessions_had_or_one_had_often() -> None:
+    missing = [("missing_tool", "pnpm: command not found")]
+    assert told(without_pnpm(3)) == []
+    assert told(without_pnpm(4)) == missing
+    assert told(without_pnpm(1), without_pnpm(1)) == missing
+
+
+def test_a_session_shows_what_it_had_twice() -> None:
+    assert in_session(without_pnpm(1)) == []
+    assert in_session(without_pnpm(2)) == [("missing_tool", 2, ("pnpm: command not found",))]
+
+
+def test_what_a_check_finds_again_in_one_session_is_shown_there_alone() -> None:
+    story = Story().turn("Type it")
+    for number in range(5):
+        story.run("uv run pyright", PYRIGHT, "failed").edit("src/a.py", f"{number}", "b")
+    assert told(story) == []
+    ((kind, count, _),) = in_session(story)
+    assert (kind, count) == ("failing_command", 5)
+
+
+def test_in_one_session_edits_that_miss_are_one_trouble_whatever_their_files() -> None:
+    story = Story().turn("Go")
+    for name in ("a.py", "b.py"):
+        story.edit(f"/home/ada/shop/{name}", "a", "b", status="failed")
+    ((kind, count, subjects),) = in_session(story)
+    assert (kind, count) == ("missed_edit", 2)
+    assert [subject.partition(":")[0] for subject in subjects] == ["a.py", "b.py"]
+
+
+def test_a_session_in_which_all_went_well_shows_nothing() -> None:
+    story = Story().turn("Go")
+    for number in range(6):
+        story.run("pnpm test", "ok").edit("a.py", f"{number}", "b")
+    assert in_session(story) == []

@@ -44,7 +44,11 @@ _ANSWER: dict[str, Any] = {
     "model": ProblemDetails,
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
 }
-REFUSALS: dict[int | str, dict[str, Any]] = {"4XX": _ANSWER, "5XX": _ANSWER}
+_TOO_LONG = {
+    "description": "The body is too long; plain text, as no endpoint has seen it",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {413: _TOO_LONG, "4XX": _ANSWER, "5XX": _ANSWER}
 """For the OpenAPI document: what every endpoint may answer too."""
 
 

@@ -33,7 +33,10 @@ from tools.programs.server import Exchange, ScriptedModel
 
 KNOWN = load()
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-OFFERED = [DeclaredTool(name=tool.tool) for tool in KNOWN.programs["claude"].tools.values()]
+OFFERED = [
+    DeclaredTool(name=name)
+    for name in dict.fromkeys(tool.tool for tool in KNOWN.programs["claude"].tools.values())
+]
 
 
 def _clock(minutes: float) -> datetime:

@@ -48,6 +48,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     """What somebody else writes into files of the repository while the model answers, by path."""
     fails: bool = False
     """The provider refuses the request in place of an answer."""
+    breaks_off: bool = False
+    """The stream ends in the middle of the first answer; asked again, the model says all of it."""
 
 
 class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -65,6 +67,8 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the person types on the program's terminal in place of a prompt on its command line."""
     told: tuple[str, ...] = ()
     """What the model must have been told that no person wrote: a part of each text."""
+    shows: str = ""
+    """The picture that the person adds to the prompt."""
     helper: str = ""
     """The script of the subagent that it starts."""
     summarises: bool = False
@@ -88,6 +92,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tools: dict[str, Tool]
     resume: tuple[str, ...] = ()
     fork: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
+    """Starts it with a picture beside the prompt."""
     terminal: tuple[str, ...] = ()
     """Starts it on a terminal, for scripts with keys."""
     scripts: tuple[str, ...] = ("fix", "again", "agent", "hello")
@@ -115,6 +121,8 @@ class Definitions(Struct, frozen=True):
     scripts: dict[str, Script]
     repository: dict[str, str]
     """The files of the repository that the programs work on, by path."""
+    pictures: dict[str, bytes]
+    """Its pictures, by path."""
 
 
 def load() -> Definitions:
@@ -127,6 +135,7 @@ def load() -> Definitions:
         programs={name: msgspec.convert(_whole(raw, one), Program) for name, one in raw.items()},
         scripts=msgspec.convert(scripts["scripts"], dict[str, Script]),
         repository=msgspec.convert(scripts["repository"], dict[str, str]),
+        pictures=msgspec.convert(scripts["pictures"], dict[str, bytes]),
     )
 
 

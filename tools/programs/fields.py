@@ -14,6 +14,7 @@ from operator import add
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.sessions.model import Message, Session, ToolCall, Usage
 from debrief.training.conversations import conversation_of
@@ -58,13 +59,17 @@ class Pair(Struct, kw_only=True):
         """Return what was exchanged on scripts; on the person's own when none is named."""
         names = names or tuple(run.script for run in self.runs)
         beside = self.summaries
-        return [one for one in self.exchanges if one.script in names and one not in beside]
+        asked = (one for one in self.exchanges if not one.is_broken_off)
+        return [one for one in asked if one.script in names and one not in beside]
 
     @property
     def messages(self) -> list[Message]:
-        """The model's own messages, as read."""
+        """The model's own messages, as read, without what came of answers that broke off: a
+        program may go on from it, ask again without it, or forget it."""
         own = (turn for turn in self.session.turns if turn.origin != "inherited")
-        return [message for turn in own for message in turn.messages]
+        begun = {one.text for one in self.exchanges if one.is_broken_off}
+        read = (message for turn in own for message in turn.messages)
+        return [one for one in read if one.calls or one.text not in begun]
 
     @property
     def matched(self) -> list[tuple[Exchange, Message]]:
@@ -179,9 +184,12 @@ def _tokens(pair: Pair) -> Differences:
 
 def _total(pair: Pair) -> Differences:
     exchanges = pair.exchanges
+    broken = [replace(one.usage, output=1) for one in exchanges if one.is_broken_off]
+    exchanges = [one for one in exchanges if not one.is_broken_off]
     whole = reduce(add, (one.usage for one in exchanges), Usage())
     scripted = (one.usage for one in exchanges if one.script != NO_SCRIPT)
-    allowed = (whole,) if pair.summaries else (whole, reduce(add, scripted, Usage()))
+    allowed = [whole] if pair.summaries else [whole, reduce(add, scripted, Usage())]
+    allowed += [reduce(add, broken, each) for each in allowed]  # as its stream's first event has it
     if pair.session.usage not in allowed:
         yield f"sent {whole}, read {pair.session.usage}"
 

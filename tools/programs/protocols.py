@@ -20,6 +20,10 @@ _BILLING = "x-anthropic-billing-header:"
 """What Claude Code puts before its system prompt for the provider alone."""
 
 
+_PICTURES = ("image", "image_url", "input_image")
+_PICTURE = "[image]"
+
+
 class Said(NamedTuple):
     """One message of a conversation; one of the role ``tool`` is the result of a call."""
 
@@ -38,6 +42,8 @@ class Request(Struct, kw_only=True):
     tools: list[DeclaredTool] = []
     results: dict[str, str] = {}
     """What calls brought, by call id."""
+    namespaces: list[str] = []
+    """Of tools, whose names begin with one: Responses send it apart."""
 
     def say(self, role: str, text: str) -> None:
         """Add a message; consecutive ones of the model are one answer."""
@@ -77,8 +83,11 @@ def _text(content: Any) -> str:
     """Return the text of a content that is a text, or parts, or nothing."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
+    parts = [part for part in content if not part.get("thought")]
     return "\n".join(
-        part["text"] for part in content if part.get("text") and not part.get("thought")
+        _PICTURE if part.get("type") in _PICTURES else part["text"]
+        for part in parts
+        if part.get("type") in _PICTURES or part.get("text")
     )
 
 
@@ -190,7 +199,7 @@ def _write_chat(answer: Answer, request: Request) -> Iterator[Body]:
 def _read_responses(body: Body, _: str) -> Request:
     request = Request(model=body["model"])
     request.system += [body["instructions"]] if body.get("instructions") else []
-    items = body["input"]
+    items, found = body["input"], list(body.get("tools") or [])
     for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         kind = item.get("type", "message")
         if kind == "message":
@@ -198,13 +207,25 @@ def _read_responses(body: Body, _: str) -> Request:
         elif kind.endswith("_call_output"):
             output = item.get("output")
             request.bring(item["call_id"], output if isinstance(output, str) else _text(output))
+        elif kind == "tool_search_output":
+            request.bring(item["call_id"], "\n".join(map(_json, item["tools"])))
+            found += item["tools"]
         elif kind.endswith("_call"):
             request.say("assistant", "")
-    tools = body.get("tools") or []
-    request.tools = [
-        _tool(one, "parameters", "format") for one in tools if one["type"] in ("function", "custom")
-    ]
+    for one in found:
+        if one["type"] in ("function", "custom"):
+            request.tools.append(_tool(one, "parameters", "format"))
+        elif one["type"] == "namespace":
+            request.namespaces.append(one["name"])
+            inner = [{**each, "name": f"{one['name']}__{each['name']}"} for each in one["tools"]]
+            request.tools += [_tool(each, "parameters", "format") for each in inner]
+        elif one["type"] == _SEARCH:
+            request.tools.append(DeclaredTool(name=_SEARCH))
     return request
+
+
+_SEARCH = "tool_search"
+"""A tool of Codex's that the protocol knows by its type, as it does calls of it."""
 
 
 def _write_responses(answer: Answer, request: Request) -> Iterator[Body]:
@@ -225,10 +246,19 @@ def _write_responses(answer: Answer, request: Request) -> Iterator[Body]:
     if answer.text:
         items.append({"type": "message", "role": "assistant", "content": [part]})
     for call in answer.calls:
+        if call.name == _SEARCH:
+            search = {"execution": "client", "arguments": call.input}
+            items.append({"type": "tool_search_call", "call_id": call.id, **search})
+            continue
         free = isinstance(call.input, str)
         given = {"input": call.input} if free else {"arguments": _json(call.input)}
         kind = "custom_tool_call" if free else "function_call"
-        items.append({"type": kind, "call_id": call.id, "name": call.name, **given})
+        space = next((one for one in request.namespaces if call.name.startswith(f"{one}__")), "")
+        given |= {
+            "name": call.name.removeprefix(f"{space}__"),
+            **({"namespace": space} if space else {}),
+        }
+        items.append({"type": kind, "call_id": call.id, **given})
     for index, item in enumerate(items):
         item.update(id=f"item_{answer.id}_{index}", status="completed")
     whole = {"id": answer.id, "object": "response", "created_at": 0, "model": request.model}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -27,8 +28,10 @@ from tools.programs.server import Exchange, ModelServer, ScriptedModel
 BRANCH: Final = "mend-add"
 _LONGEST: Final = 120
 """Seconds for one run."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _QUIET: Final = 5.0
 """Seconds in which a program draws nothing on its terminal once it waits for keys."""
+_NOTES = Path(__file__).with_name("notes_server.py")
 _ON_LOOPBACK = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
 """Whoever asks for anything but the scripted model gets nowhere."""
 
@@ -103,6 +106,8 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     for folder in (stage.home, stage.repository):
         shutil.rmtree(folder, ignore_errors=True)
     write_files(stage.repository, known.repository)
+    for path, picture in known.pictures.items():
+        (stage.repository / path).write_bytes(picture)
     for command in (("init", "-q", "-b", BRANCH), ("add", "-A"), ("commit", "-qm", "Start")):
         _git(stage.repository, *command)
     model = ScriptedModel(program, known.scripts, stage.repository)
@@ -111,14 +116,19 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     growth = (0, 0)
     with ModelServer(model) as server, ExitStack() as stack:
         stack.callback(_end_all_of, stage.home)
-        values = {"url": server.url, "repository": str(stage.repository)}
+        values = {"url": server.url, "repository": str(stage.repository), "notes": str(_NOTES)}
         write_files(stage.home, filled(program.files, values))
         environment = environment_of(stage) | filled(program.env, values)
         for name in program.scripts:
             script = known.scripts[name]
             session = sessions.get(script.resumes or script.forks, "")
             values |= {"prompt": script.typed or script.prompt, "session": session}
-            commands = {bool(script.resumes): program.resume, bool(script.forks): program.fork}
+            values["picture"] = str(stage.repository / script.shows)
+            commands = {
+                bool(script.resumes): program.resume,
+                bool(script.forks): program.fork,
+                bool(script.shows): program.show,
+            }
             arguments = filled(list(commands.get(True, program.start)), values)
             where = {"env": environment, "cwd": stage.repository}
             began = datetime.now(UTC)
@@ -168,7 +178,8 @@ def _growth(repository: Path) -> tuple[int, int]:
 
 def _session(stage: Stage, program: Program) -> str:
     found = list(stage.home.glob(program.sessions)) if program.sessions else []
-    return max(found, key=lambda path: path.stat().st_mtime).stem if found else ""
+    name = max(found, key=lambda path: path.stat().st_mtime).stem if found else ""
+    return match[0] if (match := _UUID.search(name)) else name
 
 
 def environment_of(stage: Stage) -> dict[str, str]:

@@ -49,6 +49,18 @@ class RefusedError(Exception):
         self.status, self.body, self.headers = status, body, headers
 
 
+class BrokenOffError(Exception):
+    """The stream ends before the answer does.
+
+    Args:
+        answer: that the model began to give.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.id)
+        self.answer = answer
+
+
 class Exchange(Struct, frozen=True, kw_only=True):
     """One request of a program, and what it was sent."""
 
@@ -64,6 +76,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     results: dict[str, str]
     unoffered: tuple[str, ...] = ()
     """Tools that the script needs and the program did not offer: it has changed."""
+    is_broken_off: bool = False
+    """Half of the answer was sent, so that the program asked again."""
 
 
 class ScriptedModel:
@@ -75,12 +89,15 @@ class ScriptedModel:
         self._scripts = scripts
         self._repository = repository
         self._lock = threading.Lock()
+        self._broken_off: list[Step] = []
+        """Steps whose first answer was not sent to its end."""
 
     def answer(self, request: Request, *, caches_writes: bool = True) -> Answer:
         """Return what the script says on a request, and note it down.
 
         Raises:
             RefusedError: the script has it refused.
+            BrokenOffError: the script has the stream break off.
         """
         name, step = self._place(request)
         for path, text in step.meanwhile.items():
@@ -108,6 +125,7 @@ class ScriptedModel:
                 usage=usage,
                 reasoning=20 + number,
             )
+            breaks_off = step.breaks_off and step not in self._broken_off
             offered = {tool.name for tool in request.tools}
             self.exchanges.append(
                 Exchange(
@@ -122,8 +140,12 @@ class ScriptedModel:
                     tools=tuple(request.tools),
                     results=request.results,
                     unoffered=tuple({call.name for call in calls} - offered),
+                    is_broken_off=breaks_off,
                 )
             )
+            if breaks_off:
+                self._broken_off.append(step)
+                raise BrokenOffError(answer)
         return answer
 
     def _place(self, request: Request) -> tuple[str, Step]:
@@ -188,6 +210,10 @@ class _Handler(BaseHTTPRequestHandler):
             request = protocol.read(msgspec.json.decode(body), path)
             answer = self.server.model.answer(request, caches_writes=protocol.caches_writes)
             self._send(200, *encoded(protocol, answer, request))
+        except BrokenOffError as broken:
+            kind, whole = encoded(protocol, broken.answer, request)
+            self._send(200, kind, whole[: len(whole) // 2], length=len(whole))
+            self.close_connection = True
         except RefusedError as refusal:
             error = msgspec.json.encode(refusal.body)
             self._send(refusal.status, "application/json", error, refusal.headers)
@@ -218,12 +244,14 @@ class _Handler(BaseHTTPRequestHandler):
         kind: str,
         body: bytes,
         headers: Mapping[str, str] = MappingProxyType({}),
+        length: int | None = None,
     ) -> None:
+        """Send an answer, or the beginning of one that is ``length`` bytes long."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

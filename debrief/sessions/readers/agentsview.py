@@ -244,10 +244,14 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
         string(each.get("tool_use_id")): each
         for each in mappings(document.get("tool_result_events"))
     }
-    knows_words = any(each.get("dialogue_text") for each in mappings(document.get("messages")))
-    for index, message in draft.objects_in(document.get("messages")):
+    messages = list(draft.objects_in(document.get("messages")))
+    ends_at = {answer: index for index, each in messages if (answer := _answer_of(each))}
+    knows_words = any(each.get("dialogue_text") for _, each in messages)
+    for index, message in messages:
         if knows_words and (message.get("has_tool_use") or message.get("has_thinking")):
             message = {**message, "content": message.get("dialogue_text")}
+        if ends_at.get(_answer_of(message), index) != index:
+            message = {**message, "token_usage": ""}
         _add(f"message-{index + 1}", message, calls.get(str(message.get("id")), []), ends, draft)
     draft.see(moment(row.get("ended_at")))
     counted = draft.timeline.usage != Usage()
@@ -259,6 +263,15 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
         agent = draft.agent(string(inner.get("id")) or f"subagent-{len(draft.agents)}")
         _convert({**child, "subagents": []}, agent)
         agent.parent_call = draft.child_calls.get(agent.id, "")
+
+
+def _answer_of(message: JsonRecord) -> str:
+    """Return which answer of Claude's a row is a part of; empty where the archive does not tell.
+
+    The archive has the answer's tokens on each of its rows, and counts them as often.
+    """
+    id = string(message.get("claude_message_id"))
+    return f"{id} {string(message.get('claude_request_id'))}" if id else ""
 
 
 def _add(

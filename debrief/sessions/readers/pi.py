@@ -15,7 +15,7 @@ from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import FileEdit, Hunk, edit_of_arguments, from_hunks
-from debrief.sessions.readers.timeline import NO_USAGE
+from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft
 from debrief.sessions.readers.values import (
     TokenNames,
     declared_tools,
@@ -85,6 +85,7 @@ def _time(record: JsonRecord) -> datetime | None:
 
 def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
     timeline, created = draft.timeline, None
+    broken_off: MessageDraft | None = None
     branches = Branches(timeline)
     for record in lines:
         kind = record.get("type")
@@ -98,7 +99,11 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
         if kind == "message":
             message = record.get("message")
             if type(message) is dict:
+                if broken_off is not None and message.get("role") == "assistant":
+                    timeline.turns[-1].messages.remove(broken_off)  # asked again without it
                 _message(message, identity or f"line-{lines.line}", at, draft)
+                has_failed = message.get("stopReason") == "error"
+                broken_off = timeline.message if has_failed else None
             else:
                 lines.report("a message record without a message")
         elif kind == "compaction":

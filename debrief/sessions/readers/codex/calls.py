@@ -41,7 +41,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 _WAITED = re.compile(r"\AWall time: [\d.]+ seconds\s+")
-_PICTURES = ("image", "input_image", "input_audio", "input_file")
+_PICTURES = {"image": "image", "input_image": "image", "input_audio": "audio", "input_file": "file"}
 _HEAD = 400
 _FAILURE_HEAD = 120
 
@@ -107,7 +107,8 @@ def _block_text(block: Any) -> str:
     if isinstance(text, str):
         return text
     kind = string(block.get("type")) or "block"
-    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else compact_json(block)
+    kind = _PICTURES.get(kind, kind)
+    return f"[{kind}]" if kind in _PICTURES.values() or len(block) == 1 else compact_json(block)
 
 
 def changes_of(changes: Any) -> list[FileEdit]:

@@ -104,6 +104,8 @@ class Rollout:
                 continue
             previous = record
             is_meta = record.get("type") == "session_meta"
+            if is_meta and not self._draft.id:
+                self._history += records.history_elsewhere(record, lines)
             if (is_meta or copied.is_open) and copied.holds(record):
                 self._meter.inherit(mapping(record.get("payload")))
                 self._history.append(record)
@@ -152,7 +154,8 @@ class Rollout:
         self._draft.reported_usage = self._meter.reported
 
     def _inherit(self) -> None:
-        """Put the turns of the copied history before the session's own; they count elsewhere."""
+        """Put the turns of the history before the session's own; they count elsewhere. Its prompt
+        files were in this session's requests too."""
         copy = TranscriptDraft(self._draft.path)
         rollout = Rollout(copy)
         rollout.take(self._history, JsonLines(copy.path))
@@ -162,6 +165,9 @@ class Rollout:
             for message in turn.messages:
                 message.usage = NO_USAGE
         self._timeline.turns[:0] = copy.timeline.turns
+        self._draft.instructions[:0] = [
+            given for given in copy.instructions if given not in self._draft.instructions
+        ]
 
     def _meta(self, payload: JsonRecord, _: datetime | None) -> None:
         draft, page = self._draft, records.page_of(payload)

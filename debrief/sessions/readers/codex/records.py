@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.sessions.model import ContextSource
-from debrief.sessions.readers.documents import JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import first_string, inside, mapping, mappings, moment, string
 
@@ -265,6 +266,47 @@ class CopiedHistory:
             elif at is not None:
                 self.is_open = at <= self._started + _COPIED_WITHIN
         return self.is_open
+
+
+def history_elsewhere(meta: JsonRecord, lines: JsonLines) -> list[JsonRecord]:
+    """Return the records that a fork goes on from where its rollout holds no copy of them.
+
+    Newer versions number a thread's records on in the fork's file, and leave those before in the
+    original's, which is in the same folder or in that of another day.
+
+    Args:
+        meta: the record that begins the fork's rollout.
+        lines: of the rollout, which gets a problem where the original's is not at hand.
+    """
+    payload = mapping(meta.get("payload"))
+    base = mapping(payload.get("history_base"))
+    thread, end = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
+    if thread == payload.get("id") or type(end) is not int or not 0 < end <= ordinal_of(meta):
+        return []
+    path = _rollout_of(thread, lines.path)
+    if path is None:
+        lines.report(f"the session that it was forked from, {thread}, is not here")
+        return []
+    original, records = JsonLines(str(path)), list[JsonRecord]()
+    with suppress(OSError):
+        for record in original:
+            if ordinal_of(record) >= end:
+                continue
+            if original.records == 1 and record.get("type") == "session_meta":
+                records += history_elsewhere(record, lines)
+            records.append(record)
+    return records
+
+
+def _rollout_of(thread: str, path: str) -> Path | None:
+    """Return where a thread's rollout is, by its name, seen from another rollout."""
+    folder = Path(path).parent
+    found: list[Path] = []
+    if is_id(thread) and thread not in Path(path).name:
+        found += folder.glob(f"*{thread}.jsonl*")
+        if all(part.isdecimal() for part in folder.parts[-3:]) and len(folder.parts) > 3:
+            found += folder.parents[2].glob(f"*/*/*/*{thread}.jsonl*")
+    return min(found, default=None)
 
 
 def ordinal_of(record: JsonRecord) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,7 @@ import pytest
 
 from debrief.sessions.model import Usage
 from tools.programs.definitions import load
+from tools.programs.running import NOTES
 from tools.programs.server import Exchange, ModelServer, ScriptedModel
 
 Body = dict[str, Any]
@@ -266,3 +269,34 @@ def test_a_script_has_others_edit_files_and_the_provider_refuse(tmp_path: Path) 
         ask(client, "edited", 2)
     assert "both numbers" in (tmp_path / "calc.py").read_text()
     assert [one.script for one in model.exchanges] == ["counter", "edited", "edited"]
+
+
+def test_a_stream_breaks_off_once_and_a_server_of_tools_answers(tmp_path: Path) -> None:
+    model = ScriptedModel(KNOWN.programs["claude"], KNOWN.scripts, tmp_path)
+    said = [{"role": "user", "content": KNOWN.scripts["cut"].prompt}]
+    body = {"model": "m", "messages": said, "tools": [{"name": "Bash", "input_schema": {}}]}
+    with ModelServer(model) as server, httpx.Client(base_url=server.url) as client:
+        with pytest.raises(httpx.RemoteProtocolError):
+            client.post("/v1/messages", json=body)
+        assert "message_stop" in client.post("/v1/messages", json=body).text
+    assert [one.is_broken_off for one in model.exchanges] == [True, False]
+
+    asked = [
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "server/discover"},
+        *(
+            {"id": name, "method": "tools/call", "params": {"arguments": {"name": name}}}
+            for name in ("add", "subtract")
+        ),
+    ]
+    done = subprocess.run(
+        [sys.executable, str(NOTES)],
+        input="".join(f"{json.dumps(each)}\n" for each in asked),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    begun, unknown, found, missing = map(json.loads, done.stdout.splitlines())
+    assert (begun["result"]["serverInfo"]["name"], unknown["error"]["code"]) == ("notes", -32601)
+    assert [each["result"]["isError"] for each in (found, missing)] == [False, True]

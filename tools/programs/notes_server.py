@@ -18,7 +18,8 @@ _TOOL = {
 }
 
 
-def _answer(method: str, given: dict[str, Any]) -> dict[str, Any]:
+def _answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a method brings; None for one that is not known."""
     if method == "initialize":
         about = {"name": "notes", "version": "1.0.0"}
         version = given.get("protocolVersion", "2025-06-18")
@@ -29,11 +30,13 @@ def _answer(method: str, given: dict[str, Any]) -> dict[str, Any]:
         name = given["arguments"]["name"]
         text = NOTES.get(name, f"There is no note named {name}.")
         return {"content": [{"type": "text", "text": text}], "isError": name not in NOTES}
-    return {}
+    return {} if method == "ping" else None
 
 
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" in asked and "method" in asked:
         result = _answer(asked["method"], asked.get("params") or {})
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+        unknown = {"error": {"code": -32601, "message": "Method not found"}}
+        answer = unknown if result is None else {"result": result}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)

@@ -31,7 +31,7 @@ _LONGEST: Final = 120
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _QUIET: Final = 5.0
 """Seconds in which a program draws nothing on its terminal once it waits for keys."""
-_NOTES = Path(__file__).with_name("notes_server.py")
+NOTES = Path(__file__).with_name("notes_server.py")
 _ON_LOOPBACK = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
 """Whoever asks for anything but the scripted model gets nowhere."""
 
@@ -116,7 +116,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     growth = (0, 0)
     with ModelServer(model) as server, ExitStack() as stack:
         stack.callback(_end_all_of, stage.home)
-        values = {"url": server.url, "repository": str(stage.repository), "notes": str(_NOTES)}
+        values = {"url": server.url, "repository": str(stage.repository), "notes": str(NOTES)}
         write_files(stage.home, filled(program.files, values))
         environment = environment_of(stage) | filled(program.env, values)
         for name in program.scripts:

@@ -32,6 +32,8 @@ from debrief.sessions.readers.values import (
 )
 
 _REFUSED = "The user has declined to run this tool"
+_NAMED = re.compile(r"\ASubagent ID: \S+\n\n")
+"""What the program puts before what a subagent is asked."""
 _CREATED = re.compile(rb'(?<!\\)"created"\s*:\s*(\d{9,16})')
 _BILLED = ("inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens")
 _TOTALS = tuple(
@@ -45,11 +47,12 @@ class GooseReader(DatabaseReader):
     source = "goose"
     tool = "goose"
     tools = ToolNames(
-        run="developer__shell",
-        search="developer__analyze developer__tree",
-        edit="developer__write developer__edit",
+        run="developer__shell shell",
+        read="read_image",
+        search="developer__analyze developer__tree analyze tree",
+        edit="developer__write developer__edit write edit",
         plan="todo__todo_write todo__write",
-        delegate="subagent__execute_task dynamic_task__create_task",
+        delegate="subagent__execute_task dynamic_task__create_task delegate",
         web="computercontroller__web_scrape",
     )
     home_folders = (
@@ -177,6 +180,7 @@ class _Talk:
         elif role == "assistant":
             self._answer(id or f"{draft.id}-{self._messages}", parts, about, at)
         elif role == "user":
+            words = _NAMED.sub("", words) if draft.is_subagent else words
             images = sum(_is(each, "image") for each in parts)
             if words.strip() or images:
                 draft.timeline.prompt(words, at, images)
@@ -199,7 +203,11 @@ class _Talk:
         kinds = ("text", "thinking", "redactedThinking", "toolRequest", "frontendToolRequest")
         if not any(_is(each, *kinds) for each in parts):
             return
-        answer = timeline.begin_message(id, model, at)
+        usage = _usage(mapping(about.get("usage")))
+        answer = timeline.message
+        is_new = usage != NO_USAGE or any(_is(each, "text") for each in parts)
+        if is_new or answer is None or answer.usage == NO_USAGE:  # else of a row for each call
+            answer = timeline.begin_message(id, model, at)
         for part in parts:
             if _is(part, "text"):
                 answer.texts.append(string(part.get("text")))
@@ -211,7 +219,7 @@ class _Talk:
                 timeline.call(
                     answer, part.get("id"), called.get("name"), called.get("arguments"), at
                 )
-        timeline.spend(_usage(mapping(about.get("usage"))))
+        timeline.spend(usage)
 
 
 def _is(part: JsonRecord, *kinds: str) -> bool:
@@ -241,6 +249,8 @@ def _result(part: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
     if text.startswith(_REFUSED):
         draft.timeline.reject(call, text, at)
         return
+    if agent := string(mapping(mapping(value).get("_meta")).get("subagent_session_id")):
+        draft.child_calls[agent] = call.id
     code = mapping(mapping(value).get("structuredContent")).get("exit_code")
     draft.timeline.result(
         call,

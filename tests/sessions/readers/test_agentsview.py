@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import Usage
 from debrief.sessions.readers.agentsview import READER
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
@@ -89,20 +88,6 @@ def test_agents_that_have_a_reader_and_sessions_that_were_deleted_are_left_out(
     archive.add_session(id="amp:T-1", agent="amp")
     archive.add_session(id="hermes:s2", deleted_at="2026-03-03T00:00:00Z")
     assert [each.path for each in found(archive.path.parent)] == [f"{archive.path}#hermes:s1"]
-
-
-def test_the_tokens_of_an_answer_that_is_on_several_rows_count_once(archive: Archive) -> None:
-    (before,) = found(archive.path.parent)
-    once = READER.read(before).usage
-    ids = {"claude_message_id": "msg_1", "claude_request_id": "req_1"}
-    for column in ids:
-        archive.connection.execute(f"ALTER TABLE messages ADD COLUMN {column} TEXT DEFAULT ''")
-    for number, output in ((90, 1), (91, 7)):
-        spent = json.dumps({"input_tokens": 100, "output_tokens": output})
-        row = EXAMPLE["messages"][1] | ids | {"id": number, "ordinal": number, "token_usage": spent}
-        archive.add("messages", row)
-    (transcript,) = found(archive.path.parent)
-    assert READER.read(transcript).usage == once + Usage(100, 7)
 
 
 def test_a_session_that_changed_has_another_stamp(archive: Archive) -> None:

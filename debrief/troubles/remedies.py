@@ -17,7 +17,7 @@ from debrief.facts.hazards import hazards_of
 from debrief.facts.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
-from debrief.sessions.model import ToolCall
+from debrief.sessions.model import ToolCall, Usage
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed
@@ -46,15 +46,27 @@ def line_for(trouble: Trouble) -> str | None:
 
 def evidence_shown(trouble: Trouble) -> str:
     """Return how often it happened and what it cost, in a few words."""
-    parts = [f"{counted(trouble.count, 'time')} in {counted(len(trouble.sessions), 'session')}"]
-    if tokens := trouble.usage.input + trouble.usage.cache_write + trouble.usage.output:
+    happened = f"{counted(trouble.count, 'time')} in {counted(len(trouble.sessions), 'session')}"
+    took = cost_shown(trouble.usage, trouble.cost_usd, trouble.unpriced, trouble.minutes)
+    return ", ".join([happened, *took, f"last on {trouble.last_seen:%Y-%m-%d}"])
+
+
+def cost_shown(
+    usage: Usage, cost_usd: float | None, unpriced: int, minutes: float | None
+) -> list[str]:
+    """Return what is known of tokens without cache reads, money and minutes, in a few words each.
+
+    Args:
+        unpriced: how many times have no price.
+    """
+    parts = []
+    if tokens := usage.input + usage.cache_write + usage.output:
         parts.append(f"{tokens:,} tokens")
-    if trouble.cost_usd is not None:
-        more = "at least " * bool(trouble.unpriced)
-        parts.append(f"{more}${trouble.cost_usd:.2f}")
-    if trouble.minutes is not None and round(trouble.minutes):
-        parts.append(counted(round(trouble.minutes), "minute"))
-    return ", ".join([*parts, f"last on {trouble.last_seen:%Y-%m-%d}"])
+    if cost_usd is not None:
+        parts.append(f"{'at least ' * bool(unpriced)}${cost_usd:.2f}")
+    if minutes is not None and round(minutes):
+        parts.append(counted(round(minutes), "minute"))
+    return parts
 
 
 def code(command: str) -> str:

@@ -11,7 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from debrief.sessions.model import Usage
 from debrief.troubles.model import TroubleEvent, TroubleKind
+from debrief.troubles.remedies import cost_shown
 
 _ALIKE: Final[frozenset[TroubleKind]] = frozenset(
     ["missed_edit", "correction", "interruption", "refused_permission"]
@@ -29,6 +31,22 @@ class SessionTrouble(Struct, frozen=True, kw_only=True):
     """What each time was about, in the order of the session; each once."""
     events: tuple[TroubleEvent, ...]
     """Each time, in the order of the session."""
+
+    @property
+    def cost(self) -> list[str]:
+        """Return what its stretches took, in a few words each; nothing where they share calls,
+        which would count twice."""
+        calls = [call for event in self.events for call in event.calls]
+        if len(set(calls)) < len(calls):
+            return []
+        priced = [event.cost_usd for event in self.events if event.cost_usd is not None]
+        minutes = [event.minutes for event in self.events if event.minutes is not None]
+        return cost_shown(
+            sum((event.usage for event in self.events), Usage()),
+            sum(priced) if priced else None,
+            len(self.events) - len(priced),
+            sum(minutes) if minutes else None,
+        )
 
 
 def session_troubles(events: Iterable[TroubleEvent]) -> list[SessionTrouble]:

@@ -402,7 +402,9 @@ def _of_trouble(trouble: SessionTrouble) -> ShownReason:
         name=KINDS_SHOWN[trouble.kind],
         shown=counted(len(trouble.events), "time"),
         tone="fair",
-        text="; ".join([*listed, *([f"{more} more"] if more > 0 else [])]),
+        text="; ".join(
+            [*listed, *([f"{more} more"] if more > 0 else []), ", ".join(trouble.cost)]
+        ).removesuffix("; "),
         evidence=tuple(event.evidence for event in trouble.events),
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from msgspec.structs import replace
 
 from assets.troubles import trouble_events, troubles
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
+from debrief.troubles import finding
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from tests.assets.running import metadata, resources
 from tests.facts.scenario import START
@@ -42,3 +44,20 @@ def test_what_recurs_over_weeks_is_a_trouble_and_nothing_is_made_twice(tmp_path:
     (trouble,) = lake.read(TROUBLES, ALL, Trouble)
     assert trouble.sessions == ("day-7", "day-0")
     assert _run(lake, WEEK, NEXT)["up_to_date"] is True
+
+
+def test_a_lake_of_the_last_version_gets_its_troubles_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    lake.write("raw_sessions", WEEK, [day(0, wrong_runner()), day(1, wrong_runner())], Session)
+    with monkeypatch.context() as last:
+        last.setattr(finding, "VERSION", "3")
+        _run(lake, WEEK)
+    events = list(lake.read(EVENTS, WEEK, TroubleEvent))
+    former = [replace(event, subject="as it was called then") for event in events]
+    stamp = lake.stamp(EVENTS, WEEK)
+    assert stamp is not None
+    lake.write(EVENTS, WEEK, former, TroubleEvent, lambda: stamp.inputs)
+    _run(lake, WEEK)
+    assert list(lake.read(EVENTS, WEEK, TroubleEvent)) == events

@@ -36,6 +36,15 @@ def test_a_session_shows_what_it_had_twice() -> None:
     assert in_session(without_pnpm(2)) == [("missing_tool", 2, ("pnpm: command not found",))]
 
 
+def test_a_session_shows_what_it_took_unless_stretches_share_calls() -> None:
+    twice = without_pnpm(2).say("Hm.")
+    (trouble,) = session_troubles(events(twice))
+    assert trouble.cost[0] == "400 tokens"
+    event = trouble.events[0]
+    (shared,) = session_troubles([event, event])
+    assert shared.cost == []
+
+
 def test_what_a_check_finds_again_in_one_session_is_shown_there_alone() -> None:
     story = Story().turn("Type it")
     for number in range(5):

@@ -96,7 +96,7 @@ def labels(
     )
     put_labels(tables, executed_labels(tables))
     known = Counter(label.source for label in all_labels(tables))
-    decided = Counter(one.source for one in success_labels(tables).values())
+    decided = Counter(label.source for label in success_labels(tables).values())
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": known.total(),

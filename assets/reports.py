@@ -43,13 +43,13 @@ def done_with(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[Done]:
     for tag, value in ((_BACKFILL, backfill), (_ROOT, root if root != run.run_id else None)):
         if value:
             filters = dg.RunsFilter(tags={tag: value})
-            runs |= {each.run_id: each for each in instance.get_runs(filters)}
+            runs |= {run.run_id: run for run in instance.get_runs(filters)}
     if (first := instance.get_run_by_id(root)) is not None:
         runs[root] = first
     parts: dict[tuple[str, str], list[Done]] = {}
     for run_id in runs:
         records = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-        for part in done_in(each.dagster_event for each in records if each.dagster_event):
+        for part in done_in(record.dagster_event for record in records if record.dagster_event):
             parts.setdefault((part.stage, part.partition), []).append(part)
     return [
         replace(

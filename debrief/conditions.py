@@ -41,7 +41,7 @@ class Where(Struct, frozen=True):
 
     def of(self, *fields: str) -> Where:
         """Return the conditions on these fields alone."""
-        return Where(tuple(each for each in self.conditions if each[0] in fields))
+        return Where(tuple(condition for condition in self.conditions if condition[0] in fields))
 
 
 def parse_where(texts: Iterable[str]) -> Where:

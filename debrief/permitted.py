@@ -40,7 +40,7 @@ def permitted_folders(
     Raises:
         ConfigurationError: settings name no such folder.
     """
-    known = [_place(each) for each in settings.sessions or usual]
+    known = [_place(session) for session in settings.sessions or usual]
     chosen = list(folders)
     for folder in chosen:
         place = _place(folder)

@@ -270,7 +270,10 @@ def kappa(said: Bools, success: Bools, weights: Floats) -> Floats:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return np.array(
-            [cohens_kappa(each, return_results=False) if each.any() else np.nan for each in tables]
+            [
+                cohens_kappa(table, return_results=False) if table.any() else np.nan
+                for table in tables
+            ]
         )
 
 

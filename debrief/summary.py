@@ -208,7 +208,7 @@ class Content(Struct, frozen=True, kw_only=True):
     def verdicts(self) -> CountedVerdicts:
         """Return how many sessions have which verdict."""
         said = (row.verdict for row in speaking_rows(self.scored))
-        each = ((one.verdict, one.ground, 1) for one in said if one is not None)
+        each = ((head.verdict, head.ground, 1) for head in said if head is not None)
         return counted_verdicts(len(self.heads), each)
 
     @property

@@ -200,7 +200,7 @@ def _agree(
     screen = console()
     is_offline = resources["evaluator"]["offline"]
     run = configured_run(lake, counting(resources), weeks)
-    found = {each.stage: each for each in rehearse(run, stages)} if stages else {}
+    found = {rehearsal.stage: rehearsal for rehearsal in rehearse(run, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
         if stage not in found:
             screen.print(f"{stage}: what is up to date is skipped")
@@ -255,7 +255,7 @@ def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputEr
     for condition in where.conditions:
         alone = Where((condition,))
         if not any(map(alone.takes, facts)):
-            there = Counter(value for each in facts for value in each.get(condition[0], ()))
+            there = Counter(value for fact in facts for value in fact.get(condition[0], ()))
             none = f"Of no session a {condition[0]} is known."
             return InputError(f"--where {alone}", "fits no session", _listed(there) or none)
     if where:

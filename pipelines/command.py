@@ -335,9 +335,9 @@ def audit(
     from debrief.state import DAY, open_state
 
     out = console()
-    for each in open_state(load_settings()).changes(since=time.time() - days * DAY):
-        when = datetime.fromtimestamp(each.at, UTC)
-        out.print(f"{when:%Y-%m-%d %H:%M:%S}  {each.person}  {each.role}  {each.change}")
+    for change in open_state(load_settings()).changes(since=time.time() - days * DAY):
+        when = datetime.fromtimestamp(change.at, UTC)
+        out.print(f"{when:%Y-%m-%d %H:%M:%S}  {change.person}  {change.role}  {change.change}")
 
 
 @app.command(rich_help_panel=TEAM)

@@ -248,7 +248,7 @@ def estimated(
         ConfigurationError: settings do not name what is chosen, or a judge is wrong.
     """
     found = rehearse(configured_run(lake, counting(resources), weeks))
-    waiting = next(each.sessions for each in found if each.stage == SCORES)
+    waiting = next(rehearsal.sessions for rehearsal in found if rehearsal.stage == SCORES)
     model = resources["evaluator"]["model"] or "the judges' models"
     return estimate_of(model, asked_together(found), len(waiting), margin=_MARGIN_WITH_RUBRICS)
 

@@ -131,7 +131,7 @@ class Metrics:
         for name, (meaning, *labels) in METRICS.items():
             family = CounterMetricFamily if name in counters else GaugeMetricFamily
             metric = family(name, meaning, labels=labels)
-            for (_, *values), value in sorted(each for each in samples if each[0][0] == name):
+            for (_, *values), value in sorted(sample for sample in samples if sample[0][0] == name):
                 metric.add_metric(values, value)
             yield metric
 

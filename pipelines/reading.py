@@ -81,7 +81,7 @@ class BackgroundReading:
         return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
 
     def _scan(self) -> None:
-        folders = [Path(each) for each in self._settings.sessions]
+        folders = [Path(session) for session in self._settings.sessions]
         self._forgotten = self.lake.versions(FORGOTTEN)
         self.found = scan_into(
             self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
@@ -140,8 +140,8 @@ def reads_by_itself(settings: Settings) -> bool:
 
 def found_lines(found: Scan) -> list[str]:
     """Return what was found, a line a tool: sessions, and from when to when."""
-    stats = {source: each for source, each in scan_stats(found).items() if each.sessions}
-    total = sum(each.sessions for each in stats.values())
+    stats = {source: stats for source, stats in scan_stats(found).items() if stats.sessions}
+    total = sum(stat.sessions for stat in stats.values())
     if not stats:
         return []
     width = max(map(len, stats))
@@ -226,7 +226,7 @@ def model_offer(settings: Settings, lake: Lake) -> str:
 
     if settings.offline:
         return ""
-    for model in dict.fromkeys([settings.model, *(each.name for each in installed()[:1])]):
+    for model in dict.fromkeys([settings.model, *(model.name for model in installed()[:1])]):
         options = RunOptions(model=model)
         with options.applied() as chosen:
             resources = options.resources(chosen)

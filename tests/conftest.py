@@ -71,7 +71,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def _commands_in(app: typer.Typer) -> int:
     groups = [group.typer_instance for group in app.registered_groups]
-    return len(app.registered_commands) + sum(1 + _commands_in(each) for each in groups if each)
+    return len(app.registered_commands) + sum(1 + _commands_in(group) for group in groups if group)
 
 
 @cache

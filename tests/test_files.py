@@ -40,7 +40,7 @@ def test_where_writing_fails_the_old_file_stays_and_nothing_lies_beside_it(tmp_p
         file.writelines([b"new", None])  # type: ignore[list-item]
     with pytest.raises(FileExistsError), atomic(path, replace=False) as file:
         file.write(b"new")
-    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [(path.name, b"old")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(path.name, b"old")]
 
 
 def test_what_a_killed_writer_left_goes_when_nobody_can_be_writing_it(tmp_path: Path) -> None:

@@ -299,14 +299,14 @@ def test_where_nearly_all_get_the_same_ac1_stays_meaningful_and_kappa_may_not_be
 def test_agreement_is_bounded_and_the_same_both_ways(pairs: list[tuple[int, int]]) -> None:
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
     for measure in (weighted_kappa, gwet_ac1):
-        one, other = measure(ours, theirs, 5), measure(theirs, ours, 5)
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            assert one.value == pytest.approx(other.value)
-            assert -1 <= one.low <= one.value + 1e-9
-            assert one.value - 1e-9 <= one.high <= 1
+        estimate, other = measure(ours, theirs, 5), measure(theirs, ours, 5)
+        assert (estimate is None) == (other is None)
+        if estimate is not None and other is not None:
+            assert estimate.value == pytest.approx(other.value)
+            assert -1 <= estimate.low <= estimate.value + 1e-9
+            assert estimate.value - 1e-9 <= estimate.high <= 1
             if ours == theirs:
-                assert one.value == pytest.approx(1)
+                assert estimate.value == pytest.approx(1)
 
 
 def test_a_judges_rate_is_corrected_for_the_mistakes_that_labels_show() -> None:

@@ -77,9 +77,9 @@ def test_those_to_look_at_first_and_the_best_are_ranked_by_place(tmp_path: Path)
     settings = settings_of(tmp_path)
     ids = placed_lake(settings)
     first, best = ranked_sessions(Lake(settings.lake), [WEEK], 3)
-    assert [one.id for one in first] == ids[:3]
+    assert [session.id for session in first] == ids[:3]
     assert first[0].reason == "More corrections than 98% of 20 sessions like it."
-    assert [one.id for one in best] == ids[:-4:-1]
+    assert [session.id for session in best] == ids[:-4:-1]
     assert best[0].reason == "The last check passed: pytest -q (turn 1: “1 failed”)."
     assert best[0].title == "Job 19."
 
@@ -87,15 +87,18 @@ def test_those_to_look_at_first_and_the_best_are_ranked_by_place(tmp_path: Path)
 def test_without_an_order_those_that_are_not_done_come_first(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     made = [session_of(f"s{n}", f"Job {n}.", started=MONDAY + timedelta(hours=n)) for n in range(4)]
-    fill(lake, [(one, quality) for one, quality in zip(made, (0.3, 0.9, 0.6, 0.3), strict=True)])
+    fill(
+        lake,
+        [(session, quality) for session, quality in zip(made, (0.3, 0.9, 0.6, 0.3), strict=True)],
+    )
     partly = SessionVerdict(verdict="partly", ground="open_end", evidence=(Evidence(1),))
-    rows = [scores_of(one, 0.9) for one in made[1:2]]
-    rows += [scores_of(one, 0.3) for one in (made[0], made[3])]
+    rows = [scores_of(session, 0.9) for session in made[1:2]]
+    rows += [scores_of(session, 0.3) for session in (made[0], made[3])]
     rows += [replace(scores_of(made[2], 0.6), verdict=partly)]
     lake.write("session_scores", WEEK, rows, SessionScores)
     first, best = ranked_sessions(lake, [WEEK], 3)
-    assert [one.id for one in first] == ["s3", "s0", "s2"]
-    assert [one.id for one in best] == ["s1"]
+    assert [session.id for session in first] == ["s3", "s0", "s2"]
+    assert [session.id for session in best] == ["s1"]
     assert first[2].reason == "It breaks off without a closing answer (turn 1)."
 
 
@@ -132,7 +135,9 @@ def test_the_first_failure_is_shown_and_how_many_more_there_are(
 
 def test_a_lake_of_an_earlier_version_has_no_verdict_and_is_read(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
-    one = session_of("one")
-    lake.write("raw_sessions", WEEK, [one], Session)
-    lake.write("session_scores", WEEK, [replace(scores_of(one, 0.9), verdict=None)], SessionScores)
+    session = session_of("one")
+    lake.write("raw_sessions", WEEK, [session], Session)
+    lake.write(
+        "session_scores", WEEK, [replace(scores_of(session, 0.9), verdict=None)], SessionScores
+    )
     assert ranked_sessions(lake, [WEEK], 3) == ([], [])

@@ -37,7 +37,7 @@ def wrong_in(folder: Path) -> Iterator[str]:
             yield from _names(nodes, path, place)
             yield from _docstrings(nodes, place)
     for name, places in sorted(_classes().items()):
-        below = any((PROJECT / each.partition(":")[0]).is_relative_to(folder) for each in places)
+        below = any((PROJECT / place.partition(":")[0]).is_relative_to(folder) for place in places)
         if len(places) > 1 and below:
             yield f"class {name} has {len(places)} meanings: {', '.join(places)}"
 

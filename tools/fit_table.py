@@ -68,7 +68,7 @@ def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
     for folder in folders:
         for corpus in corpora_in(folder)[0]:
             sessions = []
-            for session in corpus.sessions(lambda each: each):
+            for session in corpus.sessions(lambda session: session):
                 facts = facts_of(session)
                 sessions.append(
                     OrderedSession(
@@ -79,7 +79,7 @@ def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
                         facts=values_of(facts),
                     )
                 )
-            kinds = {each.session_id: each.kind for each in sessions}
+            kinds = {session.session_id: session.kind for session in sessions}
             usual = Counter(kinds.values()).most_common(1)
             for id_, (ranks, _) in ranks_of(sessions).items():
                 if kinds[id_] != usual[0][0]:

@@ -66,7 +66,7 @@ class Mutant(Struct, frozen=True):
         room = [place for place in places if (ROOT / place).exists()]
         module = ".".join(parts).removesuffix(".__init__")
         files = sorted(path for place in room for path in (ROOT / place).rglob("test_*.py"))
-        near = [str(each.relative_to(ROOT)) for each in files if module in each.read_text()]
+        near = [str(file.relative_to(ROOT)) for file in files if module in file.read_text()]
         return [*near, *room]
 
 

@@ -54,7 +54,7 @@ def _table(rows: list[tuple[int, int, int]]) -> str:
         tenth = tokens[len(tokens) * 9 // 10]
         split = sum(parts > 1 for _, parts in kept)
         figures = (len(kept), median(tokens), mean(tokens), tenth, tokens[-1])
-        lines.append([name, *(f"{each:,.0f}" for each in figures), str(split)])
+        lines.append([name, *(f"{figure:,.0f}" for figure in figures), str(split)])
     head = ["sessions", "number", "median", "mean", "nine of ten below", "most", "in parts"]
     return table(head, lines)
 

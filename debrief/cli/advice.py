@@ -87,7 +87,7 @@ def advice(
     if patch is not None:
         _print_patch(advised, patch)
     elif form == "json":
-        print_json([{"line": one.line, "trouble": one.trouble} for one in advised])
+        print_json([{"line": line.line, "trouble": line.trouble} for line in advised])
     else:
         _print_advice(store, advised, form)
 
@@ -105,30 +105,34 @@ def _of_repository(troubles: list[Trouble], repository: str) -> list[Trouble]:
     """Return those of a repository, which may be named without its owner; all for none."""
     if not repository:
         return troubles
-    named = {each.repository for each in troubles}
+    named = {trouble.repository for trouble in troubles}
     if repository not in named:
         named = {each for each in named if each.rpartition("/")[2] == repository}
         if len(named) != 1:
-            known = ", ".join(sorted({each.repository for each in troubles if each.repository}))
+            known = ", ".join(
+                sorted({trouble.repository for trouble in troubles if trouble.repository})
+            )
             raise InputError(repository, "has no troubles here", f"Known: {known or 'none'}.")
         repository = named.pop()
-    return [each for each in troubles if each.repository == repository]
+    return [trouble for trouble in troubles if trouble.repository == repository]
 
 
 def _of_one(troubles: list[Trouble], repository: str, patch: Path) -> list[Trouble]:
     """Return the troubles of the repository that a file is of: a patch mixes none."""
     from debrief.snapshots.clones import names_of
 
-    repositories = {each.repository for each in troubles}
+    repositories = {trouble.repository for trouble in troubles}
     if repository or len(repositories) < 2:
         return troubles
-    top = next((each for each in patch.resolve().parents if (each / ".git").exists()), None)
+    top = next((parent for parent in patch.resolve().parents if (parent / ".git").exists()), None)
     names = names_of(top) if top is not None else set()
-    own = {each for each in repositories if each.rpartition("/")[2].lower() in names}
+    own = {
+        repository for repository in repositories if repository.rpartition("/")[2].lower() in names
+    }
     if len(own) != 1:
-        known = ", ".join(sorted(each for each in repositories if each))
+        known = ", ".join(sorted(repository for repository in repositories if repository))
         raise InputError(str(patch), "is in no repository with troubles", f"--repository: {known}.")
-    return [each for each in troubles if each.repository in own]
+    return [trouble for trouble in troubles if trouble.repository in own]
 
 
 def _worded(
@@ -199,16 +203,16 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
         print(advice_markdown(advised))
         return
     out, repository = console(), None
-    for one in advised:
-        trouble = one.trouble
+    for line in advised:
+        trouble = line.trouble
         if trouble.repository != repository:
             out.print(Text(f"\n{shown_repository(trouble.repository)}".lstrip("\n"), style="bold"))
             repository = trouble.repository
         kind = KINDS_SHOWN[trouble.kind].capitalize()
         out.print(f"  {kind}: {' '.join(trouble.subject.split())}")
-        out.print(Text(f"    {one.evidence}", style="dim"))
-        if one.line:
-            out.print(Text(f"    {one.line}", style="green"))
+        out.print(Text(f"    {line.evidence}", style="dim"))
+        if line.line:
+            out.print(Text(f"    {line.line}", style="green"))
     if with_lines(advised):
         out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")
 

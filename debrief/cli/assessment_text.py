@@ -84,11 +84,11 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
     if said.execution is not None:
         _print_execution(out, said.execution)
     reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
-    for reason in (each for each in reasons if each.group in OF_READING):
+    for reason in (reason for reason in reasons if reason.group in OF_READING):
         _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
     if said.reading is not None and said.reading.train is not None:
         _print_train(out, said.reading.train)
-    for reason in (each for each in reasons if each.group not in OF_READING):
+    for reason in (reason for reason in reasons if reason.group not in OF_READING):
         _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
     for number in said.figures:
         print_line(out, f"{number.name} {number.shown}", style="dim")

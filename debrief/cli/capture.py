@@ -220,16 +220,16 @@ def hooks_status(user: User = False, repo: Repo = Path()) -> None:
         paths += _settings_files(False, repo)
     statuses = [status(path, hook_command()) for path in paths]
     out = console()
-    for each in statuses:
-        note = f": {each.note}" if each.note else ""
-        out.print(f"{each.path}: {each.state}{note}")
+    for hook_status in statuses:
+        note = f": {hook_status.note}" if hook_status.note else ""
+        out.print(f"{hook_status.path}: {hook_status.state}{note}")
     log = log_file(os.environ)
     lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
     if lines:
         out.print(f"{log}: {len(lines)} failures, the last:")
         for line in lines[-_LAST_LINES:]:
             out.print(f"  {line}")
-    raise typer.Exit(0 if any(each.state == "installed" for each in statuses) else 1)
+    raise typer.Exit(0 if any(status.state == "installed" for status in statuses) else 1)
 
 
 def _done_by_one_that_stays(command: str, user: bool, repo: Path) -> bool:

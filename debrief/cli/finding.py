@@ -52,7 +52,7 @@ def find_session(
         return session_in_file(Path(session), redact)
     one = session_in_lake(lake, session)
     if one is None:
-        folders = [Path(each).expanduser() for each in settings.sessions]
+        folders = [Path(session).expanduser() for session in settings.sessions]
         folders = folders or default_folders(Path.home(), os.environ)
         one = session_in_folders(folders, session, redact)
     if one is not None:

@@ -106,7 +106,7 @@ def outcomes(
         print_json({"labels": known, "success": decided, "problems": people.problems})
     else:
         console().print(_table(known))
-        yes = sum(one.success for one in decided.values())
+        yes = sum(success.success for success in decided.values())
         console().print(
             f"{counted(len(decided), 'session')} with a known success: {yes} yes, "
             f"{len(decided) - yes} no. The strongest source decides; a session's own last check "
@@ -270,7 +270,7 @@ def _scores_by_model(
     def count(by: Evaluators) -> None:
         scores_by(by.chunk_scorer, corpora, by.concurrency)
 
-    sessions = sum(len(each.references) for each in corpora)
+    sessions = sum(len(corpus.references) for corpus in corpora)
     asking = agreed(settings, count, yes, dry_run=dry_run, sessions=sessions)
     screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:

@@ -83,10 +83,10 @@ def _headline(receipt: ForgetReceipt) -> str:
 def _remaining(receipt: ForgetReceipt) -> Iterator[str]:
     """Yield a line for each thing that remains, and one for what is too many to name."""
     counts: Counter[str] = Counter()
-    for each in receipt.remaining:
-        counts[each.what] += 1
-        if counts[each.what] <= _SHOWN:
-            yield _line(each)
+    for remaining in receipt.remaining:
+        counts[remaining.what] += 1
+        if counts[remaining.what] <= _SHOWN:
+            yield _line(remaining)
     for what, count in counts.items():
         if count > _SHOWN:
             yield f"and {count - _SHOWN} more {_MORE[what]}"

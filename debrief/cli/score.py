@@ -155,7 +155,7 @@ def score(
                 return sessions_in_folder(Path(session), redact)
             return sessions_of_lake(opened)
 
-        by = scorer(lambda by: deque((score_session(each, by) for each in whole()), 0))
+        by = scorer(lambda by: deque((score_session(session, by) for session in whole()), 0))
         _score_many(whole(), session, by, as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
@@ -179,7 +179,9 @@ def score(
         print_scores(console(), one, row, labels)
         if store:
             print_receipts(console(), receipts)
-    raise typer.Exit(int(any(one.status not in ("written", "replaced") for one in receipts)))
+    raise typer.Exit(
+        int(any(receipt.status not in ("written", "replaced") for receipt in receipts))
+    )
 
 
 def _asked(

@@ -62,7 +62,7 @@ def show(
         return
     from debrief.cli.show_text import print_session
 
-    if turn is not None and turn not in [each.number for each in found.turns]:
+    if turn is not None and turn not in [turn.number for turn in found.turns]:
         raise InputError("--turn", f"{found.id} has no turn {turn}")
     print_session(console(), transcript, figure, turn)
 

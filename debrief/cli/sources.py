@@ -95,7 +95,7 @@ def sources(
             bar = progress.add_task("Reading", total=len(found.entries))
             read_stats(found, stats, lambda: progress.advance(bar))
     _print(stats, searched, read, as_json)
-    if not any(each.sessions for each in stats.values()):
+    if not any(stat.sessions for stat in stats.values()):
         raise no_session_in(searched)
 
 
@@ -113,8 +113,8 @@ def _print(
     _print_table(_SCAN_HEADINGS, starmap(_scan_row, stats.items()))
     if read:
         _print_table(_READ_HEADINGS, starmap(_read_row, stats.items()))
-    _print_reasons("Not read", stats, lambda each: each.unread)
-    _print_reasons("Without a session", stats, lambda each: each.empty)
+    _print_reasons("Not read", stats, lambda stats: stats.unread)
+    _print_reasons("Without a session", stats, lambda stats: stats.empty)
     if not read:
         out.print("Turns, tokens and growth: debrief sources --read", style="dim")
 

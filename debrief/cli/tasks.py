@@ -89,8 +89,10 @@ def _ask(candidates: Sequence[TaskCandidate], yes: bool) -> None:
     """
     from debrief.tasks.choosing import checks_of
 
-    places = sorted({each.head.repository for each in candidates})
-    commands = sorted({check.command for each in candidates for check in checks_of(each.execution)})
+    places = sorted({candidate.head.repository for candidate in candidates})
+    commands = sorted(
+        {check.command for candidate in candidates for check in checks_of(candidate.execution)}
+    )
     out = console(stderr=True)
     where = ", ".join(map(exactly, places))
     out.print(

@@ -141,10 +141,10 @@ def _of_one_prompt_set(
     """
     from debrief.training.optimisation import MORE_SAMPLES, shortfall
 
-    known = [one for one in samples if one.used_prompts and one.prompt_fingerprint]
+    known = [sample for sample in samples if sample.used_prompts and sample.prompt_fingerprint]
     sets: dict[tuple[str, str], list[TrainingSample]] = {}
-    for one in known:
-        sets.setdefault((one.prompt_fingerprint or "", one.tool), []).append(one)
+    for sample in known:
+        sets.setdefault((sample.prompt_fingerprint or "", sample.tool), []).append(sample)
     if not sets:
         lacks = f"hold {len(samples)} such samples, and of none are the prompts known"
         move = "Take others, or capture prompts: debrief hooks install."

@@ -225,7 +225,7 @@ def prepared_folder(settings: Settings) -> Path:
 def prepared_now(settings: Settings) -> list[str]:
     """Return the names of the packages that are kept: what may make another try worth it."""
     place = prepared_folder(settings)
-    return sorted(str(each.relative_to(place)) for each in place.glob("*/*"))
+    return sorted(str(path.relative_to(place)) for path in place.glob("*/*"))
 
 
 @contextmanager

@@ -325,7 +325,7 @@ def _javascript(tree: Path, folder: str, image: str) -> _Step:
         "npm-shrinkwrap.json": ("npm", "ci"),
     }
     files = _there(tree, folder, (*locks, "package.json", "pnpm-workspace.yaml", ".npmrc"))
-    lock = next((each for each in locks if (tree / folder / each).is_file()), "")
+    lock = next((lock for lock in locks if (tree / folder / lock).is_file()), "")
     manager, arguments = locks.get(lock, ("npm", "install"))
     lines = []
     if manager != "npm":

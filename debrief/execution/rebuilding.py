@@ -179,7 +179,7 @@ class _Rebuilding:
     def _texts(self, entries: Mapping[str, Entry], paths: set[str]) -> dict[str, str]:
         files = {path: entries[path] for path in paths if path in entries}
         readable = {
-            path: each.id for path, each in files.items() if each.mode in (PLAIN, EXECUTABLE)
+            path: entry.id for path, entry in files.items() if entry.mode in (PLAIN, EXECUTABLE)
         }
         blobs = self._scratch.read_blobs(readable.values(), _LARGEST) if readable else {}
         texts = {}
@@ -193,7 +193,7 @@ class _Rebuilding:
 
     def _names(self) -> list[str]:
         """Return the files of the events below the top, as the newest tree knows it."""
-        head = self._commit("HEAD") or next((each.id for each in reversed(self._commits)), "")
+        head = self._commit("HEAD") or next((commit.id for commit in reversed(self._commits)), "")
         events = self._local(self._entries(head) if head else {})
         return sorted({path for event in events for path in _paths(event)})
 

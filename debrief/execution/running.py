@@ -96,7 +96,10 @@ def execute_check(
         return run_check(tree, check, prepared, sandbox, redact, limits)
 
     before, after = [run(base)], [run(final)]
-    if not any(each.end != "ended" or _is_untested(check, each) for each in (*before, *after)):
+    if not any(
+        sandbox_run.end != "ended" or _is_untested(check, sandbox_run)
+        for sandbox_run in (*before, *after)
+    ):
         before.append(run(base))
         after.append(run(final))
     return ExecutedCheck(check=check, before=tuple(before), after=tuple(after))
@@ -117,29 +120,29 @@ def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> 
         changed: the files that the session changed.
     """
     renewed = _passing_later(checks)
-    decisions = [decided(each.check, each.before, each.after, renewed) for each in checks]
+    decisions = [decided(check.check, check.before, check.after, renewed) for check in checks]
     if any(map(is_of_tests, changed)):
         judged = Decision(reason="tests_changed")
         decisions = [
-            replace(judged, detail=each.check.command)
-            if said.value == "yes" and not each.check.added
+            replace(judged, detail=check.check.command)
+            if said.value == "yes" and not check.check.added
             else said
-            for each, said in zip(checks, decisions, strict=True)
+            for check, said in zip(checks, decisions, strict=True)
         ]
     for value in ("no", "yes"):
         for decision in decisions:
             if decision.value == value:
                 return decision
-    other = [each for each in decisions if each.reason != "same_before"]
+    other = [decision for decision in decisions if decision.reason != "same_before"]
     found = [*decisions[:1], Decision(reason="no_check")]
-    changed_tests = [each for each in decisions if each.reason == "tests_changed"]
-    same = [each for each in decisions if each.reason == "same_before"]
+    changed_tests = [decision for decision in decisions if decision.reason == "tests_changed"]
+    same = [decision for decision in decisions if decision.reason == "same_before"]
     return (changed_tests or same or other or found)[0]
 
 
 def _passing_later(checks: Sequence[ExecutedCheck]) -> frozenset[str]:
     """Return the tests that pass on the final tree as later commits have them."""
-    runs = [each.after for each in checks if each.check.origin == "future"]
+    runs = [check.after for check in checks if check.check.origin == "future"]
     names = {name for after in runs for run in after for name in run.tests}
     return frozenset(
         name
@@ -170,7 +173,7 @@ def decided(
     """
     runs = (*before, *after)
     for end, reason in _ENDS.items():
-        if stopped := next((each for each in runs if each.end == end), None):
+        if stopped := next((run for run in runs if run.end == end), None):
             return Decision(reason=reason, detail=f"{check.command} ({stopped.limit})")
     if any(_is_untested(check, run) for run in runs):
         return Decision(reason="not_runnable", detail=check.command)
@@ -227,7 +230,7 @@ def _is_untested(check: Check, run: SandboxRun) -> bool:
     """Return whether a run ended before it tested anything."""
     if run.tests or not run.exit_code:
         return False
-    words = next((each.words for each in commands_in(check.command) if each.words), ())
+    words = next((command.words for command in commands_in(check.command) if command.words), ())
     if check_of(words) == ("test", "pytest") and run.exit_code in _UNTESTED_BY_PYTEST:
         return True
     nothing = pattern("outcomes", "none").search(run.output) is not None

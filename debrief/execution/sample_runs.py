@@ -94,7 +94,9 @@ def _runs(
 ) -> Iterator[tuple[str, Execution]]:
     forgotten = Forgotten.of(lake, redactor)
     for id_ in CHOSEN:
-        session = session_in_folders([folder()], id_, lambda one: redact_session(one, redactor))
+        session = session_in_folders(
+            [folder()], id_, lambda session: redact_session(session, redactor)
+        )
         if session is None or forgotten.session(id_):
             continue
         plan = executor.plan(session, places[session.repository])

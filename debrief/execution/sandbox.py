@@ -724,7 +724,7 @@ def _found(chosen: str) -> tuple[Sandbox | None, str]:
     if chosen:
         candidates, missing = _containers(chosen), f"{chosen.partition(':')[0]} is not installed"
     else:
-        candidates, missing = [Sandbox(program=each) for each in _programs()], ""
+        candidates, missing = [Sandbox(program=program) for program in _programs()], ""
         if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
             return None, "root needs setpriv of util-linux, which is not installed"
     reason = ""

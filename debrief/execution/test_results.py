@@ -98,7 +98,9 @@ def _tool_of(words: tuple[str, ...], scripts: Mapping[str, str]) -> str:
     """Return the test program that a simple command runs, or the last one of a script."""
     if words[:1] and words[0] in _SCRIPT_RUNNERS:
         names = [word for word in words[1:] if word not in ("run", "run-script")]
-        last = [each.words for each in commands_in(scripts.get(names[0], "") if names else "")]
+        last = [
+            command.words for command in commands_in(scripts.get(names[0], "") if names else "")
+        ]
         words = last[-1] if last else ()
     check = check_of(words)
     return check[1] if check else ""

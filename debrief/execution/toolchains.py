@@ -98,16 +98,16 @@ def _pythons() -> list[Mount]:
         Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local/share/uv/python"),
     )
     others = {
-        each.resolve()
+        path.resolve()
         for folder in kept
-        for each in folder.glob("*3.*")
-        if any(each.glob("bin/python3.*")) and _minor(each) >= _OLDEST_PYTHON
+        for path in folder.glob("*3.*")
+        if any(path.glob("bin/python3.*")) and _minor(path) >= _OLDEST_PYTHON
     }
     found = [Path(sys.base_prefix).resolve(), *sorted(others, key=_minor, reverse=True)]
     return [
-        Mount(source=each, target=str(each))
-        for each in dict.fromkeys(found)
-        if not each.is_relative_to("/usr") and not home.is_relative_to(each)
+        Mount(source=fromkey, target=str(fromkey))
+        for fromkey in dict.fromkeys(found)
+        if not fromkey.is_relative_to("/usr") and not home.is_relative_to(fromkey)
     ]
 
 

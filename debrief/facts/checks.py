@@ -124,9 +124,9 @@ def checks_in(
         known: commands that failed before the last edit, and scripts that ran: to run one again is
             a check of what was changed since.
     """
-    commands = [each for each in commands_in(call.command) if each.words]
+    commands = [command for command in commands_in(call.command) if command.words]
     checks: dict[tuple[str, ...], tuple[CheckKind, str]] = {
-        each.words: check for each in commands if (check := check_of(each.words))
+        command.words: check for command in commands if (check := check_of(command.words))
     }
     if not checks and call.command.strip() in known:
         checks = {(): ("run", shorten(call.command, 60))}
@@ -161,10 +161,10 @@ def _runs_of(
 ) -> Iterator[tuple[tuple[str, ...], tuple[CheckKind, str]]]:
     """Yield the commands that run a changed program itself, or a script again."""
     names = {_name(path) for path in changed if language_of(path)}
-    for each in commands:
-        script = script_of(each.words)
+    for command in commands:
+        script = script_of(command.words)
         if script is not None and (script in known or _name(script) in names):
-            yield each.words, ("run", script)
+            yield command.words, ("run", script)
 
 
 def last_covering(

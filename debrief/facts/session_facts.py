@@ -176,7 +176,9 @@ class _Reading:
 
     def _work(self, turn: int, messages: Sequence[Message], agent: str) -> None:
         """Read messages and their calls, and after a call the subagents that it started."""
-        left: list[tuple[str, Message | ToolCall]] = [(agent, one) for one in reversed(messages)]
+        left: list[tuple[str, Message | ToolCall]] = [
+            (agent, message) for message in reversed(messages)
+        ]
         while left:
             by, one = left.pop()
             if isinstance(one, Message):
@@ -254,7 +256,7 @@ class _Reading:
                 return False
             edits = edits_of_call(call)
             named = [call.path] if call.path else list(call.paths)
-            for path in filter(self._is_work, [each.path for each in edits] or named):
+            for path in filter(self._is_work, [edit.path for edit in edits] or named):
                 self._edited(turn, place, path, call.id)
             for edit in edits:
                 if self._is_work(edit.path):

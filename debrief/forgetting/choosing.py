@@ -77,7 +77,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
         """Of their transcripts, those that hold nothing else."""
         own = {ref.path for head in self.heads.values() for ref in head.transcripts}
         own |= {entry.path for entry in self.entries}
-        kept = (file.path for each in self.kept_entries for file in each.files)
+        kept = (file.path for kept_entry in self.kept_entries for file in kept_entry.files)
         return frozenset(own.difference(kept, (entry.path for entry in self.kept_entries)))
 
 
@@ -191,7 +191,7 @@ def _records(choice: Choice, records: RecordStore) -> Iterator[str]:
     cursor, more = None, True
     while more:
         page = records.sessions(only, cursor=cursor, limit=_PAGE)
-        yield from (str(one.id) for one in page.items)
+        yield from (str(item.id) for item in page.items)
         cursor, more = page.cursor, page.more
 
 

@@ -177,14 +177,17 @@ def sweep_mirrors(subject: Subject, act: bool) -> Iterator[Swept]:
     They are not brought here again.
     """
     origins = mirrors_of(subject.settings)
-    kept = {file.path for each in subject.chosen.kept_entries for file in each.files}
+    kept = {file.path for kept_entry in subject.chosen.kept_entries for file in kept_entry.files}
     files = {
-        file.path for each in subject.chosen.entries for file in each.files if file.path not in kept
+        file.path
+        for entry in subject.chosen.entries
+        for file in entry.files
+        if file.path not in kept
     }
     local = {
         file.path
-        for each in subject.chosen.entries
-        for file in local_entry(each, origins).files
+        for entry in subject.chosen.entries
+        for file in local_entry(entry, origins).files
         if any(file.path.startswith(origin.here) for origin in origins)
     }
     there = {path for path in local - files if Path(path).is_file()}
@@ -202,7 +205,7 @@ def sweep_pushed(subject: Subject, act: bool) -> Iterator[Swept]:
     """Swept the sessions' files out of the list of what this machine pushed to a store."""
     for path in sorted((subject.settings.home.absolute() / "pushed").glob("*.json")):
         pushed = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
-        left = {name: each for name, each in pushed.items() if not subject.signs.names(name)}
+        left = {name: raw for name, raw in pushed.items() if not subject.signs.names(name)}
         if len(left) < len(pushed):
             if act:
                 write_durably(path, msgspec.json.encode(left))

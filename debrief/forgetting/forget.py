@@ -180,7 +180,7 @@ def _remaining(chosen: Chosen, sources: Sources) -> Iterator[Remaining]:
     mirrors = tuple(origin.here for origin in mirrors_of(sources.settings))
     origins = mirrors_of(sources.settings)
     paths = {
-        file.path for each in chosen.entries for file in each.files if not each.is_on_server
+        file.path for entry in chosen.entries for file in entry.files if not entry.is_on_server
     } | {ref.path for head in chosen.heads.values() for ref in head.transcripts}
     for path in sorted(paths):
         if "://" in path:

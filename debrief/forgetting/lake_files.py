@@ -269,7 +269,7 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
             rows = list(lake.read(LINES, partition, LineRow))
         except msgspec.ValidationError:  # of another version, whose sets nothing reads
             tables = (LINES, INDEX)
-            if act and any(_holds_partition(lake, each, partition, signs) for each in tables):
+            if act and any(_holds_partition(lake, table, partition, signs) for table in tables):
                 for table in tables:
                     lake.drop(table, partition)
             continue
@@ -345,9 +345,9 @@ def _restore_set(
             offset += len(line)
             content.update(line)
     skipped = [
-        replace(each, sessions=ids, count=len(ids))
-        for each in of_set.left_out
-        if (ids := tuple(one for one in each.sessions if one not in signs.ids))
+        replace(group, sessions=ids, count=len(ids))
+        for group in of_set.left_out
+        if (ids := tuple(session for session in group.sessions if session not in signs.ids))
     ]
     if not rows:
         for name in (path, training_path(of_set.task, of_set.fingerprint, ".card.md")):
@@ -361,7 +361,7 @@ def _restore_set(
     sessions = {row.session_id for row in rows if not row.parent_session}
     new = replace(
         of_set,
-        considered=len(sessions) + sum(each.count for each in skipped),
+        considered=len(sessions) + sum(group.count for group in skipped),
         sessions=len(sessions),
         samples=len(rows),
         train=train,

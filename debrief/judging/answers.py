@@ -49,7 +49,7 @@ def read_judgement(answer: str | None) -> tuple[float | None, str]:
     """
     text = answer_text(answer)
     values = (folded_keys(found.value) for found in json_values(text))
-    found = [each for each in values if isinstance(each, dict) and "score" in each]
+    found = [value for value in values if isinstance(value, dict) and "score" in value]
     given = one_object([*found, *_of_sections(text)], "a feedback and a score")
     if given.get("score") == "":
         refuse("its score is empty")
@@ -103,14 +103,16 @@ def read_criteria(
             refuse(f"it answers question {number} by both {found[number][0]} and {decision}")
     if missing := [place for place in range(1, len(criteria) + 1) if place not in found]:
         refuse(f"it does not answer question {missing[0]}")
-    answered = [(each, *found[place]) for place, each in enumerate(criteria, 1)]
+    answered = [(criterion, *found[place]) for place, criterion in enumerate(criteria, 1)]
     decided = [
-        (each.weight, decision == "yes") for each, decision, _ in answered if decision != UNSEEN
+        (criterion.weight, decision == "yes")
+        for criterion, decision, _ in answered
+        if decision != UNSEEN
     ]
     whole = sum(weight for weight, _ in decided)
     score = sum(weight for weight, met in decided if met) / whole if decided else None
     feedback = "\n".join(
-        f"{each.question} {decision}: {reason}" for each, decision, reason in answered
+        f"{criterion.question} {decision}: {reason}" for criterion, decision, reason in answered
     )
     return score, feedback, [reason for _, _, reason in answered]
 

@@ -271,7 +271,9 @@ def _is_own(words: tuple[str, ...], commits: set[str]) -> bool:
     given = takewhile(lambda word: word != "--", words[2:])
     names = [word for word in given if not word.startswith("-")]
     if words[1] == "show":
-        known = (any(each.startswith(name) for each in commits) for name in names if name != "HEAD")
+        known = (
+            any(commit.startswith(name) for commit in commits) for name in names if name != "HEAD"
+        )
         return bool(commits) and all(known)
     return all(name == "HEAD" or _is_file(name) for name in names)
 
@@ -323,7 +325,7 @@ def _named_only(change: SessionChange, room: int) -> Iterator[str]:
     }
     for title, rows in lists.items():
         if rows:
-            yield f"{title}:\n{_last_of([f'- {each}' for each in rows], room)}"
+            yield f"{title}:\n{_last_of([f'- {row}' for row in rows], room)}"
 
 
 def _last_of(rows: Sequence[str], room: int) -> str:
@@ -351,13 +353,13 @@ def _outcomes(facts: Facts, room: int) -> str:
     }
     parts = ["What was run, and how it ended; of each the last ones."]
     for title, rows in lists.items():
-        shown = [f"- {each}" for each in rows[-_LISTED:]] or ["- none seen"]
+        shown = [f"- {row}" for row in rows[-_LISTED:]] or ["- none seen"]
         parts.append(f"{title}:\n{_last_of(shown, room // len(lists))}")
     return "\n\n".join(parts)
 
 
 def _places(places: Sequence[Evidence]) -> list[str]:
-    return [f"turn {each.turn}: {each.quote}" for each in places]
+    return [f"turn {place.turn}: {place.quote}" for place in places]
 
 
 def _closing(session: Session, facts: Facts, room: int) -> str:
@@ -375,7 +377,7 @@ def _closing(session: Session, facts: Facts, room: int) -> str:
         }[end.ending]
         parts.append(f"{words}: {end.evidence.quote or 'a message without text'}{refused}")
     turns = [turn for turn in session.turns if not turn.rewound]
-    said = [(turn.number, one.text.strip()) for turn in turns for one in turn.messages]
+    said = [(turn.number, message.text.strip()) for turn in turns for message in turn.messages]
     number, text = next((each for each in reversed(said) if each[1]), (0, ""))
     if text:
         parts.append(f"The agent's last words (turn {number}):\n{cut_middle(text, room)}")

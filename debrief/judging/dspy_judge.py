@@ -79,7 +79,7 @@ class DspyJudge:
         samples = [self._sample(number, model, judge, context) for number in numbers]
         scores = [score for score, _, _ in samples if score is not None]
         mean = fmean(scores) if 2 * len(scores) >= len(samples) else None
-        _, feedback, nearest = min(samples, key=lambda each: distance(each[0], mean))
+        _, feedback, nearest = min(samples, key=lambda sample: distance(sample[0], mean))
         return Judgement(
             score=mean,
             feedback=feedback,
@@ -176,7 +176,9 @@ _REFUSAL = "Why your answer before this one could not be used; answer again, in 
 
 
 def _numbered(criteria: Sequence[Criterion]) -> str:
-    return "\n".join(f"{place}. {each.question}" for place, each in enumerate(criteria, 1))
+    return "\n".join(
+        f"{place}. {criterion.question}" for place, criterion in enumerate(criteria, 1)
+    )
 
 
 def _fitted(context: ChangeContext, judge: Judge) -> ChangeContext:

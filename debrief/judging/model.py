@@ -231,7 +231,7 @@ def load_judge(path: Path, model: str | None = None) -> Judge:
         weight=front.weight,
         model=litellm_name(model or front.model),
         body=body,
-        criteria=tuple(Criterion(**each.model_dump()) for each in front.criteria),
+        criteria=tuple(Criterion(**criterion.model_dump()) for criterion in front.criteria),
     )
 
 
@@ -279,7 +279,7 @@ def _front_matter(path: Path, head: str) -> _FrontMatter:
     try:
         return _FrontMatter.model_validate(fields)
     except ValidationError as error:
-        first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
+        first = min(error.errors(include_url=False), key=lambda error: error["type"] == "missing")
         name = str(first["loc"][0])
         line = fields.lines.get(name, 0) + 1
         _refuse(path, line, f"{shorten(flat(name), _SHOWN)}: {first['msg']}", _KNOWN)

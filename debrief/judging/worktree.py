@@ -381,7 +381,9 @@ def _status(changes: PlanChanges) -> str:
 
 
 def _changed_files(changes: PlanChanges, room: int) -> tuple[str, list[str]]:
-    order = sorted(changes.contents, key=lambda one: (-rank(one[0]), len(one[1]), one[0]))
+    order = sorted(
+        changes.contents, key=lambda content: (-rank(content[0]), len(content[1]), content[0])
+    )
     shown: dict[str, str] = {}
     for path, text in order:
         part = f"=== {path} ===\n{text.rstrip()}\n"

@@ -148,7 +148,7 @@ class Assembly:
     def _turn_of_results(self, messages: Sequence[TracedMessage]) -> _OpenTurn | None:
         """Return the turn whose calls came to the results that a request goes on from."""
         new = messages[_last_answer_place(messages) + 1 :]
-        results = (result for one in reversed(new) for result in one.results)
+        results = (result for message in reversed(new) for result in message.results)
         known = (self._calls.by_id(result.call_id) for result in results)
         return next((self._turns[calls[-1].turn - 1] for calls in known if calls), None)
 
@@ -214,15 +214,17 @@ class Assembly:
             return
         drafts = [draft]
         is_new = False
-        for one in messages:
-            if one.role == "assistant":
-                reported = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
-                is_said = not one.text.strip() or turn.says(one.text)
-                is_new = is_new or not is_said or bool(reported) or not one.calls
-                drafts[-1].text = "\n\n".join(filter(None, (drafts[-1].text, one.text)))
+        for message in messages:
+            if message.role == "assistant":
+                reported = [
+                    c for c in message.calls if not c.id or not self._calls.find(c, trace.id)
+                ]
+                is_said = not message.text.strip() or turn.says(message.text)
+                is_new = is_new or not is_said or bool(reported) or not message.calls
+                drafts[-1].text = "\n\n".join(filter(None, (drafts[-1].text, message.text)))
                 for call in reported:
                     self._call(call, drafts[-1], trace, turn)
-            if one.results and drafts[-1].calls:
+            if message.results and drafts[-1].calls:
                 drafts.append(_Draft(f"{draft.id}:{len(drafts)}", draft.source, draft.model))
                 drafts[-1].at = draft.at
         self._calls.settle(messages, trace.id, turn.number, len(messages))
@@ -238,8 +240,8 @@ class Assembly:
             return
         last = inner[-1]
         known = {(call.name, call.key) for draft in inner for call in draft.calls}
-        for one in _after_the_echo(messages_by(gave)):
-            for reported in one.calls:
+        for message in _after_the_echo(messages_by(gave)):
+            for reported in message.calls:
                 is_known = any(call.turn == turn.number for call in self._calls.by_id(reported.id))
                 if not is_known and (reported.name, reported.key) not in known:
                     self._call(reported, last, trace, turn)
@@ -256,7 +258,7 @@ class Assembly:
             return
         at = moment(root.get("endTime")) or moment(root.get("startTime"))
         gave = decoded(root.get("output"))
-        if not trace.answers and any(one.calls for one in messages_by(gave)):
+        if not trace.answers and any(message.calls for message in messages_by(gave)):
             self._answer({**root, "model": "", "usageDetails": None}, gave, trace, turn)
             return
         text = answer_in(gave) or ("" if trace.answers else data_in(root.get("output")))
@@ -306,7 +308,7 @@ def _place_observed(turn: _OpenTurn) -> None:
     Where models tell their calls, a span is none by itself, and of a tool's observation inside
     another's one is enough.
     """
-    observed = [one for draft in turn.drafts for one in draft.observed]
+    observed = [observation for draft in turn.drafts for observation in draft.observed]
     left = set(match(turn.calls, observed))
     whole = {one.id for one in observed}
     halves = {one.parent for one in observed if one not in left}

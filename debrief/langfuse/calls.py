@@ -135,7 +135,7 @@ class Calls:
             since: where in ``messages`` a person spoke last; calls before are none of this turn.
         """
         repeated, loose = _paired(messages, self._settled)
-        self._settled.update((id(one), one) for one in messages)
+        self._settled.update((id(message), message) for message in messages)
         self._recognise(repeated, trace, turn)
         for one in repeated:
             if one.known is None:
@@ -176,11 +176,11 @@ class Calls:
                     one.known = found[at]
                     taken.add(found[at])
 
-        find(True, lambda one: ("trace", trace, one.id, one.name, one.key))
-        find(True, lambda one: ("any", one.id, one.name, one.key))
-        find(True, lambda one: ("id", one.id), lambda call: len(self.by_id(call.id)) > 1)
-        find(True, lambda one: ("turn", turn, one.name, one.key), lambda call: bool(call.id))
-        find(False, lambda one: ("turn", turn, one.name, one.key))
+        find(True, lambda call: ("trace", trace, call.id, call.name, call.key))
+        find(True, lambda call: ("any", call.id, call.name, call.key))
+        find(True, lambda call: ("id", call.id), lambda call: len(self.by_id(call.id)) > 1)
+        find(True, lambda call: ("turn", turn, call.name, call.key), lambda call: bool(call.id))
+        find(False, lambda call: ("turn", turn, call.name, call.key))
 
     def _answer(self, result: ReportedResult, trace: str, turn: int) -> None:
         """Give a result to its call where the input repeats the result alone."""
@@ -216,17 +216,17 @@ def _paired(
     repeated: list[_Repeated] = []
     waiting: dict[tuple[str, str], deque[_Repeated]] = {}
     loose: list[ReportedResult] = []
-    for place, one in enumerate(messages):
-        if id(one) in settled:
+    for place, message in enumerate(messages):
+        if id(message) in settled:
             continue
-        made = [_Repeated(call, place) for call in one.calls]
+        made = [_Repeated(call, place) for call in message.calls]
         repeated += made
         latest: dict[tuple[str, str], deque[_Repeated]] = {}
         for each in made:
             for name in (("id", each.call.id), ("name", each.call.name), ("any", "")):
                 latest.setdefault(name, deque()).append(each)
         waiting |= latest
-        for result in one.results:
+        for result in message.results:
             key = ("id", result.call_id) if result.call_id else ("name", result.name)
             queue = waiting.get(key if key[1] else ("any", ""), deque())
             while queue and queue[0].result is not None:
@@ -266,8 +266,12 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
             rest.append(one)
     alike = {key: _Latest(found) for key, found in by_key.items()}
     for fits, key in itertools.product((_same_result, _by_name_alone), ("key", "inner_key")):
-        found_by = ((one, alike.get(getattr(one, key))) for one in rest)
-        rest = [one for one, latest in found_by if latest is None or not latest.takes(one, fits)]
+        found_by = ((observed, alike.get(getattr(observed, key))) for observed in rest)
+        rest = [
+            observed
+            for observed, latest in found_by
+            if latest is None or not latest.takes(observed, fits)
+        ]
     arguments_in = cache(orjson.loads)
 
     def more_arguments(one: Observed, call: TracedCall) -> bool:
@@ -276,7 +280,7 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
 
     for fits in (more_arguments, _by_name_alone):
         left = _Latest(calls)
-        rest = [one for one in rest if not left.takes(one, fits)]
+        rest = [observed for observed in rest if not left.takes(observed, fits)]
     return rest
 
 

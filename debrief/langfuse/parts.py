@@ -180,7 +180,7 @@ def _status(item: Json) -> CallStatus:
     if any(item.get(key) is True for key in ("is_error", "isError", "error")):
         return "failed"
     marks = item.get("status"), item.get("type")
-    return "failed" if any(one in vendors.ERRORS for one in marks) else "ok"
+    return "failed" if any(mark in vendors.ERRORS for mark in marks) else "ok"
 
 
 def result_text(value: object, depth: int = 6) -> str:

@@ -72,7 +72,7 @@ def session_of_plugin(path: str, rows: Sequence[Row]) -> Session | None:
         path: in place of the transcript's.
         rows: its observations in the order of their start.
     """
-    plugin = next((each for each in PLUGINS if each.sent(rows)), None)
+    plugin = next((plugin for plugin in PLUGINS if plugin.sent(rows)), None)
     return plugin.session(path, rows, _below(rows)) if plugin is not None else None
 
 

@@ -167,8 +167,10 @@ class _Writing:
             self._write(due)
         except LangfuseError as error:
             self._mark("failed", dict.fromkeys((score.id for score in due), explained(error)))
-        others = [one for one in self.before.values() if one.score_id not in self.receipts]
-        return [*self.receipts.values(), *(one for one in others if one.status == "written")]
+        others = [
+            receipt for receipt in self.before.values() if receipt.score_id not in self.receipts
+        ]
+        return [*self.receipts.values(), *(other for other in others if other.status == "written")]
 
     def _due(self) -> list[OutgoingScore]:
         """Return what must be sent; earlier receipts that hold take the place of new ones."""
@@ -191,7 +193,7 @@ class _Writing:
         try:
             lost = differences(self.client, claimed)
         except LangfuseError:
-            lost = dict.fromkeys((one.score_id for one in claimed), "")
+            lost = dict.fromkeys((receipt.score_id for receipt in claimed), "")
         return [*due, *(self.wanted[identity] for identity in lost)]
 
     def _holds(self, receipt: ScoreReceipt) -> bool:
@@ -216,7 +218,9 @@ class _Writing:
             return
         configs = score_configs(self.client, (score.name for score in due))
         unnamed = {
-            one.id: configs.problems[one.name] for one in due if one.name in configs.problems
+            score.id: configs.problems[score.name]
+            for score in due
+            if score.name in configs.problems
         }
         bodies = []
         for score in due:
@@ -251,15 +255,17 @@ class _Writing:
             return where
 
         standing: list[ScoreReceipt] = []
-        known = {one.session_id for one in self.before.values() if one.status == "written"}
+        known = {
+            receipt.session_id for receipt in self.before.values() if receipt.status == "written"
+        }
         sessions = list(dict.fromkeys(score.session_id for score in due))
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="langfuse") as pool:
             try:
                 found = dict(zip(sessions, pool.map(find, sessions), strict=True))
             finally:
                 pool.shutdown(cancel_futures=True)
-        for one in standing:
-            self.before.setdefault(one.score_id, one)
+        for receipt in standing:
+            self.before.setdefault(receipt.score_id, receipt)
         for score in due:
             where = found[score.session_id]
             if where is None:

@@ -195,7 +195,9 @@ def differences(client: LangfuseClient, claimed: Sequence[ScoreReceipt]) -> Fail
         RequestRefusedError: it refuses the request.
     """
     shown = shown_scores(client, [receipt.score_id for receipt in claimed])
-    found = {one.score_id: _difference(one, shown.get(one.score_id)) for one in claimed}
+    found = {
+        receipt.score_id: _difference(receipt, shown.get(receipt.score_id)) for receipt in claimed
+    }
     return {identity: reason for identity, reason in found.items() if reason}
 
 

@@ -41,7 +41,11 @@ class UserRequest(Struct, frozen=True, kw_only=True):
 
     def is_next_after(self, other: UserRequest) -> bool:
         """Return whether this is asked later in the conversation in which the other was asked."""
-        before = [one.text for one in self.messages if one.role == "user" and one.has_words][:-1]
+        before = [
+            message.text
+            for message in self.messages
+            if message.role == "user" and message.has_words
+        ][:-1]
         return not self.goes_on and self.requests > other.requests and other.text in before
 
 
@@ -68,7 +72,11 @@ def answer_in(value: object) -> str:
     is only data."""
     value = decoded(value)
     if messages := messages_by(value):
-        answers = [one.text for one in messages if one.role == "assistant" and one.text.strip()]
+        answers = [
+            message.text
+            for message in messages
+            if message.role == "assistant" and message.text.strip()
+        ]
         return answers[-1] if answers else ""
     return words_in(value, vendors.ANSWERS)
 
@@ -100,7 +108,7 @@ def data_in(value: object) -> str:
 
 
 def _asked_last(messages: tuple[TracedMessage, ...]) -> UserRequest:
-    people = [one for one in messages if one.role == "user" and one.has_words]
+    people = [message for message in messages if message.role == "user" and message.has_words]
     last = _last_but_a_beginning(messages)
     goes_on = last is not None and not (last.role == "user" and last.has_words)
     own = "" if goes_on else messages[-1].text
@@ -117,7 +125,7 @@ def _asked_last(messages: tuple[TracedMessage, ...]) -> UserRequest:
 def _last_but_a_beginning(messages: Sequence[TracedMessage]) -> TracedMessage | None:
     """Return the last message, instructions apart, and apart from the beginning of an answer that
     the model is given to go on from."""
-    others = [one for one in messages if one.role != "system"]
+    others = [message for message in messages if message.role != "system"]
     while len(others) > 1 and others[-1].role == "assistant" and not others[-1].calls:
         others.pop()
     return others[-1] if others else None

@@ -295,7 +295,7 @@ def _orders() -> Prefilter:
 
     text = (resources.files("debrief.models") / "injection.toml").read_bytes()
     signs = msgspec.toml.decode(text, type=_Signs)
-    whole = [_WORD.sub(lambda name: signs.words[name[1]], each) for each in signs.patterns]
+    whole = [_WORD.sub(lambda name: signs.words[name[1]], pattern) for pattern in signs.patterns]
     plain = [each.translate(_PLAIN) for each in whole]
     flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE | hs.HS_FLAG_SINGLEMATCH
     return Prefilter(plain, untracked=range(len(plain)), flags=flags, is_kept=True)
@@ -338,7 +338,10 @@ def refuse_lifted(answer: str, reasons: Sequence[str], shown: str, question: str
     by_all = len(lifted) == len(said) and len("".join(lifted)) >= _TELLING
     if not (by_all or any(len(each) >= _NO_ACCIDENT for each in lifted)):
         text = answer_text(answer)
-        parts = [text, *(text[each.start : each.end] for each in json_values(text))]
+        parts = [
+            text,
+            *(text[json_value.start : json_value.end] for json_value in json_values(text)),
+        ]
         wholes = [bare_words(part) for part in parts] if len(lifted) == len(said) else []
         asked = bare_words(question)
         if not any(whole in shown for whole in wholes) and bare_words(answer) not in asked:

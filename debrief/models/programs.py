@@ -270,7 +270,7 @@ def listed_name(model: str) -> str:
 
 def installed(path: str | None = None) -> list[ProgramModel]:
     """Return the programs that can be started, by a search path, this process's own by default."""
-    return [each for each in PROGRAMS.values() if shutil.which(each.command, path=path)]
+    return [model for model in PROGRAMS.values() if shutil.which(model.command, path=path)]
 
 
 _OUT = re.compile(
@@ -322,4 +322,4 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _total(counts: Iterable[Mapping[str, Any]], name: str) -> int:
-    return sum(int(each.get(name) or 0) for each in counts)
+    return sum(int(count.get(name) or 0) for count in counts)

@@ -253,7 +253,9 @@ def _packaged(entry: Mapping[str, Any]) -> Price | None:
 
 def _packaged_rates(entry: Mapping[str, Any], suffix: str) -> Rates | None:
     amounts = (entry.get(key + suffix, entry.get(key)) for key in _AMOUNTS)
-    known = [each if isinstance(each, int | float) and each >= 0 else None for each in amounts]
+    known = [
+        amount if isinstance(amount, int | float) and amount >= 0 else None for amount in amounts
+    ]
     inputs, outputs, *cached = known
     if inputs is None or outputs is None:
         return None

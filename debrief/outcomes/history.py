@@ -256,7 +256,7 @@ class History:
             ends = [each for each in known if f"/{path}".endswith(f"/{each}")]
             begins = [each for each in known if f"/{each}".endswith(f"/{path}")]
             paths = [max(ends, key=len)] if ends else begins
-        texts = (self._git("cat-file", "blob", f"{revision}:{each}") for each in paths)
+        texts = (self._git("cat-file", "blob", f"{revision}:{path}") for path in paths)
         return {line for text in texts for line in _distinctive(text.split("\n"))}
 
     def _list(self, revision: str) -> list[str]:

@@ -81,18 +81,18 @@ def proposals_of(rows: Iterable[SessionScores], now: datetime) -> list[ProposedL
 
 def put_proposals(lake: Lake, found: Sequence[ProposedLabel]) -> None:
     """Keep proposals; those of the same model and session go."""
-    for model in sorted({each.model for each in found}):
-        new = {each.session_id: each for each in found if each.model == model}
+    for model in sorted({label.model for label in found}):
+        new = {label.session_id: label for label in found if label.model == model}
         partition = slugify(model)
-        kept = {each.session_id: each for each in lake.read(PROPOSED, partition, ProposedLabel)}
-        rows = [each for _, each in sorted((kept | new).items())]
+        kept = {row.session_id: row for row in lake.read(PROPOSED, partition, ProposedLabel)}
+        rows = [label for _, label in sorted((kept | new).items())]
         lake.write(PROPOSED, partition, rows, ProposedLabel)
 
 
 def proposals_by_session(lake: Lake) -> dict[str, ProposedLabel]:
     """Return the latest proposal for each session, by its id."""
-    rows = sorted(lake.rows(PROPOSED, ProposedLabel), key=lambda each: each.proposed_at)
-    return {each.session_id: each for each in rows}
+    rows = sorted(lake.rows(PROPOSED, ProposedLabel), key=lambda row: row.proposed_at)
+    return {row.session_id: row for row in rows}
 
 
 def sessions_to_label(lake: Lake, most: int, but: Collection[str] = ()) -> list[Session]:
@@ -116,7 +116,7 @@ def sessions_to_label(lake: Lake, most: int, but: Collection[str] = ()) -> list[
             judged[judgement.session_id].append(judgement)
         for id_, rows in scores.items():
             first, *_ = ordered = in_order(rows)
-            failed = first.failure or any(each.failure for each in judged[id_])
+            failed = first.failure or any(evaluation.failure for evaluation in judged[id_])
             if id_ not in without and not failed and first.verdict is not None:
                 ranked.append((-worth_of(ordered, judged[id_]).value, id_, week))
     chosen = {id_: week for _, id_, week in sorted(ranked)[:most]}
@@ -159,10 +159,10 @@ def records_of(
         if label.name == SUCCESS
     }
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for each in proposals:
-        label, of_model = said.get(each.session_id), counts[each.model]
-        if label is not None and label.seen >= each.proposed_at:
-            of_model["confirmed" if label.value == each.value else "changed"] += 1
-        elif label is None and each.session_id not in labelled:
+    for proposal in proposals:
+        label, of_model = said.get(proposal.session_id), counts[proposal.model]
+        if label is not None and label.seen >= proposal.proposed_at:
+            of_model["confirmed" if label.value == proposal.value else "changed"] += 1
+        elif label is None and proposal.session_id not in labelled:
             of_model["waiting"] += 1
     return [ProposalRecord(model=model, **counts[model]) for model in sorted(counts)]

@@ -276,7 +276,9 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
             said[id_].setdefault(key, {})[rater] = success, label
     found: dict[str, Success] = {}
     for id_, answers in said.items():
-        ordered = sorted(answers[min(answers)].values(), key=lambda one: (one[0], one[1].source))
+        ordered = sorted(
+            answers[min(answers)].values(), key=lambda answer: (answer[0], answer[1].source)
+        )
         success, label = ordered[(len(ordered) - 1) // 2]
         found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]))
     return found
@@ -298,9 +300,9 @@ class Roll:
     """The sessions that are there, to be found by id or by plan."""
 
     def __init__(self, sessions: Iterable[LabelledSession]) -> None:
-        ordered = sorted(sessions, key=lambda one: (one.started, one.id))
-        self.ids = {one.id for one in ordered}
-        self._latest = {one.task: one.id for one in ordered}
+        ordered = sorted(sessions, key=lambda session: (session.started, session.id))
+        self.ids = {session.id for session in ordered}
+        self._latest = {session.task: session.id for session in ordered}
         self._cores = {id_: _core(id_) for id_ in self.ids}
 
     def find(self, given: str) -> str:

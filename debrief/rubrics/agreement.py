@@ -191,7 +191,7 @@ def _refuse_drift(
         culprit = f"{len(drifted)} of {count} labels of people"
         raise InputError(culprit, f"their ids have drifted: {drift}", _AS_SESSIONS_HAVE_THEM)
     for name, found in sorted(named.items()):
-        lost = [one for one in drifted if one.label.name == name]
+        lost = [unmatched for unmatched in drifted if unmatched.label.name == name]
         if lost and not any(found):
             culprit = f"{len(found)} labels of people, named {name}"
             raise InputError(culprit, f"not one matches: {drift}", _AS_SESSIONS_HAVE_THEM)

@@ -173,9 +173,9 @@ def agreement_markdown(agreement: Agreement | None) -> str:
         matched=found.matched,
         rows=[*map(_cells, found.rows)],
         unmatched=[
-            f"{one.label.session_id}, {one.label.name} ({one.label.source}): {one.reason}"
-            + (f"; looks like session {one.similar_to}" if one.similar_to else "")
-            for one in found.unmatched
+            f"{lost.label.session_id}, {lost.label.name} ({lost.label.source}): {lost.reason}"
+            + (f"; looks like session {lost.similar_to}" if lost.similar_to else "")
+            for lost in found.unmatched
         ],
         problems=found.problems,
         probes=[*map(_probe, found.probes)],

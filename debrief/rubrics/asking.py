@@ -139,7 +139,7 @@ def stands(evidence: RubricEvidence, session: Session) -> bool:
         quote and quote in _plain(words)
         for turn in session.turns
         if turn.number == evidence.turn
-        for words in (turn.prompt, *(each.text for each in turn.interventions))
+        for words in (turn.prompt, *(intervention.text for intervention in turn.interventions))
     )
 
 

@@ -67,7 +67,7 @@ def _read() -> tuple[tuple[AvoidedTrouble, ...], tuple[float, float, float]]:
 
 
 AVOIDED, _BOUNDS = _read()
-BY_KEY: Mapping[str, AvoidedTrouble] = {each.key: each for each in AVOIDED}
+BY_KEY: Mapping[str, AvoidedTrouble] = {trouble.key: trouble for trouble in AVOIDED}
 VERSION = digest_of(finding.VERSION, AVOIDED, _BOUNDS)[:8]
 """With another one, sessions are mined and judged anew."""
 
@@ -90,9 +90,9 @@ def look_at(session: Session) -> Look:
     found = finding.events_of(session, lambda _: None)
     occasions = _occasions(session)
     events = {
-        each.key: [event for event in found if event.kind == each.kind]
-        for each in AVOIDED
-        if occasions[each.occasion]
+        trouble.key: [event for event in found if event.kind == trouble.kind]
+        for trouble in AVOIDED
+        if occasions[trouble.occasion]
     }
     levels = {key: _level(len(own), occasions[BY_KEY[key].occasion]) for key, own in events.items()}
     return Look(levels, events)

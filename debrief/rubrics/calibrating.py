@@ -72,7 +72,7 @@ class Calibrations(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Return what changes with any of them; empty where there is none."""
-        known = sorted((key, one.points) for key, one in self.by_measure.items())
+        known = sorted((key, calibration.points) for key, calibration in self.by_measure.items())
         return digest_of(known) if known else ""
 
     def of_quality(self, row: Numbered) -> Calibration | None:

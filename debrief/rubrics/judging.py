@@ -173,7 +173,9 @@ _SHOWN_EVENTS = 3
 
 def _reasoning(avoided: AvoidedTrouble, level: int, times: int, shown: tuple[Evidence, ...]) -> str:
     what = KINDS_SHOWN[avoided.kind].capitalize()
-    seen = "; ".join(f"turn {one.turn}: “{one.quote}”" for one in shown if one.quote)
+    seen = "; ".join(
+        f"turn {evidence.turn}: “{evidence.quote}”" for evidence in shown if evidence.quote
+    )
     where = f" Evidence: {seen}." if seen else ""
     return f"{what}: {counted(times, 'time')}.{where} On the scale: {avoided.scale[level - 1]}."
 

@@ -176,10 +176,20 @@ def measures_of(
             reading = FRACTION.of(min(1.0, max(0.0, row.overall_quality)))
             put("dimension", OVERALL, row.model, mark, row.session_id, reading)
     current = {(rubric.score_name, rubric.key): rubric for rubric in rubrics}
-    for one in rubric_evaluations:
-        if one.score is not None and (one.score_name, one.rubric_key) in current:
-            name = f"{one.score_name}/{one.rubric_key}"
-            put("rubric", name, one.model, "", one.session_id, FIVE.of(one.score))
+    for evaluation in rubric_evaluations:
+        if (
+            evaluation.score is not None
+            and (evaluation.score_name, evaluation.rubric_key) in current
+        ):
+            name = f"{evaluation.score_name}/{evaluation.rubric_key}"
+            put(
+                "rubric",
+                name,
+                evaluation.model,
+                "",
+                evaluation.session_id,
+                FIVE.of(evaluation.score),
+            )
     other_names = {f"{name}/{key}": {key, rubric.name} for (name, key), rubric in current.items()}
     other_names[OVERALL] = {"score"}
     scales: dict[str, Scale] = {"judge": FRACTION, "rubric": FIVE}

@@ -94,12 +94,12 @@ class OfflineMiner:
         Returns:
             Candidates, the strongest effect first; and each trouble that gives none, with why.
         """
-        seen = {each.id: each for each in self._see(week, read_week)}
-        known = (score_of(each.scores, score_name) is not None for each in seen.values())
+        seen = {session.id: session for session in self._see(week, read_week)}
+        known = (score_of(session.scores, score_name) is not None for session in seen.values())
         if sum(known) < _ENOUGH:
             for back in range(EARLIER_WEEKS, 0, -1):
-                for one in self._see(week_after(week, -back), read_week):
-                    seen.setdefault(one.id, one)
+                for session in self._see(week_after(week, -back), read_week):
+                    seen.setdefault(session.id, session)
         rubrics: list[ExtractedRubric] = []
         dropped: list[DroppedRubric] = []
         for avoided in AVOIDED:
@@ -173,7 +173,8 @@ def _contrast(
         return None
     best, worst = ([seen[id_] for id_ in ids] for ids in (sides.best, sides.worst))
     delta = cliffs_delta(
-        [one.level(avoided) for one in best], [one.level(avoided) for one in worst]
+        [session.level(avoided) for session in best],
+        [session.level(avoided) for session in worst],
     ).value
     shared = score_name in avoided.shares
     if shared or delta < _LEAST_EFFECT:
@@ -205,9 +206,9 @@ def _evidence(
     avoided: AvoidedTrouble, worst: Iterable[_Seen], week: str
 ) -> tuple[RubricEvidence, ...]:
     """Quote the bad sessions that had the trouble most, the week's own before borrowed ones."""
-    troubled = [one for one in worst if one.look.events[avoided.key]]
-    troubled.sort(key=lambda one: (one.level(avoided), one.week != week))
-    firsts = (one.look.events[avoided.key][0] for one in troubled[:_MOST_EVIDENCE])
+    troubled = [session for session in worst if session.look.events[avoided.key]]
+    troubled.sort(key=lambda seen: (seen.level(avoided), seen.week != week))
+    firsts = (session.look.events[avoided.key][0] for session in troubled[:_MOST_EVIDENCE])
     return tuple(
         RubricEvidence(session_id=e.session_id, turn=e.evidence.turn, quote=e.evidence.quote)
         for e in firsts

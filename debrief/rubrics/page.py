@@ -72,7 +72,13 @@ def _part(score_name: ScoreName, search: str, rubrics: Sequence[Rubric]) -> dict
         "rubrics": shown,
         "marks": lint(rubrics),
         "rows": [
-            (one.name, f"{one.weight:.2f}", one.effect_shown, one.p_shown, one.sessions)
-            for one in shown
+            (
+                rubric.name,
+                f"{rubric.weight:.2f}",
+                rubric.effect_shown,
+                rubric.p_shown,
+                rubric.sessions,
+            )
+            for rubric in shown
         ],
     }

@@ -204,7 +204,7 @@ def differences(measures: Iterable[Measure]) -> Iterator[Difference]:
     """
     chosen = {
         (measure.kind, measure.name, measure.judged_by): measure
-        for measure in sorted(measures, key=lambda each: len(each.readings))
+        for measure in sorted(measures, key=lambda measure: len(measure.readings))
         if measure.judged_by != OFFLINE
     }
     for (key, first), (other, second) in combinations(sorted(chosen.items()), 2):
@@ -216,8 +216,10 @@ def differences(measures: Iterable[Measure]) -> Iterator[Difference]:
 def _difference(first: Measure, second: Measure, shared: Sequence[str]) -> Difference:
     both = [(id_, first.readings[id_], second.readings[id_]) for id_ in shared]
     levels = [[reading.level or 0 for reading in column] for _, *column in both]
-    values = [(id_, one.value, two.value) for id_, one, two in both if one.value != two.value]
-    far = sorted(values, key=lambda each: (-abs(each[1] - each[2]), each[0]))
+    values = [
+        (id_, reading.value, two.value) for id_, reading, two in both if reading.value != two.value
+    ]
+    far = sorted(values, key=lambda value: (-abs(value[1] - value[2]), value[0]))
     return Difference(
         kind=first.kind,
         name=first.name,
@@ -226,7 +228,7 @@ def _difference(first: Measure, second: Measure, shared: Sequence[str]) -> Diffe
         kappa=weighted_kappa(
             [one for one, _ in levels], [two for _, two in levels], len(first.scale.levels)
         ),
-        mean=fmean(two.value - one.value for _, one, two in both),
+        mean=fmean(two.value - reading.value for _, reading, two in both),
         farthest=tuple(far[:_FARTHEST]),
     )
 

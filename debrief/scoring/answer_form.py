@@ -248,17 +248,18 @@ def answer_form(judges: tuple[str, ...] = ()) -> type[ReadingAnswer]:
     Args:
         judges: names of those whose questions ride in the same call, in order.
     """
-    six: dict[str, Any] = {each.name: (_answer_on(each), ...) for each in DIMENSIONS}
+    six: dict[str, Any] = {dimension.name: (_answer_on(dimension), ...) for dimension in DIMENSIONS}
     fields: dict[str, Any] = {
         "dimensions": (create_model("Dimensions", __base__=AnswerPart, **six), ...)
     }
     if judges:
-        each = Annotated[
+        union_type = Annotated[
             JudgeAnswer | None,
             BeforeValidator(lambda v: v if v is None or isinstance(v, dict) else {"score": v}),
         ]
         named: dict[str, Any] = {
-            f"judge_{number}": (each, Field(None, alias=name)) for number, name in enumerate(judges)
+            f"judge_{number}": (union_type, Field(None, alias=name))
+            for number, name in enumerate(judges)
         }
         made = create_model("Judges", __base__=AnswerPart, **named)
         fields["judges"] = (made | None, None)

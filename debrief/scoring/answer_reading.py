@@ -32,7 +32,9 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReadingAnswer:
     """
     answer = answer_text(text)
     found = [
-        each for value in json_values(answer) for each in _candidates(folded_keys(value.value))
+        candidate
+        for value in json_values(answer)
+        for candidate in _candidates(folded_keys(value.value))
     ]
     if is_cut_short(answer):
         refuse("it is cut short")

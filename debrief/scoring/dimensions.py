@@ -146,8 +146,8 @@ def overall_of_reading(verdicts: Sequence[DimensionScore], most: float) -> float
     whole = calculate_overall_quality(verdicts)
     plain = calculate_overall_quality(
         [
-            replace(each, value=None) if each.dimension == "security_compliance" else each
-            for each in verdicts
+            replace(verdict, value=None) if verdict.dimension == "security_compliance" else verdict
+            for verdict in verdicts
         ]
     )
     if whole is None or plain is None:
@@ -278,7 +278,7 @@ def _together(
             f"Part {number} of {len(column)} ({verdict.shown}): {verdict.rationale}"
             for number, verdict in enumerate(column, 1)
         ),
-        evidence=tuple(each for verdict in column for each in verdict.evidence),
+        evidence=tuple(evidence for verdict in column for evidence in verdict.evidence),
     )
 
 

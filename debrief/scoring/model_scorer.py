@@ -179,7 +179,7 @@ class ModelChunkScorer:
             DebriefError: the model could not be asked.
         """
         said = self.read(session, chunk)
-        answers = tuple(each.verdicts for each in said)
+        answers = tuple(read.verdicts for read in said)
         several = len(said) > 1
         return ChunkScores(
             index=chunk.index,
@@ -187,9 +187,9 @@ class ModelChunkScorer:
             own_tokens=chunk.own_tokens,
             verdicts=combine(answers) if several else answers[0],
             answers=answers if several else (),
-            bounds=tuple(each.reading.most for each in said) if several else (),
-            reading=middle_reading([each.reading for each in said]),
-            **total(each.answer.usage for each in said).columns(),
+            bounds=tuple(read.reading.most for read in said) if several else (),
+            reading=middle_reading([read.reading for read in said]),
+            **total(read.answer.usage for read in said).columns(),
         )
 
     def read(self, session: Session, chunk: Chunk) -> list[Read]:
@@ -207,7 +207,7 @@ class ModelChunkScorer:
 
         def read(answer: Answer) -> Read:
             said = read_answer(answer.text, judges)
-            why = [said.dimension(each.name).rationale for each in DIMENSIONS]
+            why = [said.dimension(dimension.name).rationale for dimension in DIMENSIONS]
             refuse_lifted(answer.text, list(filter(None, why)), shown)
             reading, verdicts = checked(said, Recording(session, chunk, shown))
             judged = {name: found for n, name in enumerate(judges) if (found := said.judge(n))}

@@ -203,8 +203,10 @@ def places_of(
             for name, weight in weights.of(row.kind).weights.items()
             for rank in [ranks[row.session_id][0].get(name, 0.5)]
         ]
-        effects[row.session_id] = sorted(moved, key=lambda one: (-abs(one.effect), one.name))
-        total = math.fsum(one.effect for one in moved)
+        effects[row.session_id] = sorted(
+            moved, key=lambda fact_place: (-abs(fact_place.effect), fact_place.name)
+        )
+        total = math.fsum(fact_place.effect for fact_place in moved)
         groups[row.tool, row.kind].append((row.started, row.session_id, total))
     places = {}
     for group in groups.values():
@@ -216,7 +218,7 @@ def places_of(
                 OrderPlace(
                     place=_rank(total, among),
                     among=len(among),
-                    facts=tuple(one for one in effects[session_id] if one.effect),
+                    facts=tuple(effect for effect in effects[session_id] if effect.effect),
                 ),
                 weights.of(kinds[session_id]),
                 ranks[session_id][0],

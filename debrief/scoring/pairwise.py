@@ -142,7 +142,7 @@ def compare(
     """
     if first.id == second.id:
         raise InputError(first.id, "is the same session", "Name another one with --against.")
-    shown = {each.id: _Shown(each) for each in (first, second)}
+    shown = {session.id: _Shown(session) for session in (first, second)}
     said: list[tuple[OrderedComparison, Answer]] = []
     nothing: DryRunError | None = None
     with asking_about(first.id, second.id):
@@ -157,7 +157,7 @@ def compare(
     return SessionComparison(
         sessions=(first.id, second.id),
         model=model,
-        finding=_finding(first.id, [each.better for each in orders]),
+        finding=_finding(first.id, [order.better for order in orders]),
         orders=orders,
         injection_suspected=is_suspected(first) or is_suspected(second),
         usage=total(answer.usage for _, answer in said),
@@ -218,7 +218,11 @@ def _read(text: str, one: _Shown, other: _Shown) -> OrderedComparison:
         AnswerError: it is not of the form, or names a better session and quotes nothing that
             stands in a recording.
     """
-    found = [each.value for each in json_values(answer_text(text)) if isinstance(each.value, dict)]
+    found = [
+        json_value.value
+        for json_value in json_values(answer_text(text))
+        if isinstance(json_value.value, dict)
+    ]
     if len(found) != 1:
         refuse("it holds no single JSON object")
     try:
@@ -226,12 +230,15 @@ def _read(text: str, one: _Shown, other: _Shown) -> OrderedComparison:
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         refuse(f"{' '.join(map(str, wrong['loc']))}: {wrong['msg']}")
-    refuse_lifted(text, [each.what for each in said.grounds if each.what], one.bare + other.bare)
+    refuse_lifted(
+        text, [ground.what for ground in said.grounds if ground.what], one.bare + other.bare
+    )
     by_number = {1: one, 2: other}
     grounds = [
-        ComparisonGround(session_id=by_number[each.recording].id, place=place, what=each.what)
-        for each in said.grounds
-        if each.quote and (place := by_number[each.recording].recording.place(each)) is not None
+        ComparisonGround(session_id=by_number[ground.recording].id, place=place, what=ground.what)
+        for ground in said.grounds
+        if ground.quote
+        and (place := by_number[ground.recording].recording.place(ground)) is not None
     ]
     if said.better and not grounds:
         refuse("none of its quotations stands in the recordings")

@@ -64,7 +64,9 @@ class Recording:
     def _by_person(self) -> Mapping[int, str]:
         return {
             turn.number: bare_words(
-                "\n".join([turn.prompt, *(each.text for each in turn.interventions)])
+                "\n".join(
+                    [turn.prompt, *(intervention.text for intervention in turn.interventions)]
+                )
             )
             for turn in self._session.turns
         }
@@ -109,8 +111,8 @@ class Recording:
 
     def places(self, said: Iterable[Quotation]) -> tuple[Evidence, ...]:
         """Return where quotations stand, without those that stand nowhere."""
-        found = (self.place(each) for each in said)
-        return tuple(dict.fromkeys(each for each in found if each is not None))
+        found = (self.place(quotation) for quotation in said)
+        return tuple(dict.fromkeys(evidence for evidence in found if evidence is not None))
 
 
 def _stands(pieces: Iterable[str], text: str) -> bool:
@@ -146,8 +148,8 @@ def checked(
         evidence = recording.places(said.evidence)[:_MOST_EVIDENCE]
         score = said.score
         if dimension.name == "user_satisfaction" and not reading.person:
-            words = (recording.place(each, by_person=True) for each in said.evidence)
-            score = score if any(each is not None for each in words) else None
+            words = (recording.place(quotation, by_person=True) for quotation in said.evidence)
+            score = score if any(word is not None for word in words) else None
         why = said.rationale[:LONGEST_TEXT]
         verdicts.append(
             DimensionScore(dimension=dimension.name, value=None, rationale=why, evidence=evidence)
@@ -164,30 +166,32 @@ def checked(
 def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
     place = recording.place
     known = recording.turns
-    incidents = ((each, place(each)) for each in answer.incidents)
-    troubles = ((each, place(each) or place(each.without_words)) for each in answer.troubles)
-    claims = ((each, place(each)) for each in answer.claims)
-    person = ((each, place(each, by_person=True)) for each in answer.person)
+    incidents = ((incident, place(incident)) for incident in answer.incidents)
+    troubles = (
+        (trouble, place(trouble) or place(trouble.without_words)) for trouble in answer.troubles
+    )
+    claims = ((claim, place(claim)) for claim in answer.claims)
+    person = ((words, place(words, by_person=True)) for words in answer.person)
     train = answer.train
     return SessionReading(
         requests=tuple(
             RequestReading(
-                turn=each.turn if each.turn in known and each.turn is not None else 0,
-                asked=each.asked[:LONGEST_TEXT],
-                state=each.state,
-                proof=place(each.proof),
+                turn=request.turn if request.turn in known and request.turn is not None else 0,
+                asked=request.asked[:LONGEST_TEXT],
+                state=request.state,
+                proof=place(request.proof),
             )
-            for each in answer.requests
+            for request in answer.requests
         ),
         claims=tuple(
             ClaimReading(
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,
-                state=each.state,
-                proof=place(each.proof),
+                state=claim.state,
+                proof=place(claim.proof),
             )
-            for each, at in claims
+            for claim, at in claims
             if at is not None and at.quote
         ),
         verdict=answer.verdict,
@@ -195,13 +199,13 @@ def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
         quality=answer.quality,
         effort=answer.effort,
         incidents=tuple(
-            Incident(turn=at.turn, call=at.call, quote=at.quote, what=each.what[:LONGEST_TEXT])
-            for each, at in incidents
+            Incident(turn=at.turn, call=at.call, quote=at.quote, what=incident.what[:LONGEST_TEXT])
+            for incident, at in incidents
             if at is not None
         ),
         person=tuple(
-            PersonWords(turn=at.turn, quote=at.quote, says=each.says)
-            for each, at in person
+            PersonWords(turn=at.turn, quote=at.quote, says=words.says)
+            for words, at in person
             if at is not None
         ),
         troubles=tuple(
@@ -209,11 +213,11 @@ def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,
-                kind=each.kind,
-                what=each.what[:LONGEST_TEXT],
-                rule=each.rule[:LONGEST_TEXT],
+                kind=trouble.kind,
+                what=trouble.what[:LONGEST_TEXT],
+                rule=trouble.rule[:LONGEST_TEXT],
             )
-            for each, at in troubles
+            for trouble, at in troubles
             if at is not None
         ),
         train=None

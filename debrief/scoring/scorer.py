@@ -280,7 +280,9 @@ def _overall(
     """Return the overall quality; offline there is none without completion or execution."""
     if reading is not None:
         return overall_of_reading(verdicts, reading.most)
-    decided = any(each.value is not None for each in verdicts if each.dimension in _DECIDING)
+    decided = any(
+        verdict.value is not None for verdict in verdicts if verdict.dimension in _DECIDING
+    )
     return calculate_overall_quality(verdicts) if decided or not whole else None
 
 
@@ -314,8 +316,12 @@ def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list
 
 
 def _of_person(chunk: Chunk) -> int:
-    seen = (each for trace in chunk.traces for each in trace.observations)
-    return sum(len(each.text) for each in seen if each.kind in ("prompt", "intervention"))
+    seen = (observation for trace in chunk.traces for observation in trace.observations)
+    return sum(
+        len(observation.text)
+        for observation in seen
+        if observation.kind in ("prompt", "intervention")
+    )
 
 
 def score_week(

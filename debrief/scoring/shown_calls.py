@@ -103,7 +103,7 @@ def call_shown(call: ToolCall, rooms: Rooms, folder: str = "") -> tuple[str, str
         return f"{call.name}{behind}", shortened(call.command, *rooms.command)
     edits = edits_shown(call)
     if edits:
-        rows = [f"{_from(folder, each.path)}\n{each.patch}".rstrip() for each in edits]
+        rows = [f"{_from(folder, edit.path)}\n{edit.patch}".rstrip() for edit in edits]
         return call.name, "\n".join(shortened(row, *rooms.diff) for row in rows)
     text = _lines(given) or call.input
     if len(folder) > 1:
@@ -130,7 +130,7 @@ def outcome_label(call: ToolCall, checks: Sequence[CheckRun] = ()) -> str:
     if call.added or call.removed:
         parts.append(f"+{call.added} -{call.removed} lines")
     if checks:
-        parts.append(f"check: {', '.join(f'{each.kind} ({each.tool})' for each in checks)}")
+        parts.append(f"check: {', '.join(f'{check.kind} ({check.tool})' for check in checks)}")
     return ", ".join(parts)
 
 
@@ -164,7 +164,7 @@ def result_kind(call: ToolCall, checks: Sequence[CheckRun] = ()) -> ResultKind:
         return "read"
     if call.action in ("run", "wait"):
         if checks:
-            return "check" if all(each.passed for each in checks) else "failed"
+            return "check" if all(check.passed for check in checks) else "failed"
         kind = _kind_of_command(call.command)
         if kind == "run" and (call.exit_code or call.status == "failed"):
             return "failed"

@@ -155,7 +155,7 @@ def _failed(session: Session, facts: Facts) -> str:
 
 def _files(session: Session, facts: Facts) -> str:
     """Return how many files were changed below the session's folder, and which elsewhere."""
-    changed = dict.fromkeys(each.quote for each in facts.edits)
+    changed = dict.fromkeys(edit.quote for edit in facts.edits)
     commands = sorted(name for name in changed if name in _WRITERS or " " in name)
     folder = f"{session.cwd.rstrip('/')}/"
     whole = {normpath(join(session.cwd, name)) for name in changed if name not in commands}
@@ -197,10 +197,10 @@ def _last_checks(facts: Facts) -> list[str]:
 
 
 def _check(run: CheckRun, facts: Facts) -> str:
-    sharing = [each for each in facts.checks if each.place == run.place and each is not run]
+    sharing = [check for check in facts.checks if check.place == run.place and check is not run]
     outcome = {True: "passed", False: "failed", None: "outcome not known"}[run.passed]
     if sharing:
-        others = ", ".join(f"{each.kind} ({each.tool})" for each in sharing)
+        others = ", ".join(f"{check_run.kind} ({check_run.tool})" for check_run in sharing)
         outcome = f"{outcome} in one command with {others}"
     parts = [outcome]
     if run.exit_code is not None:

@@ -97,9 +97,9 @@ def words_of_person(session: Session) -> str:
         for kind, text in (
             ("prompt", turn.prompt),
             *(
-                (each.kind, each.text or "(in silence)")
-                for each in turn.interventions
-                if not is_of_program(each)
+                (intervention.kind, intervention.text or "(in silence)")
+                for intervention in turn.interventions
+                if not is_of_program(intervention)
             ),
         )
         if text
@@ -142,17 +142,17 @@ class _Writer:
     def traces(self) -> list[Trace]:
         """Return the traces; see ``traces_of``."""
         turns = [self._pieces(index, turn) for index, turn in enumerate(self._session.turns)]
-        sizes = [sum(len(part.text) for part in each.parts) for row in turns for each in row]
+        sizes = [sum(len(part.text) for part in piece.parts) for row in turns for piece in row]
         outlined = _middle(sizes)
         traces, at = [], 0
         for turn, pieces in zip(self._session.turns, turns, strict=True):
             shown: list[Observation] = []
-            for each in pieces:
-                if at in outlined and each.message is not None:
-                    closing = each.message is turn.messages[-1]
-                    shown += self._message(turn.number, each.message, OUTLINE, closing)
+            for piece in pieces:
+                if at in outlined and piece.message is not None:
+                    closing = piece.message is turn.messages[-1]
+                    shown += self._message(turn.number, piece.message, OUTLINE, closing)
                 else:
-                    shown += each.parts
+                    shown += piece.parts
                 at += 1
             traces.append(Trace(number=turn.number, observations=tuple(shown)))
         return traces
@@ -173,7 +173,7 @@ class _Writer:
             closing = message is turn.messages[-1]
             pieces.append(_Piece(message, self._message(turn.number, message, FULL, closing)))
         loose = self._loose.get(index, ())
-        work = [part for each in loose for part in self.subagent(each, FULL)]
+        work = [part for subagent in loose for part in self.subagent(subagent, FULL)]
         return [*pieces, _Piece(None, [*_of_deeds(behind), *work])]
 
     def _message(
@@ -183,10 +183,10 @@ class _Writer:
         parts: list[Observation] = [
             _labelled(
                 "context",
-                f"[CONTEXT] {each.said_by}",
-                shortened(each.text, _PROGRAM if each.said_by == "program" else _OTHERS, 0),
+                f"[CONTEXT] {text.said_by}",
+                shortened(text.text, _PROGRAM if text.said_by == "program" else _OTHERS, 0),
             )
-            for each in message.context
+            for text in message.context
         ]
         if message.text.strip():
             text = message.text if closing else shortened(message.text, *rooms.message)
@@ -241,8 +241,8 @@ class _Writer:
             return self._said.get(id(call), "")
         items = [each for each in listed if isinstance(each, dict)]
         todos = {
-            str(each.get("content") or each.get("step") or each): str(each.get("status", ""))
-            for each in items
+            str(item.get("content") or item.get("step") or item): str(item.get("status", ""))
+            for item in items
         }
         new = [
             f"[{state}] {what}" for what, state in todos.items() if self._todos.get(what) != state
@@ -277,7 +277,7 @@ class _Writer:
         for call in message.calls:
             outcome = outcome_label(call, self._checks.get(call.id, ()))
             work = shorten(call.command, 200) if call.command else label(call)
-            diffs = "\n".join(each.patch for each in edits_shown(call))
+            diffs = "\n".join(file_edit.patch for file_edit in edits_shown(call))
             text = f"{work}\n{shortened(diffs, SUBAGENT_DIFF, 0)}" if diffs else work
             yield _labelled("subagent", f"[SUBAGENTS] {call.name}: {outcome}", text)
 
@@ -326,7 +326,9 @@ def _placed(
     rest: list[Intervention] = []
     for deed in turn.interventions:
         call = next(waiting[deed.kind], None) if deed.kind in waiting else None
-        later = (each for each in turn.messages if deed.at and each.at and each.at > deed.at)
+        later = (
+            message for message in turn.messages if deed.at and message.at and message.at > deed.at
+        )
         if call is not None:
             by_call.setdefault(id(call), []).append(deed)
         elif message := next(later, None):

@@ -69,7 +69,8 @@ def with_actions(session: Session) -> Session:
         session,
         turns=tuple(replace(turn, messages=in_messages(turn.messages)) for turn in session.turns),
         subagents=tuple(
-            replace(each, messages=in_messages(each.messages)) for each in session.subagents
+            replace(subagent, messages=in_messages(subagent.messages))
+            for subagent in session.subagents
         ),
     )
 

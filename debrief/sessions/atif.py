@@ -237,7 +237,7 @@ def _step(message: Message, started_by: _References) -> dict[str, Any]:
     extra = StepExtra(
         id=message.id,
         summary=message.summary,
-        context=tuple(_extra_of(ContextExtra, each, at=_iso(each.at)) for each in message.context),
+        context=tuple(_extra_of(ContextExtra, text, at=_iso(text.at)) for text in message.context),
         calls=() if plain else extras,
     )
     step = _of("agent", message.text, message.at, extra)

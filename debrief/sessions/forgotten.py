@@ -103,7 +103,7 @@ class Forgotten:
             paths: of transcripts that no scan knows any more, and that hold nothing else.
             people: names.
         """
-        marks = {self._mark("session", one) for one in sessions}
+        marks = {self._mark("session", session) for session in sessions}
         marks |= {mark for entry in entries for mark in self._marks(entry)}
         marks |= {self._mark("path", path) for path in paths}
         marks |= {self._mark("person", name) for name in people}

@@ -368,7 +368,7 @@ def calls_of(session: Session) -> Iterator[ToolCall]:
 def texts_of(session: Session) -> Iterator[str]:
     """Yield every text of a session and its subagents, those in a call's arguments unescaped."""
     yield from (session.branch, session.cwd, session.title, session.system_prompt or "")
-    yield from (each.text for each in session.instructions or ())
+    yield from (instruction.text for instruction in session.instructions or ())
     for turn in session.turns:
         yield from (turn.prompt, turn.expansion)
         for deed in turn.interventions:
@@ -383,7 +383,7 @@ def texts_of(session: Session) -> Iterator[str]:
 
 def _of_message(message: Message) -> Iterator[str]:
     yield from (message.summary, message.thinking, message.text)
-    yield from (each.text for each in message.context)
+    yield from (text.text for text in message.context)
     for call in message.calls:
         yield call.name
         yield from _strings(call.input)

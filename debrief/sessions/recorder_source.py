@@ -129,8 +129,8 @@ class RecorderSource:
                 # Of another database, or of this one before it was restored.
                 listed.clear()
                 page = self.store.sessions(limit=PAGE_SIZE, order="changed")
-            new = (one for one in page.items if not forgotten.session(str(one.id)))
-            found = (self._listed(one, known.get(str(one.id))) for one in new)
+            new = (item for item in page.items if not forgotten.session(str(item.id)))
+            found = (self._listed(session, known.get(str(session.id))) for session in new)
             listed.update({row.id: row for row in found})
             rows = sorted(listed.values(), key=lambda row: row.id)
             lake.write(LISTING_TABLE, SOURCE, rows, ListedRecord, partial(str, page.cursor))

@@ -105,7 +105,7 @@ def _without_secrets(session: Session, redactor: Redactor) -> Session:
         return session
     literals = known.prefilter()
     numbers.update(literals.hits_in_each(plain) if literals else ())
-    results = {parts[each]: known.redact(*parts[each], redactor) for each in sorted(numbers)}
+    results = {parts[number]: known.redact(*parts[number], redactor) for number in sorted(numbers)}
     replaced = {part: result for part, result in results.items() if result.findings}
     if not replaced:
         return session
@@ -123,8 +123,8 @@ def _without_secrets(session: Session, redactor: Redactor) -> Session:
     return msgspec.structs.replace(
         clean,
         task=_task_of(session, clean),
-        redactions=session.redactions + sum(len(each.findings) for each in found),
-        unsure_redactions=session.unsure_redactions + sum(each.unsure for each in found),
+        redactions=session.redactions + sum(len(redacted.findings) for redacted in found),
+        unsure_redactions=session.unsure_redactions + sum(redacted.unsure for redacted in found),
     )
 
 
@@ -164,7 +164,11 @@ def redact_name(name: str, redactor: Redactor, budget: SearchBudget | None = Non
     """
 
     def found(text: str, field: str, budget: SearchBudget) -> list[SecretSpan]:
-        spans = (each for sign in _SIGNS for each in find(text.replace("-", sign), field, budget))
+        spans = (
+            secret_span
+            for sign in _SIGNS
+            for secret_span in find(text.replace("-", sign), field, budget)
+        )
         return without(union(spans), placeholders(text))
 
     return redactor.replace(name, "", found, budget or SearchBudget(len(name)))
@@ -301,18 +305,18 @@ def fields_of(kind: type[msgspec.Struct]) -> Fields:
     own: dict[str, str | None] = {}
     found: dict[type[msgspec.Struct], Mapping[str, str | None]] = {kind: own}
     for field in msgspec.structs.fields(kind):
-        for each in _types_in(field.type):
-            if get_origin(each) is Annotated:
-                form = each.__metadata__[0]
+        for type_ in _types_in(field.type):
+            if get_origin(type_) is Annotated:
+                form = type_.__metadata__[0]
                 own |= {field.name: form} if form != OURS else {}
-            elif each is str:
+            elif type_ is str:
                 own[field.name] = "text"
-            elif issubclass(each, msgspec.Struct):
-                inner = fields_of(each)
-                if inner[each]:
+            elif issubclass(type_, msgspec.Struct):
+                inner = fields_of(type_)
+                if inner[type_]:
                     own[field.name] = None
                     found |= inner
-            elif each not in _WITHOUT_TEXT:
+            elif type_ not in _WITHOUT_TEXT:
                 raise TypeError(f"{kind.__name__}.{field.name}: text or not?")
     return found
 

@@ -117,13 +117,16 @@ def shared_entry(entry: ScanEntry, origins: tuple[MirrorOrigin, ...]) -> ScanEnt
     """Return an entry as all machines know it."""
     if not origins or (path := shared_path(entry.path, origins)) == entry.path:
         return entry
-    companions = (replace(each, path=shared_path(each.path, origins)) for each in entry.companions)
+    companions = (
+        replace(companion, path=shared_path(companion.path, origins))
+        for companion in entry.companions
+    )
     return replace(entry, path=path, companions=tuple(companions))
 
 
 def local_entry(entry: ScanEntry, origins: tuple[MirrorOrigin, ...]) -> ScanEntry:
     """Return an entry, as all machines know it, with the paths of this machine."""
-    return shared_entry(entry, tuple(MirrorOrigin(each.there, each.here) for each in origins))
+    return shared_entry(entry, tuple(MirrorOrigin(origin.there, origin.here) for origin in origins))
 
 
 class Scan(Struct, frozen=True):
@@ -256,7 +259,11 @@ def _sessions_of(
             sessions.append([replace(entry, own_from=own_from) for entry in members])
         left = [entry for entry in family if found[entry.path] is None]
     for entry in left:
-        same = (one for one in sessions if any(_were_one(entry, each) for each in one))
+        same = (
+            session
+            for session in sessions
+            if any(_were_one(entry, scan_entry) for scan_entry in session)
+        )
         session = next(same, None)
         if session is None:
             sessions.append([entry])

@@ -179,7 +179,10 @@ def _real_paths(files: Sequence[FileStamp], redact_rows: RedactRows) -> dict[str
 
 def _with_paths(entry: ScanEntry, paths: Mapping[str, str]) -> ScanEntry:
     path = paths.get(entry.path, entry.path)
-    stamps = (replace(each, path=paths.get(each.path, each.path)) for each in entry.companions)
+    stamps = (
+        replace(companion, path=paths.get(companion.path, companion.path))
+        for companion in entry.companions
+    )
     return replace(entry, path=path, companions=tuple(stamps))
 
 
@@ -227,7 +230,7 @@ def _read_group(
     if session is None:
         return
     if _opens_with_ours(session):  # of a source whose beginning tells nothing
-        own = (replace(each, reason=OWN_QUESTION, expected=True) for each in group)
+        own = (replace(scan_entry, reason=OWN_QUESTION, expected=True) for scan_entry in group)
         yield from map(_unread, own)
         return
     first = group[0]
@@ -307,8 +310,8 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 
 def _scan_folder(found: Walk, previous: Sequence[ScanEntry]) -> Iterator[ScanEntry]:
     """Yield an entry a file, or a part of one, companions apart; opens only what changed."""
-    for each in found.unreachable:
-        yield replace(_entry(FileStamp(each.path, 0, 0)), reason=each.reason)
+    for problem in found.unreachable:
+        yield replace(_entry(FileStamp(problem.path, 0, 0)), reason=problem.reason)
     stamps = {file.path: file for file in found.files}
     unchanged = {
         entry.path: entry

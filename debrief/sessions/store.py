@@ -84,8 +84,8 @@ def scan_into(
     remembered = [
         replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
         for partition in (SCAN_PARTITION, GONE_PARTITION)
-        for each in lake.read(SCAN_TABLE, partition, ScanEntry)
-        for entry in [local_entry(each, origins)]
+        for row in lake.read(SCAN_TABLE, partition, ScanEntry)
+        for entry in [local_entry(row, origins)]
     ]
     clean = partial(redact_rows, redactor=redactor)
     found = scan(folders, remembered, origins=origins, redact_rows=clean)
@@ -129,7 +129,7 @@ def _without(found: Scan, forgotten: Forgotten) -> Scan:
         return not (entry.session_id in gone or is_forgotten(entry))
 
     needed = {file.path for entry in filter(stays, found.entries) for file in entry.files}
-    left_out = (file.path for each in found.entries if not stays(each) for file in each.files)
+    left_out = (file.path for entry in found.entries if not stays(entry) for file in entry.files)
     for path in (path for path in left_out if path not in needed):
         leave_out_of_mirror(found.origins, found.real_paths.get(path, path))
     return replace(
@@ -196,7 +196,7 @@ def store_week(
 
     def sessions() -> Iterator[Session]:
         lasting = _outlasting(lake, found, week, heads, redactor)
-        yield from heapq.merge(read(), lasting, key=lambda each: (each.started, each.id))
+        yield from heapq.merge(read(), lasting, key=lambda row: (row.started, row.id))
 
     def final() -> str:
         lake.write(UNREAD_TABLE, week, redact_rows(unread, redactor), UnreadTranscript)

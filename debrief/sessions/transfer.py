@@ -211,10 +211,10 @@ def _outgoing(
     entries = [e for e in found if e.session_id not in staying and not is_left_out(e)]
 
     def name_of(path: Path) -> str:
-        folder = next(each for each in folders if path.is_relative_to(each))
+        folder = next(folder for folder in folders if path.is_relative_to(folder))
         return f"{folder.name or 'root'}-{_digest(str(folder))[:8]}/{path.relative_to(folder)}"
 
-    files = (each for entry in entries for each in entry.files)
+    files = (file for entry in entries for file in entry.files)
     paths = dict.fromkeys(Path(file.path) for file in files)
     for path in paths:
         is_twin = path.suffix == SUFFIX and path.with_suffix("") in paths

@@ -90,7 +90,9 @@ class Captures:
     """
 
     def __init__(self, captures: Iterable[Capture]) -> None:
-        self._all = sorted(captures, key=lambda each: (each.recorded_at or _LAST, each.folder))
+        self._all = sorted(
+            captures, key=lambda capture: (capture.recorded_at or _LAST, capture.folder)
+        )
         self._by_session: dict[str, Capture] = {}
         self._by_key: dict[str, list[Capture]] = {}
         for capture in self._all:
@@ -107,9 +109,11 @@ class Captures:
         worktree = _WORKTREE.match(session.cwd)
         if worktree is None:
             return None
-        named = [each for each in self._by_key.get(worktree[2], ()) if not each.session_ids]
+        named = [
+            capture for capture in self._by_key.get(worktree[2], ()) if not capture.session_ids
+        ]
         top = f"{worktree[1]}/{HOME}/"
-        own = [each for each in named if each.folder.startswith(top)]
+        own = [capture for capture in named if capture.folder.startswith(top)]
         return own[0] if own else named[0] if len(named) == 1 else None
 
     @property

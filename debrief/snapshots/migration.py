@@ -154,7 +154,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield at / name, why
             folders.clear()
         folders.sort()
-        for name in sorted({*names, *(each for each in folders if (at / each).is_symlink())}):
+        for name in sorted({*names, *(folder for folder in folders if (at / folder).is_symlink())}):
             path = at / name
             if path.is_symlink():
                 yield path, "is a symbolic link"

@@ -181,7 +181,7 @@ def heading_of(row: PromptSnapshotRow) -> str:
         return _KNOWN[row.prompt_fingerprint]
     found = _HEADING.search(row.main)
     words = found[1] if found else next(filter(str.strip, row.main.splitlines()), "")
-    subagents = ", ".join(one.name for one in row.subagents)
+    subagents = ", ".join(subagent.name for subagent in row.subagents)
     return _on_one_line(words) or _on_one_line(f"only subagents: {subagents}")
 
 

@@ -326,5 +326,5 @@ def _rename_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(recorded))
     name = ids[0] if ids and is_key(ids[0]) else f"{capture.name}.{stamp}"
     names = chain([name], (f"{name}.{number}" for number in count(2)))
-    targets = (capture.with_name(each) for each in names)
+    targets = (capture.with_name(name) for name in names)
     capture.rename(next(target for target in targets if not target.exists()))

@@ -139,8 +139,12 @@ def _given_main(session: SessionHead) -> str:
     Programs trim a file's end before they send it, so one line end is put back: the fingerprint is
     that of the file then.
     """
-    given = (each for each in session.instructions or () if _is_own(each.path, session.cwd))
-    main = "\n\n".join(filter(None, (each.text.strip("\n") for each in given)))
+    given = (
+        instruction
+        for instruction in session.instructions or ()
+        if _is_own(instruction.path, session.cwd)
+    )
+    main = "\n\n".join(filter(None, (instructions.text.strip("\n") for instructions in given)))
     return f"{main}\n" if main else ""
 
 

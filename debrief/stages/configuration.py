@@ -49,8 +49,10 @@ class SessionSources(Struct, frozen=True, kw_only=True):
         """
         settings, usual = load_settings(), default_folders(Path.home(), os.environ)
         return [
-            mirror(each, settings.home) if "://" in each else Path(each).expanduser().absolute()
-            for each in permitted_folders(self.folders, settings, map(str, usual))
+            mirror(folder, settings.home)
+            if "://" in folder
+            else Path(folder).expanduser().absolute()
+            for folder in permitted_folders(self.folders, settings, map(str, usual))
         ] or usual
 
     def clones(self) -> Clones:

@@ -69,4 +69,4 @@ def _has_failed(run: StageRun) -> bool:
         *lake.rows(UNREAD_TABLE, UnreadTranscript, run.weeks),
     ]
     problems = lake.read(PROBLEMS, ALL, LabelProblem)
-    return any(row.cause == "server" for row in read) or any(each.whole for each in problems)
+    return any(row.cause == "server" for row in read) or any(problem.whole for problem in problems)

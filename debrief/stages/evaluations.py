@@ -47,13 +47,13 @@ def evaluated_rows(
     """
 
     def own(row: Any) -> bool:
-        return any(is_own(each, row) for each in by)
+        return any(is_own(evaluators, row) for evaluators in by)
 
     lake, scope = run.lake, run.scope
     heads = {head.id: head for head in lake.read("raw_sessions", week, SessionHead)}
     known = [] if scope.force else stored
     rows: list[Any] = [
-        row for each in by for row in evaluate(each, scope.sessions(lake, week), known)
+        row for evaluators in by for row in evaluate(evaluators, scope.sessions(lake, week), known)
     ]
     before: Sequence[Any] = stored
     if scope.where:
@@ -78,7 +78,11 @@ def none_open(run: StageRun, week: str, rows: Sequence[Any]) -> bool:
 
 def _judging_inputs(run: StageRun, week: str) -> str:
     by = run.evaluators.each
-    made_by = [part for each in by for part in (each.eval_digest, version_of(each.session_judge))]
+    made_by = [
+        part
+        for evaluators in by
+        for part in (evaluators.eval_digest, version_of(evaluators.session_judge))
+    ]
     return digest_of(upstream(run.lake, "raw_sessions", week=week), *made_by, ())
 
 

@@ -79,4 +79,4 @@ _ALL = (*(stage.table for stage in WEEKLY), RUBRICS)
 
 def added_up(found: Sequence[Rehearsal]) -> RunUsage:
     """Return what all stages ask together."""
-    return sum((each.asked for each in found), RunUsage())
+    return sum((rehearsal.asked for rehearsal in found), RunUsage())

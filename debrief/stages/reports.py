@@ -49,7 +49,7 @@ def _inputs(run: StageRun, partition: str) -> str:
     weeks = run.lake.partitions("session_scores")
     return digest_of(
         FORM,
-        sorted((id_, one.task, one.growth) for id_, one in _work(run).items()),
+        sorted((id_, worked_on.task, worked_on.growth) for id_, worked_on in _work(run).items()),
         _calibrations(run).digest,
         [upstream(run.lake, *made_from, week=week) for week in weeks],
     )

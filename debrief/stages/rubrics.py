@@ -95,7 +95,7 @@ def _mining_inputs(run: StageRun, week: str) -> str:
     by = run.evaluators
     weeks = [week_after(week, -back) for back in range(EARLIER_WEEKS, -1, -1)]
     return digest_of(
-        [upstream(run.lake, "raw_sessions", "session_scores", week=each) for each in weeks],
+        [upstream(run.lake, "raw_sessions", "session_scores", week=week) for week in weeks],
         by.scoring_fingerprint,
         by.miner.name,
         version_of(by.miner),

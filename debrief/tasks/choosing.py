@@ -35,9 +35,9 @@ def checks_of(execution: Execution) -> tuple[Check, ...]:
 
     Linters and builds are none: that they are content shows no work.
     """
-    tests = [each for each in execution.checks if kind_of(each.check.command) == "test"]
-    passing = [each.check for each in tests if _passes(each)]
-    return tuple({(each.command, each.folder): each for each in passing}.values())
+    tests = [check for check in execution.checks if kind_of(check.check.command) == "test"]
+    passing = [test.check for test in tests if _passes(test)]
+    return tuple({(check.command, check.folder): check for check in passing}.values())
 
 
 def _passes(executed: ExecutedCheck) -> bool:
@@ -47,8 +47,8 @@ def _passes(executed: ExecutedCheck) -> bool:
 def slowest(execution: Execution) -> float:
     """Return the seconds that all checks of a session take."""
     return sum(
-        max((run.seconds for run in (*each.before, *each.after)), default=0.0)
-        for each in execution.checks
+        max((run.seconds for run in (*check.before, *check.after)), default=0.0)
+        for check in execution.checks
     )
 
 

@@ -147,7 +147,7 @@ def _configuration(name: str, source: TaskSource, image: Image, proof: Proof) ->
         "share_of_change_in_requests": round(source.share, 3),
         "images_left_out": source.images,
         "files_left_out": source.lacking,
-        "checks": [{"command": each.command, "origin": each.origin} for each in source.checks],
+        "checks": [{"command": check.command, "origin": check.origin} for check in source.checks],
         "proof": {
             "runs": proof.runs,
             "empty_reward": proof.empty_reward,

@@ -69,8 +69,8 @@ def language_of(tree: Path, checks: Sequence[Check]) -> Language | None:
     manifest that is nearest to the check's folder.
     """
     for check in checks:
-        named = [each for each in commands_in(check.command) if each.words]
-        tools = [found[1] for each in named if (found := check_of(each.words))]
+        named = [command for command in commands_in(check.command) if command.words]
+        tools = [found[1] for command in named if (found := check_of(command.words))]
         for language in _MANIFESTS:
             if any(language in languages_of(tool) for tool in tools):
                 return language
@@ -90,10 +90,10 @@ def changed_dependencies(base: Path, final: Path, checks: Sequence[Check]) -> st
     language = language_of(final, checks)
     names = {
         f"{folder}/{name}".lstrip("/")
-        for folder in {"", *(each.folder for each in checks)}
+        for folder in {"", *(check.folder for check in checks)}
         for name in _DEPENDENCIES.get(language or "python", ())
     }
-    return next((each for each in sorted(names) if _text(base / each) != _text(final / each)), "")
+    return next((name for name in sorted(names) if _text(base / name) != _text(final / name)), "")
 
 
 def _text(path: Path) -> bytes:
@@ -120,7 +120,7 @@ def image_of(
     said = _VERSION.search(ask(VERSIONS[language]))
     if said is None:
         return PLAIN
-    folder = next((each.folder for each in checks), "")
+    folder = next((check.folder for check in checks), "")
     top = PurePosixPath(WORKDIR, folder)
     version = said[1] if language == "javascript" else f"{said[1]}.{said[2]}"
     name = f"{_IMAGES[language]}:{version}"

@@ -48,18 +48,20 @@ def instruction_of(session: Session, added: Collection[str]) -> Instruction:
         added: the lines that the change adds.
     """
     signs = {sign for line in added if len(sign := _plain(line)) >= _SHORTEST}
-    asked = [each for each in _up_to_change(session) if each.text.strip()]
+    asked = [request for request in _up_to_change(session) if request.text.strip()]
     kept = [
-        each for each in asked if not _DIFF.search(each.text) and _share(each.text, signs) <= _MOST
+        request
+        for request in asked
+        if not _DIFF.search(request.text) and _share(request.text, signs) <= _MOST
     ]
-    texts = tuple(_in_container(each.text.strip(), session.cwd) for each in kept)
+    texts = tuple(_in_container(request.text.strip(), session.cwd) for request in kept)
     ending = f"The repository is in `{WORKDIR}`."
     return Instruction(
         text="\n\n".join([*texts, ending]) + "\n" if texts else "",
         requests=texts,
-        share=_share("\n".join(each.text for each in kept), signs),
+        share=_share("\n".join(request.text for request in kept), signs),
         left_out=len(asked) - len(kept),
-        images=sum(each.images for each in kept),
+        images=sum(request.images for request in kept),
         gives_answer=bool(asked) and asked[0] not in kept,
     )
 

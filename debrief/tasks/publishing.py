@@ -62,7 +62,7 @@ class PublishedTasks(Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> Counter[str]:
         """How many sessions make no task, by reason."""
-        return Counter(each.reason for each in self.not_proven)
+        return Counter(not_proven.reason for not_proven in self.not_proven)
 
 
 class TaskCandidate(Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ def publish_tasks(
             detail = redact(held.detail)
             not_proven.append(NotProven(session_id=session.id, reason=held.reason, detail=detail))
             report(session.id, held.reason)
-    not_proven.sort(key=lambda each: each.session_id)
+    not_proven.sort(key=lambda not_proven: not_proven.session_id)
     folder.write(NOT_PROVEN, b"".join(msgspec.json.encode(each) + b"\n" for each in not_proven))
     done = PublishedTasks(
         target=str(target), tasks=tuple(tasks), not_proven=tuple(not_proven), changed=False
@@ -218,18 +218,18 @@ def _published(task: HarborTask, source: TaskSource) -> PublishedTask:
 
 
 def _page(done: PublishedTasks) -> str:
-    counts = Counter(each.reason for each in done.not_proven).most_common()
+    counts = Counter(not_proven.reason for not_proven in done.not_proven).most_common()
     return filled(
         "tasks",
         runs=RUNS,
         tasks=[
             (
-                Markdown(f"[{each.name}]({each.name}/instruction.md)"),
-                each.repository,
-                each.base[:12],
-                each.licence or "unknown",
+                Markdown(f"[{task.name}]({task.name}/instruction.md)"),
+                task.repository,
+                task.base[:12],
+                task.licence or "unknown",
             )
-            for each in done.tasks
+            for task in done.tasks
         ],
         not_proven=len(done.not_proven),
         file=Markdown(NOT_PROVEN),

@@ -76,7 +76,9 @@ class Problems:
         for text in (text for request in requests for text in _keys(request)):
             if text in self._texts:
                 return Contamination(self._texts[text], "text")
-        near = [each for each in self._of(repository) if _starts_alike(each.commit, commit)]
+        near = [
+            problem for problem in self._of(repository) if _starts_alike(problem.commit, commit)
+        ]
         if near:
             by: ContaminatedBy = "commit" if near[0].commit else "repository"
             return Contamination(near[0].benchmark, by)

@@ -121,20 +121,20 @@ class ConversationBuilder:
 
     def _give(self, answer: Message, words: Sequence[str]) -> bool:
         """Add what the model was given before an answer; return whether all of it is known."""
-        given = [each for each in answer.context if each.text.strip()]
-        context = [each.text for each in given]
+        given = [text for text in answer.context if text.text.strip()]
+        context = [text.text for text in given]
         is_whole = len(context) == len(answer.context)
         added = [answer.summary, *context] if answer.summary else context
         self.machine_texts += len(context)
         is_begun = self._last not in ("", "system")
         if words or answer.summary:
-            behind = [each.text for each in given if each.is_behind]
+            behind = [text.text for text in given if text.is_behind]
             self._ask([text for text in added if text not in behind], words, behind)
             return True
         if is_begun and self._last == "tool":
             self._messages[-1] = _with(self._messages[-1], added, [])
             return is_whole
-        if added and (is_begun or any(each.said_by in _ASKING for each in answer.context)):
+        if added and (is_begun or any(text.said_by in _ASKING for text in answer.context)):
             self._ask(added, [])
         elif not is_begun or not is_whole:
             self.stand_ins += 1

@@ -113,11 +113,17 @@ def weekly_moves(
         places[one.week].append(number)
     if len(places) < 2:
         return []
-    columns = list(dict.fromkeys(level for one in seen for level in enumerate(one.levels)))
+    columns = list(
+        dict.fromkeys(level for observation in seen for level in enumerate(observation.levels))
+    )
     number_of = {level: number for number, level in enumerate(columns)}
-    codes = np.array([[number_of[level] for level in enumerate(one.levels)] for one in seen])
+    codes = np.array(
+        [[number_of[level] for level in enumerate(observation.levels)] for observation in seen]
+    )
     factors = np.array([factor for factor, _ in columns])
-    effects, covariance = _regression(codes, np.array([one.quality for one in seen]), len(columns))
+    effects, covariance = _regression(
+        codes, np.array([observation.quality for observation in seen]), len(columns)
+    )
 
     def share(week: str) -> NDArray[np.float64]:
         """Return the share of a week's sessions at each level."""
@@ -145,7 +151,9 @@ def weekly_moves(
             effect = FactorEffect(factor=factor, value=value, low=low, high=high, levels=most)
             parts.append(effect)
         earlier, later = ([seen[place] for place in places[name]] for name in (before, week))
-        mean_before, mean = (sum(one.quality for one in x) / len(x) for x in (earlier, later))
+        mean_before, mean = (
+            sum(observation.quality for observation in x) / len(x) for x in (earlier, later)
+        )
         moves.append(
             WeeklyMove(
                 week=week,
@@ -216,7 +224,7 @@ def _contributions(move: WeeklyMove, names: Mapping[str, str]) -> Iterator[str]:
     for part in move.parts:
         reach = (part.high - part.low) / 2
         if abs(part.value) >= 0.0005 or reach >= 0.0005:
-            named = "; ".join(_shown_level(one, names) for one in part.levels[:_LEVELS_SHOWN])
+            named = "; ".join(_shown_level(level, names) for level in part.levels[:_LEVELS_SHOWN])
             effect = f"{part.factor} {_signed(part.value)} ±{reach:.2f}".replace(" ", "\u00a0")
             yield effect + (named and f" ({named})")
     yield f"the sessions themselves {_signed(move.rest)}".replace(" ", "\u00a0")

@@ -333,7 +333,7 @@ def _rules_of(tools: bytes) -> tuple[list[str], dict[str, frozenset[str]]]:
     """Return what is wrong with a line's tools, and the arguments that each of them takes; most
     lines of a set have the same ones."""
     functions = [tool.function for tool in TOOLS.decode(tools)]
-    taken = {one.name: frozenset(one.parameters.properties) for one in functions}
+    taken = {function.name: frozenset(function.parameters.properties) for function in functions}
     return list(_tools(functions)), taken
 
 

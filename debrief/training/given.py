@@ -59,8 +59,8 @@ def _own(session: Session, snapshot: PromptSnapshotRow | None) -> tuple[str, str
         system, message = (
             "\n\n".join(
                 text
-                for each in session.instructions
-                if each.place == place and (text := each.text.strip("\n"))
+                for instruction in session.instructions
+                if instruction.place == place and (text := instruction.text.strip("\n"))
             )
             for place in ("system", "message")
         )
@@ -97,7 +97,11 @@ def requests_in(turn: Turn) -> Iterator[Request]:
     A command is taken up when the model speaks before anything else is typed. Others, such as
     ``/clear``, are a person's business with the program alone.
     """
-    typed = [one for one in turn.interventions if one.kind in _TYPED and one.text.strip()]
+    typed = [
+        intervention
+        for intervention in turn.interventions
+        if intervention.kind in _TYPED and intervention.text.strip()
+    ]
     request = Request(text=_with_expansion(turn.prompt, turn.expansion), images=turn.images)
     context: tuple[ContextText, ...] = ()
     for message in turn.messages:
@@ -107,12 +111,16 @@ def requests_in(turn: Turn) -> Iterator[Request]:
         message, context = replace(message, context=context), ()
         is_first = not request.answers
         before = [
-            one for one in typed if (one.at <= message.at if one.at and message.at else is_first)
+            intervention
+            for intervention in typed
+            if (intervention.at <= message.at if intervention.at and message.at else is_first)
         ]
-        typed = [one for one in typed if one not in before]
+        typed = [intervention for intervention in typed if intervention not in before]
         if not request.answers and (request.text.strip() or request.images):
             # A prompt that nothing was said on before a command is what came of the command.
-            remarks = [_words(one) for one in before if one.kind == "remark"]
+            remarks = [
+                _words(intervention) for intervention in before if intervention.kind == "remark"
+            ]
             request.text = "\n\n".join(filter(None, [request.text, *remarks]))
         elif before:
             yield request
@@ -133,14 +141,22 @@ def is_answer(message: Message) -> bool:
 def is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
     """Return whether the person interrupted the model after the last of its answers in a turn."""
     last = answers[-1].at if answers else None
-    stops = [one.at for one in turn.interventions if one.kind == "interruption"]
+    stops = [
+        intervention.at
+        for intervention in turn.interventions
+        if intervention.kind == "interruption"
+    ]
     return any(at is None or last is None or at >= last for at in stops)
 
 
 def _heard(typed: Sequence[Intervention]) -> list[Intervention]:
     """Return all remarks, and of the commands the last: that is the one that was taken up."""
-    commands = [one for one in typed if one.kind == "slash_command"]
-    return [one for one in typed if one.kind == "remark" or one is commands[-1]]
+    commands = [intervention for intervention in typed if intervention.kind == "slash_command"]
+    return [
+        intervention
+        for intervention in typed
+        if intervention.kind == "remark" or intervention is commands[-1]
+    ]
 
 
 def _words(typed: Intervention) -> str:

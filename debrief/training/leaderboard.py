@@ -288,7 +288,7 @@ def _ranked(
 
 
 def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
-    known = ((one.strata, one.scores.verdict) for one in sessions)
+    known = ((session.strata, session.scores.verdict) for session in sessions)
     return [
         (strata, float(verdict.verdict == "done_verified"))
         for strata, verdict in known
@@ -357,19 +357,21 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
     fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
     for name, (_, upper) in MEASURES.items():
         values = (
-            judges_mean(one.judges) if name == "judges" else getattr(one.scores, name)
-            for one in sessions
+            judges_mean(session.judges) if name == "judges" else getattr(session.scores, name)
+            for session in sessions
         )
         fields[name] = mean_of([value for value in values if value is not None], upper)
     by_judge: dict[str, list[float]] = defaultdict(list)
-    for one in chain.from_iterable(each.judges for each in sessions):
-        if one.status == "ok" and one.score is not None:
-            by_judge[one.judge].append(one.score)
+    for evaluation in chain.from_iterable(session.judges for session in sessions):
+        if evaluation.status == "ok" and evaluation.score is not None:
+            by_judge[evaluation.judge].append(evaluation.score)
     judges = tuple(
         JudgeEstimate(judge=judge, score=mean_of(scored, 1.0))
         for judge, scored in sorted(by_judge.items())
     )
-    verdicts = [each.scores.verdict for each in sessions if each.scores.verdict is not None]
+    verdicts = [
+        session.scores.verdict for session in sessions if session.scores.verdict is not None
+    ]
     with_verdict = sum(verdict.is_known for verdict in verdicts)
     verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
     return LeaderboardRow(
@@ -398,10 +400,10 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str
 
 def _group(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a group for the template; with its judges where there are several."""
-    judges = sorted({one.judge for row in group for one in row.by_judge})
+    judges = sorted({estimate.judge for row in group for estimate in row.by_judge})
     by_judge = []
     for row in group:
-        scores = {one.judge: one.score for one in row.by_judge}
+        scores = {estimate.judge: estimate.score for estimate in row.by_judge}
         means = (_cell(scores.get(name, NO_ESTIMATE)) for name in judges)
         by_judge.append((*_who(row, names), *means))
     return {
@@ -449,7 +451,7 @@ def _judges_beside(
     alike = {
         name: rows
         for name, rows in sets.items()
-        if any(one.model == OFFLINE for one in rows) == (row.model == OFFLINE)
+        if any(row.model == OFFLINE for row in rows) == (row.model == OFFLINE)
     }
     return alike or sets or {UNKNOWN: []}
 

@@ -217,7 +217,7 @@ def load_training_sample(folder: Path) -> LoadedSample:
         "used_prompts": capture.snapshot,
     }
     metadata = capture.metadata
-    if not results and metadata is None and not any(one is not None for one in parts.values()):
+    if not results and metadata is None and not any(part is not None for part in parts.values()):
         raise InputError(str(folder), "holds no part of a training sample")
     known = metadata.model_dump(include=_FROM_METADATA) if metadata else {}
     sample = TrainingSample(plan_id=folder.name, judge_results=results, **parts, **known)

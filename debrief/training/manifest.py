@@ -97,7 +97,7 @@ def manifest_pairs(lake: Lake) -> tuple[Pair, ...] | None:
     if data is None:
         return None
     return tuple(
-        (one.task, one.fingerprint) for one in msgspec.json.decode(data, type=_Manifest).sets
+        (named.task, named.fingerprint) for named in msgspec.json.decode(data, type=_Manifest).sets
     )
 
 

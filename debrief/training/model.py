@@ -256,7 +256,11 @@ class SampleLine(Struct, frozen=True, kw_only=True):
 def not_trained_in(messages: Iterable[ChatMessage]) -> tuple[NotTrained, ...]:
     """Return the turns with answers of weight 0 and why, each once, in order; stand-ins apart."""
     found = (message.not_trained for message in messages)
-    return tuple(dict.fromkeys(each for each in found if each and each.reason != "stand_in"))
+    return tuple(
+        dict.fromkeys(
+            not_trained for not_trained in found if not_trained and not_trained.reason != "stand_in"
+        )
+    )
 
 
 ExclusionKind = Literal[

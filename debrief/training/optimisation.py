@@ -202,12 +202,12 @@ def sides_of(
     Samples of several training sets, or of a set and of exported plans, may be of one session or
     of one request: what is held out anywhere is trained on nowhere.
     """
-    held_out = {one.plan_id: one for one in reversed(samples) if one.split == "eval"}
-    requests = {_request_key(one) for one in held_out.values()} - {""}
+    held_out = {sample.plan_id: sample for sample in reversed(samples) if sample.split == "eval"}
+    requests = {_request_key(sample) for sample in held_out.values()} - {""}
     train = {
-        one.plan_id: one
-        for one in reversed(samples)
-        if one.plan_id not in held_out and _request_key(one) not in requests
+        sample.plan_id: sample
+        for sample in reversed(samples)
+        if sample.plan_id not in held_out and _request_key(sample) not in requests
     }
     return list(train.values())[::-1], list(held_out.values())[::-1]
 
@@ -334,8 +334,10 @@ def estimate_cost(
     ]
     usages: list[ModelUsage] = []
     for price, question, answer, times in asked:
-        one = ModelUsage(input_tokens=question, output_tokens=answer)
-        usages += [replace(one, cost_usd=price.cost(one) if price else None)] * times
+        model_usage = ModelUsage(input_tokens=question, output_tokens=answer)
+        usages += [
+            replace(model_usage, cost_usd=price.cost(model_usage) if price else None)
+        ] * times
     return CostEstimate(
         trained_on=len(train),
         held_out=len(held_out),

@@ -290,7 +290,7 @@ def store_training_set(
         lake.remove(name)
         lake.remove(card_name)
     lake.write(LINES, partition, rows, LineRow, content.hexdigest)
-    waiting = [each for name in sorted(held) for each in held[name]]
+    waiting = [held_token for name in sorted(held) for held_token in held[name]]
     if waiting or lake.stamp(HELD, partition):
         lake.write(HELD, partition, waiting, HeldToken)
     inputs = _inputs(
@@ -443,15 +443,15 @@ def make_lines(
                     if options.max_tokens
                     else (sample,)
                 )
-                made = [(each, checked_line(each)) for each in samples]
+                made = [(sample, checked_line(sample)) for sample in samples]
             except InputError as refusal:
                 selection.left_out[session.id] = Exclusion("no_line", refusal.reason)
                 continue
-            for each in subagent_samples(
+            for sample_line in subagent_samples(
                 session, sample, options.max_tokens, options.system_prompt
             ):
                 try:
-                    made.append((each, checked_line(each)))
+                    made.append((sample_line, checked_line(sample_line)))
                 except InputError as refusal:
                     counts.subagents_left_out[refusal.reason] += 1
             rows[session.id] = []

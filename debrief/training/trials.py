@@ -94,8 +94,8 @@ class PromptTrials:
     @property
     def spent(self) -> RunUsage:
         """What was taken of all of them so far."""
-        models = {each.name: each for each in (self.model, self.actor, self.rewriter)}
-        return sum((each.meter.spent for each in models.values()), RunUsage())
+        models = {model.name: model for model in (self.model, self.actor, self.rewriter)}
+        return sum((model.meter.spent for model in models.values()), RunUsage())
 
     def run(self, program: Any, samples: Sequence[TrainingSample]) -> list[float]:
         """Try a program on samples and return its scores, from 0 to 1, in their order.

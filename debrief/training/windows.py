@@ -322,7 +322,7 @@ _STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
 def opening_of(sample: SampleLine, line: bytes) -> str:
     """Return the digest of a line's repository and the person's first words; of the line if these
     are not known."""
-    prompt = next(persons_words(one) for one in sample.messages if one.role == "user")
+    prompt = next(persons_words(message) for message in sample.messages if message.role == "user")
     words = without_reminder(prompt)
     if sample.metadata.window > 1 or not words.strip() or _STAND_IN.match(words):
         return hashlib.sha256(line).hexdigest()

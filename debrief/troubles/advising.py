@@ -56,7 +56,7 @@ def advised_lines(troubles: Iterable[Trouble]) -> list[AdvisedLine]:
 def with_lines(advised: Iterable[AdvisedLine]) -> list[AdvisedLine]:
     """Return those of one repository that a file takes: the first ten that have a line, each of
     several sessions. What one session had is no reason to tell every other."""
-    recurring = (one for one in advised if one.line and len(one.trouble.sessions) > 1)
+    recurring = (line for line in advised if line.line and len(line.trouble.sessions) > 1)
     return list(islice(recurring, MOST))
 
 
@@ -76,9 +76,9 @@ def patch_for(advised: Sequence[AdvisedLine], path: str, text: str | None) -> st
     """
     held = text or ""
     new = [
-        one
-        for one in with_lines(advised)
-        if one.line not in held and f"<!-- trouble {one.trouble.id}" not in held
+        with_line
+        for with_line in with_lines(advised)
+        if with_line.line not in held and f"<!-- trouble {with_line.trouble.id}" not in held
     ]
     if not new:
         return ""
@@ -97,8 +97,8 @@ def patch_for(advised: Sequence[AdvisedLine], path: str, text: str | None) -> st
 
 def _items(lines: Iterable[AdvisedLine]) -> str:
     return "".join(
-        f"- {one.line}\n  <!-- trouble {one.trouble.id}: {_in_comment(one.evidence)} -->\n"
-        for one in lines
+        f"- {line.line}\n  <!-- trouble {line.trouble.id}: {_in_comment(line.evidence)} -->\n"
+        for line in lines
     )
 
 
@@ -110,14 +110,14 @@ def advice_markdown(advised: Iterable[AdvisedLine]) -> str:
     """Return all troubles with their cost and lines, repository by repository."""
     parts: list[str] = []
     by_repository: dict[str, list[AdvisedLine]] = {}
-    for one in advised:
-        by_repository.setdefault(one.trouble.repository, []).append(one)
+    for line in advised:
+        by_repository.setdefault(line.trouble.repository, []).append(line)
     for repository, own in by_repository.items():
         parts.append(f"# {shown_repository(repository)}\n")
-        for one in own:
-            what = f"{KINDS_SHOWN[one.trouble.kind].capitalize()}: {one.trouble.subject}"
-            parts.append(f"- {' '.join(what.split())} ({one.evidence})")
-            parts += [f"  → {one.line}"] if one.line else []
+        for line in own:
+            what = f"{KINDS_SHOWN[line.trouble.kind].capitalize()}: {line.trouble.subject}"
+            parts.append(f"- {' '.join(what.split())} ({line.evidence})")
+            parts += [f"  → {line.line}"] if line.line else []
         parts.append("")
     return without_controls("\n".join(parts))
 

@@ -51,13 +51,13 @@ def failures(strand: Sequence[CallMade]) -> list[Mishap]:
     """Return what failed of what one agent did, in order; the same of several commands that it
     gave at once happened once."""
     found: dict[tuple[str, str, int, int], Mishap] = {}
-    for number, each in enumerate(_failures(strand)):
-        message = each.steps[0].message
-        is_alone = each.is_test or each.kind == "missed_edit"
-        key = (each.kind, each.subject, message, number if is_alone else -1)
+    for number, mishap in enumerate(_failures(strand)):
+        message = mishap.steps[0].message
+        is_alone = mishap.is_test or mishap.kind == "missed_edit"
+        key = (mishap.kind, mishap.subject, message, number if is_alone else -1)
         first = found.get(key)
-        steps = {step.call.id: step for step in (*first.steps, *each.steps)} if first else {}
-        found[key] = replace(first, steps=tuple(steps.values())) if first else each
+        steps = {step.call.id: step for step in (*first.steps, *mishap.steps)} if first else {}
+        found[key] = replace(first, steps=tuple(steps.values())) if first else mishap
     return list(found.values())
 
 
@@ -321,7 +321,7 @@ def _not_there(path: str) -> str:
 def _is_answer(call: ToolCall) -> bool:
     """Return whether the status of a command is an answer: it ends with a search, a comparison
     or a test."""
-    parts = [each.words for each in commands_in(call.command) if each.words]
+    parts = [command.words for command in commands_in(call.command) if command.words]
     if not parts or call.exit_code not in (None, 1, 8):
         return False
     words = parts[-1]

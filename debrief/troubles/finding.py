@@ -33,28 +33,28 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
     """
     course = Course(session)
     found = sorted(
-        _mishaps(course), key=lambda each: (each.evidence.turn, each.at or session.started)
+        _mishaps(course), key=lambda mishap: (mishap.evidence.turn, mishap.at or session.started)
     )
     counted: dict[tuple[str, str], set[str]] = {}
     events = []
-    for each in found:
-        known = counted.setdefault((each.kind, each.subject), set())
-        parts = course.parts_of(each, known)
+    for mishap in found:
+        known = counted.setdefault((mishap.kind, mishap.subject), set())
+        parts = course.parts_of(mishap, known)
         usage, cost, minutes = cost_of(parts, prices)
-        is_nothing = not parts and bool(each.messages or each.steps)
+        is_nothing = not parts and bool(mishap.messages or mishap.steps)
         events.append(
             TroubleEvent(
                 session_id=session.id,
                 repository=session.repository,
-                kind=each.kind,
-                subject=each.subject,
-                at=each.at or session.started,
-                evidence=each.evidence,
-                calls=tuple(step.call.id for step in each.steps),
-                command=each.command,
-                file=each.file,
-                words=each.words,
-                worked=each.worked,
+                kind=mishap.kind,
+                subject=mishap.subject,
+                at=mishap.at or session.started,
+                evidence=mishap.evidence,
+                calls=tuple(step.call.id for step in mishap.steps),
+                command=mishap.command,
+                file=mishap.file,
+                words=mishap.words,
+                worked=mishap.worked,
                 usage=usage,
                 cost_usd=0.0 if is_nothing else cost,
                 minutes=minutes,

@@ -38,7 +38,7 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     begun = _sessions_that_begin(groups.values())
     recurring = [group for group in groups.values() if _recurs(group, begun)]
     troubles = [_trouble(group) for group in _without_doubles(recurring)]
-    return sorted(troubles, key=lambda one: (one.repository, *_order(one)))
+    return sorted(troubles, key=lambda trouble: (trouble.repository, *_order(trouble)))
 
 
 def _sessions_that_begin(groups: Iterable[Sequence[TroubleEvent]]) -> Counter[str]:

@@ -139,10 +139,12 @@ def _effects_on(
             first.setdefault(key, (session.started, line))
     together: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key in first:
-        together[tuple(one.id for one in ordered if key in about[one.id])].append(key)
+        together[tuple(session.id for session in ordered if key in about[session.id])].append(key)
     for after, keys in together.items():
         since, line = first[keys[0]]
-        before = [one.id for one in ordered if one.started < since and not about[one.id]]
+        before = [
+            session.id for session in ordered if session.started < since and not about[session.id]
+        ]
         sides = _counted(before, troubled), _counted(after, troubled)
         yield _effect(trouble, line, len(keys), since, *sides)
 
@@ -207,13 +209,13 @@ class _Naming(Struct, frozen=True):
     def fits(self, line: str) -> bool:
         """Return whether a line names the command, the file or what corrections name."""
         return (
-            any(_names_command(line, each) for each in self.commands if each in line)
+            any(_names_command(line, command) for command in self.commands if command in line)
             or any(
-                stands_in(each, line) and _OF_FILES.search(line) is not None
-                for each in self.files
-                if each in line
+                stands_in(file, line) and _OF_FILES.search(line) is not None
+                for file in self.files
+                if file in line
             )
-            or any(stands_in(each, line) for each in self.names if each in line)
+            or any(stands_in(name, line) for name in self.names if name in line)
         )
 
 
@@ -263,7 +265,7 @@ def _commands_of(trouble: Trouble) -> set[str]:
     Where both begin alike, the line has to name all of the one that worked.
     """
     worked = code(trouble.worked)
-    tried = [command for each in trouble.examples if (command := code(each.command))]
+    tried = [command for example in trouble.examples if (command := code(example.command))]
     begins = {_beginning(command) for command in tried}
     named = {worked if _beginning(worked) in begins else _beginning(worked)}
     if trouble.kind in ("missing_tool", "refused_permission"):
@@ -294,7 +296,7 @@ def _names_command(line: str, command: str) -> bool:
 
 def _files_of(trouble: Trouble) -> set[str]:
     """Return the files of a trouble, and their names alone where these tell something."""
-    files = {each.file for each in trouble.examples} - {""}
+    files = {example.file for example in trouble.examples} - {""}
     names = {file.rpartition("/")[2] for file in files}
     return files | {name for name in names if not _EVERYWHERE.match(name)}
 
@@ -304,7 +306,8 @@ def _said_names(trouble: Trouble) -> set[str]:
     if trouble.kind != "correction":
         return set()
     said = [
-        {found[1] or found[2] for found in _NAME.finditer(each.words)} for each in trouble.examples
+        {found[1] or found[2] for found in _NAME.finditer(example.words)}
+        for example in trouble.examples
     ]
     return set.intersection(*said) if len(said) > 1 else set()
 

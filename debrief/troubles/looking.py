@@ -123,9 +123,9 @@ def _is_look(call: ToolCall) -> bool:
     if call.action != "run" or not call.command:
         return False
     known = listed("looks")
-    parts = [each.words for each in commands_in(call.command) if each.words]
+    parts = [command.words for command in commands_in(call.command) if command.words]
     names = ({words[0], " ".join(words[:2])} for words in parts)
-    is_known = bool(parts) and all(not known.isdisjoint(each) for each in names)
+    is_known = bool(parts) and all(not known.isdisjoint(name) for name in names)
     return is_known and not _writes(call)
 
 
@@ -168,7 +168,7 @@ def _is_wait(call: ToolCall, run: Sequence[CallMade]) -> bool:
 
 
 def _all_words(call: ToolCall) -> list[tuple[str, ...]]:
-    return [each.words for each in commands_in(call.command) if each.words]
+    return [command.words for command in commands_in(call.command) if command.words]
 
 
 def _polling_name(words: Sequence[str]) -> bool:
@@ -180,7 +180,7 @@ def _polled(run: Sequence[CallMade], runs: Mapping[str, str], begun: str) -> str
     if call.action == "wait":
         asked = _ID_ASKED.search(call.input)
         return runs.get(asked[1], begun) if asked else begun
-    words = next((each for each in _all_words(call) if each[0] != "sleep"), ())
+    words = next((word for word in _all_words(call) if word[0] != "sleep"), ())
     return name_of(words) or begun
 
 

@@ -207,6 +207,6 @@ def pattern(section: str, name: str = "forms") -> re.Pattern[str]:
 def forms(section: str) -> tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]:
     """Return what each form of a section is called, with its patterns."""
     return tuple(
-        (each["name"], tuple(re.compile(form, re.IGNORECASE) for form in each["forms"]))
-        for each in tables()[section]
+        (table["name"], tuple(re.compile(form, re.IGNORECASE) for form in table["forms"]))
+        for table in tables()[section]
     )

@@ -103,7 +103,7 @@ def stands_in(name: str, text: str) -> bool:
 def _remedy(trouble: Trouble) -> str:
     command, worked = _tried_and_worked(trouble)
     named = _common_command(trouble)
-    file = named_file(_same(each.file for each in trouble.examples))
+    file = named_file(_same(example.file for example in trouble.examples))
     is_other = _is_other(command, worked)
     match trouble.kind:
         case "failing_command" if is_other and _is_check(command):
@@ -121,7 +121,9 @@ def _remedy(trouble: Trouble) -> str:
                 f"Edits of `{file}` keep missing: read it again right before, and give enough of "
                 "its text to be found once."
             )
-        case "refused_permission" if named and not any(one.worked for one in trouble.examples):
+        case "refused_permission" if named and not any(
+            example.worked for example in trouble.examples
+        ):
             return f"Do not run `{named}` unasked: it was refused."
         case "refused_permission" if file:
             return f"Say what you will change in `{file}` before you edit it: edits were refused."
@@ -148,8 +150,8 @@ def _remedy(trouble: Trouble) -> str:
 
 def _tried_and_worked(trouble: Trouble) -> tuple[str, str]:
     """Return a command, and what did it after that one failed; what worked most often if seen."""
-    seen = [each for each in trouble.examples if each.worked] if trouble.worked else []
-    seen.sort(key=lambda each: each.worked != trouble.worked)
+    seen = [example for example in trouble.examples if example.worked] if trouble.worked else []
+    seen.sort(key=lambda event: event.worked != trouble.worked)
     return (code(seen[0].command), code(seen[0].worked)) if seen else ("", "")
 
 
@@ -157,10 +159,10 @@ def _common_command(trouble: Trouble) -> str:
     """Return the command of all examples; where they differ, the program and subcommand that the
     trouble is called by, if each example ran them."""
     name = trouble.subject.partition(":")[0]
-    is_named = all(stands_in(name, each.command) for each in trouble.examples)
+    is_named = all(stands_in(name, example.command) for example in trouble.examples)
     if trouble.kind == "missing_tool" and is_named:
         return code(name)  # whatever it was to do
-    if same := _same(each.command for each in trouble.examples):
+    if same := _same(example.command for example in trouble.examples):
         return code(same)
     return code(name) if is_named else ""
 
@@ -184,7 +186,7 @@ def _is_check(command: str) -> bool:
 
 def _quoted(examples: tuple[TroubleEvent, ...]) -> str:
     """Return a correction in the person's own words: the shortest is most to the point."""
-    said = [words for each in examples if (words := " ".join(each.words.split()))]
+    said = [words for example in examples if (words := " ".join(example.words.split()))]
     words = min(said, key=len, default="")
     quoted = f"“{shorten(words, _LONGEST_QUOTE)}”"
     return words and f"Said more than once, so see to it before you are done: {quoted}"

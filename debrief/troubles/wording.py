@@ -48,13 +48,13 @@ def evidence_of(trouble: Trouble) -> str:
         "what then worked": trouble.worked,
         "examples": [
             {
-                "command": each.command,
-                "file": each.file,
-                "the person said": each.words,
-                "what then worked": each.worked,
-                "seen": each.evidence.quote,
+                "command": example.command,
+                "file": example.file,
+                "the person said": example.words,
+                "what then worked": example.worked,
+                "seen": example.evidence.quote,
             }
-            for each in trouble.examples
+            for example in trouble.examples
         ],
     }
     return json.dumps(shown, ensure_ascii=False, indent=1)

@@ -275,10 +275,12 @@ def _with_calls(turn: Turn, change: Callable[[ToolCall], ToolCall]) -> Turn:
 def _started_by(calls: set[str], subagents: Sequence[Subagent]) -> tuple[Subagent, ...]:
     """Return the subagents that calls started, and those that these started."""
     found: list[Subagent] = []
-    while new := [each for each in subagents if each.call_id in calls]:
+    while new := [subagent for subagent in subagents if subagent.call_id in calls]:
         found += new
-        subagents = [each for each in subagents if each.call_id not in calls]
-        calls = {call.id for each in new for message in each.messages for call in message.calls}
+        subagents = [subagent for subagent in subagents if subagent.call_id not in calls]
+        calls = {
+            call.id for subagent in new for message in subagent.messages for call in message.calls
+        }
     return tuple(found)
 
 

@@ -362,8 +362,8 @@ def _paired(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> It
 
     yield _share("a quality by the model", [of_model(row) is not None for row in rows])
     by_model = _by_model(rows, scores)
-    for each in (*_verdicts(by_model), *_done_or_not(by_model)):
-        yield replace(each, name=f"the model: {each.name}")
+    for statistic in (*_verdicts(by_model), *_done_or_not(by_model)):
+        yield replace(statistic, name=f"the model: {statistic.name}")
     families = _families(rows, of_model)
     names = ("the model", "offline: verdict, then place", "the model minus offline")
     count = sum(map(len, families.values()))

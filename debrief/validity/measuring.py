@@ -160,7 +160,9 @@ def scores_by(
     found: dict[str, SessionScores] = {}
     with ThreadPoolExecutor(workers) as pool:
         for part in (part for corpus in corpora for part in parts_of(corpus, _PART)):
-            sessions = (one for one in part.sessions(_redact()) if one.id in part.references)
+            sessions = (
+                session for session in part.sessions(_redact()) if session.id in part.references
+            )
             for row in pool.map(partial(_score, scorer=scorer), sessions):
                 found[row.session_id] = row
                 progress(1)

@@ -93,12 +93,14 @@ class ModelCheck(Struct, frozen=True, kw_only=True):
     @property
     def exact(self) -> Estimate | None:
         """Return the share of known verdicts found."""
-        return stats.share_of(sum(one.is_exact for one in self.sessions), len(self.sessions))
+        return stats.share_of(
+            sum(session.is_exact for session in self.sessions), len(self.sessions)
+        )
 
     @property
     def constant(self) -> float:
         """Return the share that one and the same answer to all would find, at best."""
-        known = Counter(one.known.verdict for one in self.sessions)
+        known = Counter(session.known.verdict for session in self.sessions)
         return max(known.values()) / known.total() if known else 1.0
 
     @property
@@ -221,7 +223,7 @@ def _done_by(model: str, session: Session) -> Session:
     """Return the session as work of this model."""
     name = model.rpartition("/")[2]
     turns = tuple(
-        replace(turn, messages=tuple(replace(each, model=name) for each in turn.messages))
+        replace(turn, messages=tuple(replace(message, model=name) for message in turn.messages))
         for turn in session.turns
     )
     own = replace(session, models=(name,), turns=turns)
@@ -253,16 +255,16 @@ def _moves(
 
 def model_check_markdown(check: ModelCheck) -> str:
     """Return the page: whether the model's word is worth more than none first."""
-    failures = Counter(one.failure for one in check.sessions if one.given is None)
+    failures = Counter(session.failure for session in check.sessions if session.given is None)
     return report(
         "model_check",
         model=check.model,
-        exact=sum(one.is_exact for one in check.sessions),
+        exact=sum(session.is_exact for session in check.sessions),
         guess=check.constant * len(check.sessions),
         is_worth_more_than_none=check.is_worth_more_than_none,
         held=sum(move.holds for move in check.moves),
         moves=len(check.moves),
-        sessions=[_line(one) for one in check.sessions],
+        sessions=[_line(session) for session in check.sessions],
         steadiness=list(_steadiness(check)),
         failures=[(reason, str(count)) for reason, count in failures.items()],
     )
@@ -285,18 +287,18 @@ def _bold(text: str) -> Markdown:
 
 
 def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:
-    answered = [one for one in check.sessions if one.given]
-    fits = sum(one.fits for one in answered)
+    answered = [session for session in check.sessions if session.given]
+    fits = sum(session.fits for session in answered)
     yield _share("the quality is within what fits", fits, len(answered))
-    false = [one for one in answered if one.known.false_claim]
-    seen = sum(bool(one.given and one.given.contradicted) for one in false)
+    false = [session for session in answered if session.known.false_claim]
+    seen = sum(bool(session.given and session.given.contradicted) for session in false)
     yield _share("a false claim is seen", seen, len(false))
-    true = [one for one in answered if not one.known.false_claim]
-    wrong = sum(bool(one.given and one.given.contradicted) for one in true)
+    true = [session for session in answered if not session.known.false_claim]
+    wrong = sum(bool(session.given and session.given.contradicted) for session in true)
     yield _share("a false claim is seen where there is none", wrong, len(true))
-    yield from _compared("asked again", [(one.given, one.again) for one in answered])
+    yield from _compared("asked again", [(session.given, session.again) for session in answered])
     name = f"done by {check.model.rpartition('/')[2]} itself"
-    yield from _compared(name, [(one.given, one.as_own) for one in answered])
+    yield from _compared(name, [(session.given, session.as_own) for session in answered])
     pairs = [pair.finding for pair in check.pairs if pair.finding]
     yield _share(
         "compared in both orders: the better one is named", pairs.count("first"), len(pairs)
@@ -312,13 +314,13 @@ def _steadiness(check: ModelCheck) -> Iterator[tuple[str, str, str]]:
 def _compared(
     name: str, pairs: Sequence[tuple[GivenAnswer | None, GivenAnswer | None]]
 ) -> Iterator[tuple[str, str, str]]:
-    both = [(one, other) for one, other in pairs if one and other]
-    same = sum(one.verdict == other.verdict for one, other in both)
+    both = [(answer, other) for answer, other in pairs if answer and other]
+    same = sum(answer.verdict == other.verdict for answer, other in both)
     yield _share(f"{name}: the same verdict", same, len(both))
     moved = [
-        other.quality - one.quality
-        for one, other in both
-        if one.quality is not None and other.quality is not None
+        other.quality - answer.quality
+        for answer, other in both
+        if answer.quality is not None and other.quality is not None
     ]
     found = stats.mean_of(moved, upper=1.0, lower=-1.0)
     shown = interval(found.mean, found.low, found.high, "+.2f", none="–")

@@ -123,7 +123,7 @@ def corpora_in(folder: Path, sessions: Path | None = None) -> tuple[list[Corpus]
     for file in sorted(folder.rglob(LABELS)):
         found = scan([file.parent])
         for references in _of_benchmark(file, found, problems):
-            own = tuple(each for each in found.entries if each.session_id in references)
+            own = tuple(entry for entry in found.entries if entry.session_id in references)
             corpora.append(Corpus(references=references, transcripts=Scan(own)))
     if not corpora:
         reason = "; ".join(problems[:5]) or "holds no reader's file and no labels.csv"
@@ -169,7 +169,7 @@ def _of_readers(
     return {
         id_: Reference(
             session_id=id_,
-            done=_done(min((each.verdict for each in own), key=LEVELS.__getitem__)),
+            done=_done(min((verdict.verdict for verdict in own), key=LEVELS.__getitem__)),
             readings=tuple(own),
             task=own[0].task or id_,
             family=family,
@@ -185,16 +185,16 @@ def _done(verdict: VerdictName) -> bool | None:
 def _of_benchmark(file: Path, found: Scan, problems: list[str]) -> Iterable[dict[str, Reference]]:
     """Return the references of a file's families."""
     roll = Roll(
-        LabelledSession(id=each.session_id, task="", started=each.started)
-        for each in found.entries
-        if each.session_id
+        LabelledSession(id=entry.session_id, task="", started=entry.started)
+        for entry in found.entries
+        if entry.session_id
     )
     labels = labels_from_csv(file)
     problems += labels.problems
     problems += (
-        f"{each.path}:{each.line}: {each.reason}. Its label, if it has one, is not used."
-        for each in found.entries
-        if each.reason and not each.expected
+        f"{entry.path}:{entry.line}: {entry.reason}. Its label, if it has one, is not used."
+        for entry in found.entries
+        if entry.reason and not entry.expected
     )
     families: dict[str, dict[str, Reference]] = defaultdict(dict)
     for label in labels.labels:
@@ -229,11 +229,11 @@ def corpus_of_lake(lake: Lake) -> Corpus:
 
 def parts_of(corpus: Corpus, size: int) -> Iterator[Corpus]:
     """Yield a corpus of transcripts in parts of so many sessions; one of a lake whole."""
-    ids = sorted({each.session_id for each in corpus.transcripts.entries if each.session_id})
+    ids = sorted({entry.session_id for entry in corpus.transcripts.entries if entry.session_id})
     if corpus.lake:
         yield corpus
     for start in range(0, len(ids), size):
         part = frozenset(ids[start : start + size])
         scanned = corpus.transcripts
-        entries = tuple(each for each in scanned.entries if each.session_id in part)
+        entries = tuple(entry for entry in scanned.entries if entry.session_id in part)
         yield replace(corpus, transcripts=replace(scanned, entries=entries, gone=()))

@@ -107,7 +107,7 @@ def refit(rows: LabelledOrder, prior: OrderTable, *, force: bool = False) -> Ref
         force: take also what is no better, or could not be tested.
     """
     gains = tuple(_gains(rows, prior))
-    taken = tuple(each.kind for each in gains if not each.missing and (force or each.is_better))
+    taken = tuple(gain.kind for gain in gains if not gain.missing and (force or gain.is_better))
     if not taken:
         return Refit(None, (), gains)
     table = _fitted(rows, prior, rows.labels)

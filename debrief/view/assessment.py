@@ -308,7 +308,7 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
         *(
             replace(
                 _of_judge(row, assessment.calibrations.applied_to_judgement(row)),
-                is_second=all(row is not one for one in heard),
+                is_second=all(row is not evaluation for evaluation in heard),
             )
             for row in assessment.judgements
         ),

@@ -124,7 +124,7 @@ def _proposed(given: Mapping[str, Any]) -> Iterator[DiffLine]:
         yield from diff_lines(patch)
         return
     edits = given.get("edits")
-    for edit in [each for each in edits if isinstance(each, dict)] if edits else [given]:
+    for edit in [edit for edit in edits if isinstance(edit, dict)] if edits else [given]:
         old, new = _text(edit, *OLD), _text(edit, *NEW, "new_source")
         if not old and not new:
             new = _text(edit, *WHOLE, "code")

@@ -70,7 +70,9 @@ def verdict_columns(weeks: Sequence[Mapping[str, Any]], width: int) -> Columns:
 def amount_columns(weeks: Sequence[Mapping[str, Any]], name: str, width: int) -> Columns:
     """Draw an amount of the last weeks, by the name of its figure."""
     values = [float(row[name] or 0) for row in _drawn(weeks)]
-    return _columns(_drawn(weeks), values, [[("calm", one)] for one in values], width, f"-{name}")
+    return _columns(
+        _drawn(weeks), values, [[("calm", value)] for value in values], width, f"-{name}"
+    )
 
 
 def count_columns(counts: Sequence[tuple[str, int]], width: int, **filters: str) -> Columns:
@@ -79,7 +81,7 @@ def count_columns(counts: Sequence[tuple[str, int]], width: int, **filters: str)
     shown = counts[-_MOST:]
     values = [float(count) for _, count in shown]
     rows = [{"week": week} for week, _ in shown]
-    return _columns(rows, values, [[("calm", one)] for one in values], width, "", **filters)
+    return _columns(rows, values, [[("calm", value)] for value in values], width, "", **filters)
 
 
 def _drawn(weeks: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

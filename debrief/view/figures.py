@@ -95,7 +95,10 @@ def _taken(
     calls = (call for message in own for call in message.calls)
     agents = (agent for call in calls for agent in transcript.agents_of(call))
     messages = [*own, *(message for agent in agents for message in agent.agent.messages)]
-    tokens = sum(each.usage.input + each.usage.cache_write + each.usage.output for each in messages)
+    tokens = sum(
+        message.usage.input + message.usage.cache_write + message.usage.output
+        for message in messages
+    )
     return tokens, total_cost(
         message_cost(message, prices.of(message.model)) for message in messages
     )
@@ -110,5 +113,7 @@ def _context(turns: Iterable[ShownTurn]) -> tuple[list[int], list[int]]:
         if shown.turn.compacted:
             compacted.append(len(sizes))
         usages = (message.usage for message in shown.turn.messages)
-        sizes += filter(None, (each.input + each.cache_write + each.cache_read for each in usages))
+        sizes += filter(
+            None, (usage.input + usage.cache_write + usage.cache_read for usage in usages)
+        )
     return sizes, compacted

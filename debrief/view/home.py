@@ -79,8 +79,8 @@ def home(page: Page) -> Response:
     known = troubles_known(page)
     found = troubles_since(page.index, known, day)
     if len(found) < _EACH:
-        shown_ids = {one.trouble.id for one in found}
-        found += sorted_by_cost(in_all(one) for one in known if one.id not in shown_ids)
+        shown_ids = {trouble.trouble.id for trouble in found}
+        found += sorted_by_cost(in_all(trouble) for trouble in known if trouble.id not in shown_ids)
     first_week = week_of(datetime.combine(recent.since, time(), UTC))
     shown = [row["week"] for row in weeks if row["week"] >= first_week]
     unread = [
@@ -131,10 +131,10 @@ def worth_reading(index: Index, known: list[Trouble], day: str) -> Iterator[Wort
     taken: set[str] = set()
     well = list(_verified(index, day))
     room = _EACH - len(well)
-    for one in _of_all_kinds(index, known, day, {row.row.id for row in well}):
-        if len(taken) < room and one.row.id not in taken:
-            taken.add(one.row.id)
-            yield one
+    for of_all_kind in _of_all_kinds(index, known, day, {row.row.id for row in well}):
+        if len(taken) < room and of_all_kind.row.id not in taken:
+            taken.add(of_all_kind.row.id)
+            yield of_all_kind
     yield from well
 
 
@@ -161,11 +161,11 @@ def _of_all_kinds(
         found("short", "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"),
         found("broke_off", "ground = 'open_end'", "started DESC"),
     ]
-    chosen = [[one for one in each if _is_chosen(one, without)] for each in reasons]
+    chosen = [[reading for reading in reason if _is_chosen(reading, without)] for reason in reasons]
     for tier in zip_longest(*chosen):
         yield from (one for one in tier if one is not None)
     newest = found("newest", "true", "ground = 'no_work', started DESC")
-    yield from (one for one in newest if one.row.id not in without)
+    yield from (reading for reading in newest if reading.row.id not in without)
 
 
 def _is_chosen(one: WorthReading, without: set[str]) -> bool:

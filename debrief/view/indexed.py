@@ -200,7 +200,9 @@ def _actions(messages: Iterable[Message]) -> Iterator[str]:
             except (msgspec.DecodeError, RecursionError):
                 values = {"": call.input}
             if isinstance(values, dict):
-                yield from (each[:_LONGEST_VALUE] for each in values.values() if type(each) is str)
+                yield from (
+                    value[:_LONGEST_VALUE] for value in values.values() if type(value) is str
+                )
 
 
 def _searched(texts: Iterable[str]) -> str:
@@ -242,11 +244,15 @@ def week_rows(
         columns = found[session_id]
         heard = speaking_judgements(judgements)
         columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, heard))
-        failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
-        said = any(each.injection_suspected for each in judgements)
+        failures = [
+            f"{judgement.judge}: {judgement.failure}"
+            for judgement in judgements
+            if judgement.failure
+        ]
+        said = any(judgement.injection_suspected for judgement in judgements)
         columns["suspected"] = said or columns.get("suspected", False)
         columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
-        costs = (columns.get("cost_usd"), *(each.cost_usd for each in judgements))
+        costs = (columns.get("cost_usd"), *(judgement.cost_usd for judgement in judgements))
         columns["cost_usd"] = total_cost(costs)
     for session_id, rows in scorers.items():
         worth = worth_of(rows, judged[session_id])

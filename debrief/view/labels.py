@@ -45,7 +45,11 @@ def labels_on(page: PageContext, session_id: str) -> dict[str, Any]:
     of what a label can be compared with.
     """
     rater = page.person.name
-    given = [one for one in given_labels(page.lake) if one.session_id == session_id]
+    given = [
+        given_label
+        for given_label in given_labels(page.lake)
+        if given_label.session_id == session_id
+    ]
     own = (one for one in given if (one.name, one.rater) == (SUCCESS, rater))
     others = page.index.select(
         "SELECT name, value, source, rater FROM labels WHERE session_id = ? AND source != 'view'",

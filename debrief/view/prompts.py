@@ -215,12 +215,12 @@ def difference(page: Page, before: str, after: str) -> Response:
     texts = [
         {
             "main prompt": known.snapshot.main,
-            **{f"subagent {each.name}": each.text for each in known.snapshot.subagents},
+            **{f"subagent {subagent.name}": subagent.text for subagent in known.snapshot.subagents},
         }
         for known in (old, new)
     ]
     files = [
-        (name, list(prompt_diff(*(each.get(name, "").splitlines() for each in texts))))
+        (name, list(prompt_diff(*(text.get(name, "").splitlines() for text in texts))))
         for name in dict.fromkeys((*texts[0], *texts[1]))
     ]
     return page.render(
@@ -331,8 +331,10 @@ def rubrics(page: Page) -> Response:
 def rubric(page: Page, score_name: str, key: str) -> Response:
     """Show a rubric or a candidate, with what it was mined from and what other sessions say."""
     trials = page.lake.read(TRIALS, ALL, RubricTrial)
-    trial = next((one for one in trials if (one.score_name, one.key) == (score_name, key)), None)
-    held = (one for one in page.lake.rows(RUBRICS, Rubric, SCORE_NAMES) if one.key == key)
+    trial = next(
+        (trial for trial in trials if (trial.score_name, trial.key) == (score_name, key)), None
+    )
+    held = (row for row in page.lake.rows(RUBRICS, Rubric, SCORE_NAMES) if row.key == key)
     final = next((one for one in held if one.score_name == score_name), None)
     if final is not None:
         one = rubric_shown(final)
@@ -348,14 +350,14 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
         for row in page.lake.read(EXTRACTED, week, ExtractedRubric, ("id", one.sources))
     )
     quotes = list(dict.fromkeys(piece for row in mined for piece in row.evidence))[:_QUOTES]
-    titles = page.index.with_ids({each.session_id for each in quotes})
+    titles = page.index.with_ids({quote.session_id for quote in quotes})
     return page.render(
         "rubrics/rubric.html",
         title=one.name,
         rubric=one,
         meaning=MEANINGS[one.score_name],
         effect_means=EFFECT_MEANS,
-        quotes=[(each, titles.get(each.session_id)) for each in quotes],
+        quotes=[(quote, titles.get(quote.session_id)) for quote in quotes],
         sides=_sides(page, final) if final is not None else None,
     )
 

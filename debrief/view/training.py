@@ -86,7 +86,7 @@ def training_sets(page: Page) -> Response:
             if row is None:  # not made yet, or by an earlier version
                 known.pop(key, None)
                 continue
-            verdicts = Counter(each.verdict for each in page.lake.read(LINES, key, _Verdict))
+            verdicts = Counter(row.verdict for row in page.lake.read(LINES, key, _Verdict))
             known[key] = versions, row, verdicts
     sets = [known[key][1:] for key in now if key in known]
     sets.sort(key=lambda each: (-each[0].samples, each[0].task))
@@ -180,7 +180,7 @@ def training_set(
         messages=messages[start : start + _MESSAGES],
         start=start,
         left=max(0, len(messages) - start - _MESSAGES),
-        sessions=page.index.with_ids(each.session_id for each in lines[first : line + _NEAR]),
+        sessions=page.index.with_ids(row.session_id for row in lines[first : line + _NEAR]),
     )
 
 

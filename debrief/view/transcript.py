@@ -189,7 +189,7 @@ class ShownTranscript:
     def as_session(self, agent: ShownAgent) -> Session:
         """Return a subagent's work as a session of one turn, so that it has a page like one."""
         turn = Turn(number=1, prompt=agent.agent.prompt, messages=agent.agent.messages)
-        others = tuple(each.agent for each in self.agents if each is not agent)
+        others = tuple(shown_agent.agent for shown_agent in self.agents if shown_agent is not agent)
         title = agent.agent.description or agent.agent.type or "Subagent"
         return replace(self.session, title=title, turns=(turn,), subagents=others)
 
@@ -204,25 +204,25 @@ class ShownTranscript:
         places: dict[tuple[int, str, str], list[ShownReason]] = {}
         where: dict[tuple[int, str, str], tuple[tuple[int, str, int], Step, Step]] = {}
         for reason in reasons:
-            for one in reason.evidence:
-                shown = by_number.get(one.turn)
-                target = None if shown is None else _target(shown, one, calls, self._started)
+            for evidence in reason.evidence:
+                shown = by_number.get(evidence.turn)
+                target = None if shown is None else _target(shown, evidence, calls, self._started)
                 if target is None:
                     self.places.setdefault(reason.id, []).append(
-                        CitedPlace(turn=one.turn, quote=one.quote)
+                        CitedPlace(turn=evidence.turn, quote=evidence.quote)
                     )
                     continue
                 outer, inner = target
-                key = (one.turn, inner.key, one.quote)
+                key = (evidence.turn, inner.key, evidence.quote)
                 if key not in where:
-                    at = find(_text_of(inner), one.quote) if one.quote else None
+                    at = find(_text_of(inner), evidence.quote) if evidence.quote else None
                     within = -1 if at is None else at[0]
                     where[key] = (order[outer.key], inner.key, within), outer, inner
                 if reason not in places.setdefault(key, []):
                     places[key].append(reason)
         numbered = sorted(places, key=lambda key: where[key][0])
         for number, key in enumerate(numbered, 1):
-            backs = tuple(Back(f"#{each.id}", each.name) for each in places[key])
+            backs = tuple(Back(f"#{place.id}", place.name) for place in places[key])
             mark = EvidenceMark(number=number, turn=key[0], quote=key[2], backs=backs)
             _, outer, inner = where[key]
             self.marks.append(mark)

@@ -48,8 +48,8 @@ def metadata(
     """Return what a run shows of its only materialization, or that of one partition or asset."""
     events = [event.materialization for event in result.get_asset_materialization_events()]
     (own,) = [
-        each
-        for each in events
-        if partition in (None, each.partition) and asset in ("", each.asset_key.to_user_string())
+        event
+        for event in events
+        if partition in (None, event.partition) and asset in ("", event.asset_key.to_user_string())
     ]
     return {name: value.value for name, value in own.metadata.items()}

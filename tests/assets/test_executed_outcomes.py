@@ -31,9 +31,9 @@ def test_it_runs_nothing_until_a_setting_names_the_repository_and_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path)
-    one = machine.works("mended", BROKEN, WHOLE)
-    machine.has(one)
-    week = week_of(one.started)
+    session = machine.works("mended", BROKEN, WHOLE)
+    machine.has(session)
+    week = week_of(session.started)
     monkeypatch.setenv("DEBRIEF_HOME", str(machine.settings.home))
     monkeypatch.setenv("DEBRIEF_CLONES", str(machine.repo.folder))
     monkeypatch.delenv("DEBRIEF_EXECUTE", raising=False)
@@ -48,12 +48,12 @@ def test_it_runs_nothing_until_a_setting_names_the_repository_and_nothing_twice(
     monkeypatch.setenv("DEBRIEF_EXECUTE", "another, Shop")
     on = made(machine, week)
     assert on["in_short"] == "1 done, 0 not done, nothing said of 0"
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert row.value == "yes"
     assert made(machine, week)["up_to_date"]
 
     monkeypatch.delenv("DEBRIEF_EXECUTE")
     assert made(machine, week)["dagster/partition_row_count"] == 1
-    assert machine.row(one) == row, "what was found stays when it is off"
+    assert machine.row(session) == row, "what was found stays when it is off"
     assert {pool for pool in [executed_outcomes.op.pool] if pool} == {EXECUTION_POOL}

@@ -25,12 +25,12 @@ OLD = "# Shop\n\nBe kind.\n"
 
 
 def _fill(lake: Lake, sessions: list[Session], prompts: dict[str, str]) -> None:
-    for week in {week_of(one.started) for one in sessions}:
-        own = [one for one in sessions if week_of(one.started) == week]
+    for week in {week_of(session.started) for session in sessions}:
+        own = [session for session in sessions if week_of(session.started) == week]
         lake.write("raw_sessions", week, own, Session)
         rows = [
-            PromptSnapshotRow(session_id=one.id, origin="recorded", main=prompts[one.id])
-            for one in own
+            PromptSnapshotRow(session_id=session.id, origin="recorded", main=prompts[session.id])
+            for session in own
         ]
         lake.write(SNAPSHOTS, week, rows, PromptSnapshotRow)
 
@@ -50,12 +50,12 @@ def _run(lake: Lake) -> dict[str, object]:
 def test_a_line_that_comes_in_is_seen_to_have_gone_with_fewer_troubles(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     everyone = [*BEFORE, *AFTER]
-    _fill(lake, everyone, {one.id: OLD for one in everyone})
+    _fill(lake, everyone, {session.id: OLD for session in everyone})
     assert _run(lake)["dagster/row_count"] == 0
     (trouble,) = lake.read(TROUBLES, ALL, Trouble)
     new = f"{OLD}\n{section(advised_lines([trouble]))}"
     assert "- Run `bun run test`, not `rtk bun run test`" in new
-    _fill(lake, everyone, {one.id: OLD if one in BEFORE else new for one in everyone})
+    _fill(lake, everyone, {session.id: OLD if session in BEFORE else new for session in everyone})
     assert _run(lake)["up_to_date"] is False
     (effect,) = lake.read(EFFECTS, ALL, LineEffect)
     assert (effect.troubled_before, effect.sessions_before) == (8, 8)

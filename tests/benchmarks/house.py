@@ -82,7 +82,7 @@ def _source_lines(texts: list[str]) -> int:
 
 def _twice(scratch: Path, sessions: Path) -> tuple[tuple[float, Cost], ...]:
     """Run on a new lake, and again; return the multiple of decoding and the cost of each."""
-    files = (str(each) for each in sorted(sessions.rglob("*.json*")) if each.is_file())
+    files = (str(path) for path in sorted(sessions.rglob("*.json*")) if path.is_file())
     texts = [text for file in files for text in json_in(file)]
 
     def decode() -> None:
@@ -128,7 +128,7 @@ def _copies(sessions: Path, folder: Path) -> int:
 def _walk_of(sessions: Path, scratch: Path) -> dict[str, int]:
     """Return how many modules a session passes in a run over it alone."""
     files = [file for file in sorted(sessions.rglob("*.jsonl")) if file.is_file()]
-    file = min(files, key=lambda each: abs(each.stat().st_size - _WALKED))
+    file = min(files, key=lambda file: abs(file.stat().st_size - _WALKED))
     folder = scratch / "one" / "project"
     folder.mkdir(parents=True)
     (folder / file.name).write_bytes(file.read_bytes())

@@ -73,7 +73,9 @@ def main() -> None:
 
 def measure(name: str, reader: Reader, transcripts: list[Transcript], rounds: int) -> None:
     """Print what one source's transcripts take."""
-    files = {path for each in transcripts for path in (each.on_disk, *each.companions)}
+    files = {
+        path for transcript in transcripts for path in (transcript.on_disk, *transcript.companions)
+    }
     texts = [text for path in sorted(files) for text in json_in(path)]
 
     def decode() -> None:

@@ -152,7 +152,7 @@ def _used(service: int, database: int) -> float:
     family = [psutil.Process(service), postgres, *postgres.children(recursive=True)]
     times = [process.cpu_times() for process in family]
     ended = times[1].children_user + times[1].children_system
-    return float(ended + sum(one.user + one.system for one in times))
+    return float(ended + sum(time_.user + time_.system for time_ in times))
 
 
 def exports(folder: Path, chosen: Namespace) -> int:
@@ -171,7 +171,7 @@ def exports(folder: Path, chosen: Namespace) -> int:
             for _ in range(chosen.rounds):
                 plain = seconds(lambda: subprocess.run(copy, stdout=subprocess.DEVNULL, check=True))
                 began = time.perf_counter()
-                sizes = [len(one.line) for one in lines_of(form, store.export())]
+                sizes = [len(line.line) for line in lines_of(form, store.export())]
                 took = time.perf_counter() - began
                 ratios.append(plain / took)
                 rates.append(len(sizes) / took)

@@ -81,9 +81,9 @@ def choose(folder: str) -> str:
     started = time.process_time()
     traits, candidates = [], []
     for week in lake.partitions("raw_sessions"):
-        for one in lake.read("raw_sessions", week, Session):
-            traits.append(traits_of(one))
-            candidates.append(candidate_of(traits[-1], metadata(one), scores(one)))
+        for row in lake.read("raw_sessions", week, Session):
+            traits.append(traits_of(row))
+            candidates.append(candidate_of(traits[-1], metadata(row), scores(row)))
     outcome = select(candidates, TrainingOptions(), Kinship(traits))
     took = time.process_time() - started
     return f"{len(traits)} sessions, {len(outcome.left_out)} left out: {took:.1f} CPU s"

@@ -59,15 +59,15 @@ def go(folder: Path, kinds: Sequence[str], seed: int = 1) -> dict[str, str]:
 
 def commands(given: Path, made: Path) -> Iterator[Sequence[str]]:
     """Yield what is typed: everything that reads transcripts, or writes what came of them."""
-    one = sorted(given.rglob("claude-code/*/*/*.jsonl"))[0]
+    path = sorted(given.rglob("claude-code/*/*/*.jsonl"))[0]
     yield from [("run", "--sessions", str(given), "--offline")] * 2
     for form in FORMS:
         if form != "record":
             yield "export", "--to", str(made / "exports" / form), "--format", form
     yield "sources", str(given)
     yield "sources", str(given), "--read", "--json"
-    yield "score", str(one), "--offline"
-    yield "score", str(one.with_name("none.jsonl")), "--offline"
+    yield "score", str(path), "--offline"
+    yield "score", str(path.with_name("none.jsonl")), "--offline"
     yield "rubrics", "show"
     yield "push", "--to", (made / "store").as_uri(), "--sessions", str(given), "--as", "kim"
 

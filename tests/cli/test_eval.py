@@ -295,7 +295,7 @@ def test_an_export_is_a_training_sample(shop: Shop) -> None:
     assert len(sample.eval_fingerprint or "") == 8
     assert sample.used_prompts is not None
     assert sample.used_prompts.subagents == {"reviewer": "Review."}
-    found = [(one.judge_name, one.score, one.weight) for one in sample.judge_results]
+    found = [(result.judge_name, result.score, result.weight) for result in sample.judge_results]
     assert found == [("courage", 0.5, 1.0), ("tidiness", 0.9, 3.0)]
     assert (sample.test_results_before or {})["exit_code"] == 1
     assert (sample.test_results_after or {})["passed"] is True

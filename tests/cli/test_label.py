@@ -47,9 +47,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
     settings = settings_of(tmp_path, DEBRIEF_RATER="ada")
     sessions = [session_of(name, f"Fix the {name} cart.") for name in ("clear", "open", "middling")]
-    fill(Lake(settings.lake), [(one, 0.9) for one in sessions])
+    fill(Lake(settings.lake), [(session, 0.9) for session in sessions])
     verdicts = {"clear": verdict_of(0.9), "middling": verdict_of(0.6), "open": UNTOLD}
-    rows = [replace(scores_of(one, 0.5), verdict=verdicts[one.id]) for one in sessions]
+    rows = [replace(scores_of(session, 0.5), verdict=verdicts[session.id]) for session in sessions]
     Lake(settings.lake).write("session_scores", f"{MONDAY:%Y-%m-%d}", rows, SessionScores)
     return settings
 
@@ -130,7 +130,7 @@ def test_a_session_that_went_on_is_read_again_and_its_proposal_replaced(settings
         assert label(settings, server, "--sample", 1, "--yes").exit_code == 0
     before = proposals_by_session(lake)["open"]
     grown = session_of("open", "Fix the open cart, and then the till.", digest="grown")
-    sessions = [one for one in lake.read("raw_sessions", week, Session) if one.id != "open"]
+    sessions = [row for row in lake.read("raw_sessions", week, Session) if row.id != "open"]
     lake.write("raw_sessions", week, [*sessions, grown], Session)
     with OpenAIServer(lambda _: Reply(answer(verdict="not_done"))) as server:
         assert label(settings, server, "--sample", 1, "--yes").exit_code == 0
@@ -140,7 +140,7 @@ def test_a_session_that_went_on_is_read_again_and_its_proposal_replaced(settings
 
 
 def test_sessions_are_chosen_in_the_order_of_the_page(settings: Settings) -> None:
-    chosen = [one.id for one in sessions_to_label(Lake(settings.lake), 5)]
+    chosen = [session.id for session in sessions_to_label(Lake(settings.lake), 5)]
     with served(settings) as client:
         pages = [client.get(f"/labels/next?skip={skip}").text for skip in range(3)]
     assert chosen == [id_ for page in pages for id_ in offered(page)]

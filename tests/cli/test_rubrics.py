@@ -62,7 +62,7 @@ def test_show_prints_rubrics_with_their_scale_and_what_was_dropped(lake: Lake) -
 
 def test_what_show_prints_as_json_can_be_linted(lake: Lake, tmp_path: Path) -> None:
     said = typed("show", "--lake", lake.url, "--format", "json").stdout
-    assert [one["key"] for one in json.loads(said)["rubrics"]] == ["key-1", "key-2"]
+    assert [load["key"] for load in json.loads(said)["rubrics"]] == ["key-1", "key-2"]
     path = tmp_path / "rubrics.json"
     path.write_text(said)
     found = typed("lint", str(path), "--json")

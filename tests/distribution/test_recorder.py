@@ -41,9 +41,9 @@ def debrief(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         packed.extractall(folder / "site")
     packages = folder / "packages"
     packages.mkdir()
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.lower().startswith((*HEAVY, *OURS)):
-            (packages / each.name).symlink_to(each)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.lower().startswith((*HEAVY, *OURS)):
+            (packages / path.name).symlink_to(path)
     script = RUN.format(folders=[str(folder / "site"), str(packages)])
     environment = clean_environment(DEBRIEF_HOME=str(folder / "home"), PATH=os.environ["PATH"])
 

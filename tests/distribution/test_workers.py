@@ -63,7 +63,7 @@ def test_our_own_configuration_is_written_anew_and_anothers_stays(tmp_path: Path
     path.write_text("mine: true\n")
     write_configuration(QUEUE, tmp_path)
     assert path.read_text() == "mine: true\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["dagster.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["dagster.yaml"]
 
 
 def test_what_steps_print_fills_no_workers_disk() -> None:

@@ -51,7 +51,7 @@ def test_two_people_label_one_session_differently_and_both_labels_are_there(
     assert given == {"ben@example.org": "unsure", "cleo@example.org": "bad"}
     assert "as cleo@example.org" in page
     changes = open_state(settings).changes()
-    assert [(each.person, each.role, each.change) for each in changes] == [
+    assert [(change.person, change.role, change.change) for change in changes] == [
         ("ben@example.org", "label", "label of one: success=good"),
         ("cleo@example.org", "label", "label of one: success=bad"),
         ("ben@example.org", "label", "label of one: success=unsure"),

@@ -18,7 +18,10 @@ def _own(*commands: str) -> list[tuple[str, str]]:
     story = Story().turn("Mend the cart").edit(f"{HOME}/src/cart.py", "a", "b")
     for command in commands:
         story.run(command)
-    return [(each.folder, each.command) for each in own_checks(story.session(), ["src/cart.py"])]
+    return [
+        (own_check.folder, own_check.command)
+        for own_check in own_checks(story.session(), ["src/cart.py"])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_written_tests_and_the_repository_s_own_are_checks(tmp_path: Path) -> No
     ]
     session = Story().turn("Mend the cart").session()
     found = checks_of(session, tmp_path, changed)
-    assert [(each.origin, each.folder, each.command) for each in found] == [
+    assert [(check.origin, check.folder, check.command) for check in found] == [
         ("written", "", "pytest tests/test_cart.py"),
         ("written", "web", "vitest run src/cart.test.ts"),
         ("repository", "", "pytest"),
@@ -113,7 +116,7 @@ def test_a_runner_without_a_package_is_known_by_the_script(
     write(tmp_path, {"package.json": package, "src/cart.test.ts": "test\n"})
     session = Story().turn("Mend the cart").session()
     found = checks_of(session, tmp_path, ["src/cart.test.ts"])
-    assert [(each.origin, each.command) for each in found] == [
+    assert [(check.origin, check.command) for check in found] == [
         ("written", command),
         ("repository", "npm test"),
     ]
@@ -122,7 +125,7 @@ def test_a_runner_without_a_package_is_known_by_the_script(
 def test_a_makefile_s_test_is_the_repository_s_own_where_nothing_else_is(tmp_path: Path) -> None:
     write(tmp_path, {"Makefile": "test: build\n\t./run\n", "cart.c": ""})
     found = checks_of(Story().turn("Mend it").session(), tmp_path, ["cart.c"])
-    assert [(each.origin, each.command) for each in found] == [("repository", "make test")]
+    assert [(check.origin, check.command) for check in found] == [("repository", "make test")]
 
 
 def test_tests_of_later_commits_that_touch_the_same_files_are_checks(tmp_path: Path) -> None:

@@ -48,11 +48,11 @@ def test_it_decides_before_all_others_and_what_says_nothing_is_no_label(tmp_path
     put_labels(lake, Labels(labels=(merged,)))
     put_labels(lake, executed_labels(lake))
     found = success_labels(lake)
-    assert {name: one[:2] for name, one in found.items()} == {
+    assert {name: success[:2] for name, success in found.items()} == {
         "fixed": (True, "execution"),
         "broken": (False, "execution"),
     }
-    details = {one.session_id: one.detail for one in all_labels(lake, ["execution"])}
+    details = {label.session_id: label.detail for label in all_labels(lake, ["execution"])}
     assert details == {
         "fixed": "pytest -q: 1 test now passes",
         "broken": "pytest -q: 1 test now fails",
@@ -131,10 +131,12 @@ def test_a_comparison_on_executed_outcomes_leaves_all_others_without_a_verdict(
 ) -> None:
     lake = Lake(str(tmp_path))
     made = [session_of(name) for name in ("ran", "not-run")]
-    fill(lake, [(one, 0.9) for one in made])
+    fill(lake, [(session, 0.9) for session in made])
     put_executions(lake, WEEK, [executed("ran", BROKEN, value="no")])
     put_labels(lake, executed_labels(lake))
-    rows = resting_on([scores_of(one, 0.9) for one in made], success_labels(lake, ["execution"]))
+    rows = resting_on(
+        [scores_of(session, 0.9) for session in made], success_labels(lake, ["execution"])
+    )
     verdicts = {row.session_id: row.verdict for row in rows}
     assert verdicts["not-run"] is None
     assert verdicts["ran"] is not None

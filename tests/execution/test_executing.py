@@ -64,7 +64,7 @@ class Machine:
         return replace(work.session(self.folder / name), id=name, repository="shop")
 
     def has(self, *sessions: Session) -> None:
-        fill(self.lake, [(one, 0.9) for one in sessions])
+        fill(self.lake, [(session, 0.9) for session in sessions])
 
     def row(self, session: Session) -> Execution | None:
         return execution_of(self.lake, week_of(session.started), session.id)
@@ -84,24 +84,24 @@ def machine(tmp_path: Path) -> Machine:
 def test_a_session_is_run_once_it_is_agreed_to_and_what_comes_of_it_is_shown_everywhere(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = machine.works("mended", BROKEN, WHOLE)
-    machine.has(one)
+    session = machine.works("mended", BROKEN, WHOLE)
+    machine.has(session)
     asked = machine.executes()
     assert asked.exit_code == 1
     assert f"shop ({machine.repo.folder}): 1 session" in asked.output
     assert f"  {COMMAND}  (1)" in asked.output
     assert "Add --yes if these commands may run" in asked.output
-    assert machine.row(one) is None
+    assert machine.row(session) is None
 
     done = machine.executes("--yes")
     assert done.exit_code == 0, done.output
     assert "1 session with an outcome, 1 done, 0 not." in done.output
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert (row.value, row.reason) == ("yes", "")
     assert row.tree is not None
     assert row.tree.files == ("cart.py",)
-    check = next(each for each in row.checks if each.check.origin == "session")
+    check = next(check for check in row.checks if check.check.origin == "session")
     assert [[*run.tests.values()] for run in (*check.before, *check.after)] == [
         ["failed", "passed"], ["failed", "passed"], ["passed", "passed"], ["passed", "passed"],
     ]  # fmt: skip
@@ -110,13 +110,13 @@ def test_a_session_is_run_once_it_is_agreed_to_and_what_comes_of_it_is_shown_eve
         path.read_bytes() for path in Path(machine.lake.url).rglob("*.zst")
     )
 
-    success = success_labels(machine.lake)[one.id]
+    success = success_labels(machine.lake)[session.id]
     assert success[:2] == (True, "execution")
-    line = line_of(one, outcome=success)
+    line = line_of(session, outcome=success)
     assert line.metadata.verdict == "done_verified"
     assert reward_of(line.metadata.scores, "execution") == 1.0
     with served(machine.settings) as client:
-        page = words(client.get(f"/sessions/{one.id}").text)
+        page = words(client.get(f"/sessions/{session.id}").text)
     assert "before: 1 passed, 1 failed; after: 2 passed" in page
     assert "test_a_sum failed passed" in page
     assert "Its checks were run before and after its change, and say so." not in page, (
@@ -130,14 +130,14 @@ def test_a_session_is_run_once_it_is_agreed_to_and_what_comes_of_it_is_shown_eve
         patched.setattr(executing, "execute_check", never)
         again = machine.executes("--yes")
         assert again.exit_code == 0, again.output
-        assert machine.row(one) == row
+        assert machine.row(session) == row
 
     forgotten = Forgotten.of(machine.lake, Redactor(key_of(machine.settings)))
     forget(
-        Choice(sessions=(one.id,)),
+        Choice(sessions=(session.id,)),
         Sources(settings=machine.settings, lake=machine.lake, forgotten=forgotten),
     )
-    assert machine.row(one) is None
+    assert machine.row(session) is None
     assert success_labels(machine.lake) == {}
     assert machine.lake.partitions(EXECUTIONS) == []
 
@@ -146,11 +146,11 @@ def test_a_session_that_changed_is_due_again_and_one_that_breaks_something_is_no
     machine: Machine,
 ) -> None:
     machine.repo.commit(-1, {"cart.py": WHOLE})
-    one = machine.works("broke", WHOLE, WHOLE)
+    session = machine.works("broke", WHOLE, WHOLE)
     broken = machine.works("broke-it", WHOLE, BROKEN)
     machine.has(replace(broken, id="broke"))
     assert machine.executes("broke", "--yes").exit_code == 0
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert (row.value, row.reason) == ("no", "")
     assert success_labels(machine.lake)["broke"][:2] == (False, "execution")
@@ -158,7 +158,7 @@ def test_a_session_that_changed_is_due_again_and_one_that_breaks_something_is_no
     machine.has(replace(machine.works("other", WHOLE, f"{WHOLE}# As it was.\n"), id="broke"))
     said = machine.executes("--yes")
     assert "1 session: no test ends otherwise before and after its change" in said.output
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert (row.value, row.reason) == ("", "same_before")
     assert success_labels(machine.lake) == {}
@@ -187,10 +187,10 @@ def test_what_breaks_on_a_tree_that_may_differ_says_nothing(machine: Machine) ->
     work.edits("cart.py", WHOLE, BROKEN)
     work.runs("sed -i s/0/42/ cart.py")
     work.runs(COMMAND, "OK")
-    one = replace(work.session(machine.folder / "sed"), id="sed", repository="shop")
-    machine.has(one)
+    session = replace(work.session(machine.folder / "sed"), id="sed", repository="shop")
+    machine.has(session)
     assert machine.executes("--yes").exit_code == 0
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert row.checks
     assert (row.value, row.reason, row.detail) == ("", "not_rebuilt", "cart.py")
@@ -198,14 +198,14 @@ def test_what_breaks_on_a_tree_that_may_differ_says_nothing(machine: Machine) ->
 
 
 def test_without_a_repository_or_a_session_it_says_so_in_one_line(machine: Machine) -> None:
-    one = replace(machine.works("elsewhere", BROKEN, WHOLE), repository="another")
-    machine.has(one)
+    session = replace(machine.works("elsewhere", BROKEN, WHOLE), repository="another")
+    machine.has(session)
     kept = executed("elsewhere", ran(ended(0), ended(1)), value="no")
-    put_executions(machine.lake, week_of(one.started), [kept])
+    put_executions(machine.lake, week_of(session.started), [kept])
     said = machine.executes("--yes")
     assert said.exit_code == 0
     assert "1 session: its repository is not among those that were named" in said.output
-    assert machine.row(one) == kept, "what was known stays"
+    assert machine.row(session) == kept, "what was known stays"
     wrong = machine.executes("nothing-like-it", "--yes")
     assert wrong.exit_code == 1
     assert "is no session of" in wrong.output
@@ -214,9 +214,9 @@ def test_without_a_repository_or_a_session_it_says_so_in_one_line(machine: Machi
 def test_a_clone_without_a_file_that_no_check_needs_is_run_all_the_same(machine: Machine) -> None:
     blob = machine.repo.git("rev-parse", "HEAD:notes.txt")
     (machine.repo.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    machine.has(one := machine.works("mended", BROKEN, WHOLE))
+    machine.has(session := machine.works("mended", BROKEN, WHOLE))
     said = machine.executes("--yes")
     assert said.exit_code == 0, said.output
-    row = machine.row(one)
+    row = machine.row(session)
     assert row is not None
     assert row.value == "yes"

@@ -157,7 +157,7 @@ def test_a_tree_that_takes_nothing_is_ready(sandbox: Sandbox, tmp_path: Path) ->
     assert prepare(tmp_path / "tree", tmp_path / "cache", sandbox, network=False) == Prepared(
         key=""
     )
-    assert [each.name for each in tmp_path.iterdir()] == ["tree"]
+    assert [path.name for path in tmp_path.iterdir()] == ["tree"]
 
 
 @pytest.mark.parametrize(

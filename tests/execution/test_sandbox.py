@@ -50,7 +50,7 @@ def _nothing_left(tmp_path: Path, tree: Path) -> Iterator[None]:
     running = set(psutil.Process().children(recursive=True))
     yield
     assert set(psutil.Process().children(recursive=True)) <= running
-    assert not [each for each in psutil.process_iter(["cmdline"]) if _is_ours(each)]
+    assert not [process for process in psutil.process_iter(["cmdline"]) if _is_ours(process)]
     assert _files(tmp_path) == files
 
 

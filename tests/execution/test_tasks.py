@@ -147,7 +147,10 @@ class Shop:
         )
 
     def reasons(self, problems: Problems | None = None) -> dict[str, str]:
-        return {each.session_id: each.reason for each in self.publish(problems).not_proven}
+        return {
+            not_proven.session_id: not_proven.reason
+            for not_proven in self.publish(problems).not_proven
+        }
 
 
 @pytest.fixture

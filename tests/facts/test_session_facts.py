@@ -290,9 +290,9 @@ def test_a_subagents_work_counts_where_it_was_started() -> None:
 def test_subagents_of_subagents_count_once_each_where_they_were_started() -> None:
     def child(name: str, started_by: str, *starts: str) -> Subagent:
         calls = tuple(
-            described(ToolCall(id=one, name="Bash", input=json.dumps({"command": f"echo > {one}.py"}),
+            described(ToolCall(id=start, name="Bash", input=json.dumps({"command": f"echo > {start}.py"}),
                      result="", status="ok"))
-            for one in starts
+            for start in starts
         )  # fmt: skip
         message = Message(id=name, model="m", text="looked", calls=calls)
         return Subagent(id=name, call_id=started_by, messages=(message,))

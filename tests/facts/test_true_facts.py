@@ -47,7 +47,11 @@ def is_true(name: str, place: Evidence, session: Session, calls: dict[str, ToolC
     if name == "timeouts":
         return failed and bool(re.search(r"(?i)tim|124|kill|SIG", result[-700:]))
     if name == "repeats":
-        same = [one for one in calls.values() if (one.name, one.input) == (call.name, call.input)]
+        same = [
+            tool_call
+            for tool_call in calls.values()
+            if (tool_call.name, tool_call.input) == (call.name, call.input)
+        ]
         return len(same) > 1 and call.action in ("read", "search", "run")
     if name == "edits":
         shown = json.dumps(call.input, ensure_ascii=False) + str(call.path)
@@ -68,7 +72,7 @@ def test_of_300_facts_drawn_at_random_none_is_false() -> None:
     found = []
     for folder in sorted(SHARED.iterdir()):
         if folder.is_dir():
-            for session in sessions_in_folder(folder, lambda one: one):
+            for session in sessions_in_folder(folder, lambda session: session):
                 calls = {call.id: call for call in calls_of(session)}
                 facts = facts_of(session)
                 found += [(session, calls, name, at) for name, at in stated(session, facts)]

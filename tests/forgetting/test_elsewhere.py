@@ -80,7 +80,7 @@ class Machine:
         found = scan_into(self.lake, folders or [self.there], self.redactor, self.servers)
         for week in found.weeks():
             store_week(self.lake, found, week, self.redactor, self.servers)
-        return sorted(one.id for one in sessions_of_lake(self.lake))
+        return sorted(session.id for session in sessions_of_lake(self.lake))
 
     def forgets(self, *ids: str, person: str = "", before: date | None = None) -> ForgetReceipt:
         sources = Sources(
@@ -93,7 +93,7 @@ class Machine:
         return forget(Choice(sessions=ids, person=person, before=before), sources)
 
     def found_in(self, receipt: ForgetReceipt) -> dict[str, int]:
-        return {one.place: one.count for one in receipt.found}
+        return {holding.place: holding.count for holding in receipt.found}
 
 
 @pytest.fixture
@@ -126,7 +126,11 @@ def test_our_scores_and_labels_on_langfuse_go_and_the_session_is_not_fetched_aga
             annotations=annotations_of(machine.lake),
         )
         machine.lake.write("langfuse_scores", week_of(START), receipts, ScoreReceipt)
-        written = {one.score_id: one.session_id for one in receipts if one.status == "written"}
+        written = {
+            receipt.score_id: receipt.session_id
+            for receipt in receipts
+            if receipt.status == "written"
+        }
         assert len(written) == 2 * len(NAMES) + 1
         machine.lake.drop("langfuse_scores", week_of(START))  # as on another machine
 
@@ -136,13 +140,13 @@ def test_our_scores_and_labels_on_langfuse_go_and_the_session_is_not_fetched_aga
         assert set(server.deletions) == gone
         server.two_minutes_pass(len(gone))
         assert set(server.scores) == {score_id("s1", name) for name in NAMES}
-        assert [one.what for one in receipt.remaining] == ["on_server"]
+        assert [remaining.what for remaining in receipt.remaining] == ["on_server"]
 
         Recorder(server, "s0").trace("t9", "And more of it.", "Done.")
         server.requests.clear()
         assert machine.reads() == ["s1"]
         rows = server.sent("GET", "/v2/observations")
-        assert not [one for one in rows if one.query.get("sessionId") == "s0"]
+        assert not [row for row in rows if row.query.get("sessionId") == "s0"]
         assert machine.found_in(machine.forgets("s0")) == {}
         assert "s0" not in str(list(machine.lake.rows("scan", ScanEntry)))
 
@@ -222,14 +226,14 @@ def test_a_record_leaves_the_database_and_is_not_read_in_again(
     machine.servers, machine.records = [RecorderSource(lambda: record_store)], record_store
     assert machine.reads() == sorted(map(str, ids))
     home = RecorderHome(machine.home)
-    for one in ids:
-        home.keep(str(one), b"{}")
+    for uuid in ids:
+        home.keep(str(uuid), b"{}")
     receipt = machine.forgets(str(ids[0]))
     counts = machine.found_in(receipt)
     assert (counts["recorder's database"], counts["recorder"]) == (1, 1)
     with pytest.raises(NotFoundError):
         record_store.session(ids[0])
-    assert [one.session_id for one in record_store.benchmarks().items] == [None]
+    assert [item.session_id for item in record_store.benchmarks().items] == [None]
     assert figure.value == record_store.benchmarks().items[0].value
     assert [path.stem for path in (machine.home / "recorder/kept").iterdir()] == [str(ids[1])]
     assert machine.reads() == [str(ids[1])]
@@ -241,17 +245,17 @@ def test_a_record_leaves_the_database_and_is_not_read_in_again(
 
 def test_an_export_of_records_loses_its_lines(machine: Machine, record_store: RecordStore) -> None:
     ensure_task(record_store)
-    one, two = ingested(record_store), ingested(record_store, hour=15)
+    uuid, two = ingested(record_store), ingested(record_store, hour=15)
     to = machine.path / "records"
     note_export(machine.lake, str(to), "record")
     to.mkdir()
     with record_store.export() as records:
-        lines = [each.line for each in lines_of("record", records)]
+        lines = [line.line for line in lines_of("record", records)]
     (to / "cart.record.jsonl").write_bytes(b"".join(lines))  # as an earlier version wrote it
     machine.records = record_store
-    machine.forgets(str(one))
+    machine.forgets(str(uuid))
     text = "".join(path.read_text() for path in to.rglob("*.jsonl"))
-    assert (str(one) in text, str(two) in text) == (False, True)
+    assert (str(uuid) in text, str(two) in text) == (False, True)
 
 
 def test_of_an_export_of_tasks_a_whole_one_goes(machine: Machine) -> None:
@@ -274,10 +278,10 @@ def test_a_record_that_the_lake_has_not_read_goes_by_its_age(
     machine: Machine, record_store: RecordStore
 ) -> None:
     ensure_task(record_store)
-    one = ingested(record_store)
+    uuid = ingested(record_store)
     machine.records = record_store
-    day = record_store.session(one).created_at.date()
-    assert machine.forgets(before=day + timedelta(days=1)).sessions == (str(one),)
+    day = record_store.session(uuid).created_at.date()
+    assert machine.forgets(before=day + timedelta(days=1)).sessions == (str(uuid),)
     assert record_store.count() == 0
     with pytest.raises(Exception, match="is no session of this lake"):
         machine.forgets(str(uuid4()))
@@ -294,7 +298,7 @@ def test_a_mirror_loses_its_copy_and_does_not_fetch_it_again(machine: Machine) -
     assert found_in([machine.home], needles)
     receipt = machine.forgets(ONE)
     assert machine.found_in(receipt)["mirrors"] == 1
-    assert [one.what for one in receipt.remaining] == ["object"]
+    assert [remaining.what for remaining in receipt.remaining] == ["object"]
     assert machine.reads(mirror(url, machine.home)) == [TWO]
     assert found_in([machine.home, machine.path / "lake"], needles) == {}
 
@@ -414,4 +418,4 @@ def test_an_unfinished_recording_of_it_goes_too(machine: Machine) -> None:
     home.open(Path("/x/shop"), started)
     home.open(Path("/x/cart"), msgspec.structs.replace(started, id=TWO, prompt=SECOND))
     machine.forgets(ONE)
-    assert [each.started.id for each in home.opened()] == [TWO]
+    assert [session.started.id for session in home.opened()] == [TWO]

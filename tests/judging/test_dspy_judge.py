@@ -209,8 +209,8 @@ def test_binary_criteria_make_the_score_and_the_feedback(
     (call,) = server.calls
     assert "1. Is there a limit?\n2. Is it tested?\n3. Is it documented?" in call.user
     assert '"score":' not in call.system
-    plain, asking = (compute_eval_fingerprint([each]) for each in (JUDGE, QUESTIONS))
-    light = [structs.replace(each, weight=1.0) for each in QUESTIONS.criteria]
+    plain, asking = (compute_eval_fingerprint([judge]) for judge in (JUDGE, QUESTIONS))
+    light = [structs.replace(criterion, weight=1.0) for criterion in QUESTIONS.criteria]
     lighter = structs.replace(QUESTIONS, criteria=tuple(light))
     assert len({plain, asking, compute_eval_fingerprint([lighter])}) == 3
 

@@ -47,7 +47,7 @@ def test_criteria_are_questions_with_a_weight_of_one_or_their_own(tmp_path: Path
     criteria = "criteria:\n  - Is it tested?\n  - question: Does it work?\n    weight: 3\n"
     (tmp_path / "care.md").write_text(GOOD.replace("model:", f"{criteria}model:"))
     (judge,) = load_judges(tmp_path)
-    assert [(each.question, each.weight) for each in judge.criteria] == [
+    assert [(criterion.question, criterion.weight) for criterion in judge.criteria] == [
         ("Is it tested?", 1.0),
         ("Does it work?", 3.0),
     ]

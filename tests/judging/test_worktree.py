@@ -254,7 +254,7 @@ def test_the_offline_evaluator_judges_a_worktree(worktree: Path) -> None:
     assert "1 of 2 changed files is new" in said["code-reuse"].feedback
     assert "look" not in said["code-reuse"].feedback
     assert "of the plan's telling words come back" in said["plan-compliance"].feedback
-    assert all(0 <= (one.score or -1) <= 1 for one in said.values())
+    assert all(0 <= (judgement.score or -1) <= 1 for judgement in said.values())
 
 
 def test_front_matter_is_for_tools() -> None:

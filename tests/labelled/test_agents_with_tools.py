@@ -173,7 +173,9 @@ def test_a_dialogue_keeps_its_words_and_loses_the_harness(tmp_path: Path) -> Non
     files: dict[str, Any] = {}
     for run in ("_gpt-5-mini__base_", "a_copy_of_it"):
         for number in range(114):
-            said = [{**one, "turn": number} for one in messages][: 3 if number == 7 else None]
+            said = [{**message, "turn": number} for message in messages][
+                : 3 if number == 7 else None
+            ]
             files[f"docs/data/{run}/task_{number}.json"] = {
                 "task_id": str(number),
                 "reward_info": {"reward": float(number % 2)},
@@ -183,9 +185,11 @@ def test_a_dialogue_keeps_its_words_and_loses_the_harness(tmp_path: Path) -> Non
 
     found = list(tau2.retail(Repository(tmp_path / "o+n/repo", "HEAD")))
 
-    assert {one.family for one in found} == {"tau2-retail-gpt-5-mini"}
-    assert {one.task for one in found} == {f"tau2-retail:{n}" for n in range(114) if n != 7}
-    assert sum(one.success for one in found) == 56
+    assert {labelled.family for labelled in found} == {"tau2-retail-gpt-5-mini"}
+    assert {labelled.task for labelled in found} == {
+        f"tau2-retail:{n}" for n in range(114) if n != 7
+    }
+    assert sum(labelled.success for labelled in found) == 56
     session = read(found[0], tmp_path)
     assert [turn.prompt for turn in session.turns] == ["Cancel my order.", "Too bad."]
     (call,) = calls_of(session)

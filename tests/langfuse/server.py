@@ -169,7 +169,7 @@ class LangfuseServer:
             case ("POST", ["scores"]):
                 return self._take(request.body)
             case ("PATCH", ["score-configs", identity]):
-                (config,) = [one for one in self.configs if one["id"] == identity]
+                (config,) = [config for config in self.configs if config["id"] == identity]
                 config.update(request.body)
                 return 200, config
             case ("DELETE", ["scores", identity]):

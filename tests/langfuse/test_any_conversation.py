@@ -71,7 +71,7 @@ class Dialect:
         return [{"role": "user", self.contents: self.text(text)}]
 
     def answer(self, text: str, calls: Sequence[tuple[str, str, str]]) -> Json:
-        made = [self.call(*one) for one in calls]
+        made = [self.call(*call) for call in calls]
         if self.calls:
             beside = {self.calls: made} if made else {}
             return {"role": self.model, self.contents: text or None, **beside}
@@ -80,7 +80,7 @@ class Dialect:
         return {"role": self.model, self.contents: [*self.thoughts, *parts, *made]}
 
     def results(self, results: Sequence[tuple[str, str, str]]) -> list[Json]:
-        made = [self.result(*one) for one in results]
+        made = [self.result(*result) for result in results]
         if self.calls:
             return made
         together = [made] if self.results_from == "user" else [[one] for one in made]

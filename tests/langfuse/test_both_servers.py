@@ -259,7 +259,7 @@ def test_a_listing_shows_every_session_with_all_that_it_has(place: Place) -> Non
     found = Listing.between(place.client, START, START + timedelta(hours=1), {})
     alone = list_session(place.client, place.session)
     assert alone is not None
-    shown = [one.listed("", START, "") for one in (found[place.session], alone)]
+    shown = [listing.listed("", START, "") for listing in (found[place.session], alone)]
     assert shown[0] == shown[1]
     assert (shown[0].observations, shown[0].started) == (8, START + timedelta(seconds=1))
 

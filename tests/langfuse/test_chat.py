@@ -25,9 +25,9 @@ def test_a_models_call_is_read_in_every_vendors_words(name: str, written: Any) -
     answer = ANSWERS[name]
     said = messages_by(written(answer["output"]))
     arguments = '{"path":"a"}'
-    assert [one.role for one in said] == ["assistant"] * len(said)
-    assert "".join(one.text for one in said) == answer.get("text", "")
-    calls = [call for one in said for call in one.calls]
+    assert [message.role for message in said] == ["assistant"] * len(said)
+    assert "".join(message.text for message in said) == answer.get("text", "")
+    calls = [call for message in said for call in message.calls]
     assert calls == [ReportedCall(answer.get("id", "c1"), "read", arguments, arguments)]
 
 

@@ -102,7 +102,7 @@ def test_it_is_the_session_of_its_transcript(tmp_path: Path) -> None:
     ]
     assert [call.result for call in calls][4] == ""
     assert (session.lines_added, session.lines_removed) == (2, 1)
-    lines = [line_of(one) for one in (both_ways.transcript, both_ways.plugin)]
+    lines = [line_of(session) for session in (both_ways.transcript, both_ways.plugin)]
     messages = [json.loads(msgspec.json.encode(line))["messages"] for line in lines]
     assert messages[0] == messages[1]
 

@@ -152,7 +152,7 @@ def test_what_was_interrupted_or_failed_says_so_and_subagents_are_named(
     inside.observe("t1", "AGENT", "Codex Subagent Turn", parentObservationId=root)
     session = SessionFetcher(client_of(server)).fetch_session(THREAD)
     (turn,) = session.turns
-    assert [one.kind for one in turn.interventions] == ["interruption"]
+    assert [intervention.kind for intervention in turn.interventions] == ["interruption"]
     call = calls_of(turn)[1]
     assert (call.status, call.result) == ("failed", "cannot apply")
     assert [problem.reason for problem in session.problems] == ["1 turns of subagents are not read"]

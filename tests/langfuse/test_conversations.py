@@ -92,10 +92,12 @@ def test_requests_become_turns_with_their_calls(server: LangfuseServer, name: st
     for *new, answer in requests:
         agent.asks(*new, answers=answer)
     session = fetched(server)
-    made = [(turn.prompt, [one.result for one in calls_of(turn)]) for turn in session.turns]
+    made = [
+        (turn.prompt, [tool_call.result for tool_call in calls_of(turn)]) for turn in session.turns
+    ]
     assert made == expected
-    for one in (one for turn in session.turns for one in calls_of(turn)):
-        assert one.status == ("unanswered" if one.result is None else "ok")
+    for tool_call in (tool_call for turn in session.turns for tool_call in calls_of(turn)):
+        assert tool_call.status == ("unanswered" if tool_call.result is None else "ok")
 
 
 def test_an_id_that_a_history_cut_short_repeats_is_the_latest_call(server: LangfuseServer) -> None:

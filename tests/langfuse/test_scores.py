@@ -191,9 +191,9 @@ def test_two_who_make_a_config_at_once_come_to_use_the_same(server: LangfuseServ
 
     server.add_config = both  # type: ignore[method-assign]
     write_scores(client_of(server), [scored()])
-    first, second = (one for one in server.configs if one["name"] == "tool_mastery")
+    first, second = (config for config in server.configs if config["name"] == "tool_mastery")
     assert (first["isArchived"], second["isArchived"]) == (False, True)
-    (kept,) = (one for one in server.scores.values() if one["name"] == "tool_mastery")
+    (kept,) = (score for score in server.scores.values() if score["name"] == "tool_mastery")
     assert kept["configId"] == first["id"]
 
 
@@ -218,28 +218,28 @@ def test_the_verdict_is_a_category_with_its_ground_beside_it(server: LangfuseSer
     row = replace(scored(), verdict=TOLD)
     client = client_of(server)
     first = write_scores(client, [row], redact=lambda text: text.replace("hush", "****"))
-    (kept,) = (one for one in server.scores.values() if one["name"] == VERDICT)
+    (kept,) = (score for score in server.scores.values() if score["name"] == VERDICT)
     assert (kept["value"], kept["dataType"]) == ("partly", "CATEGORICAL")
     assert kept["comment"].startswith(
         "The last check failed: pytest ‹b› (turns 3, 4: “****, 1 failed”)."
     )
     assert "Evidence: session s1, turns 3, 4\n" in kept["comment"]
-    (config,) = (one for one in server.configs if one["name"] == VERDICT)
+    (config,) = (config for config in server.configs if config["name"] == VERDICT)
     assert {one["label"] for one in config["categories"]} == set(VERDICT_NAMES)
     later = replace(row, verdict=replace(TOLD, verdict="done_verified"))
     second = write_scores(client, [later], first)
-    assert [one.score_id for one in second] == [one.score_id for one in first]
+    assert [receipt.score_id for receipt in second] == [receipt.score_id for receipt in first]
     assert values_of(server)[VERDICT] == "done_verified"
 
 
 def test_a_mean_is_sent_only_where_there_is_one_and_says_of_how_few_it_is() -> None:
     row = scored()
-    few = [replace(each, value=None, category=None) for each in row.verdicts[2:]]
+    few = [replace(verdict, value=None, category=None) for verdict in row.verdicts[2:]]
     row = replace(row, verdicts=(*row.verdicts[:2], *few))
     *_, mean = outgoing_scores(row)
     assert (mean.name, mean.comment.splitlines()[0]) == (OVERALL, "Mean of 2 dimensions")
     assert "tool_mastery: –" in mean.comment
-    without = {one.name for one in outgoing_scores(replace(row, overall_quality=None))}
+    without = {score.name for score in outgoing_scores(replace(row, overall_quality=None))}
     assert without == {VERDICT, "task_completion", "execution_quality"}
 
 

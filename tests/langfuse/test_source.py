@@ -239,9 +239,9 @@ def test_a_session_of_which_there_is_a_transcript_is_read_from_that(
 
 
 def test_another_server_or_another_beginning_lists_anew(lake: Lake) -> None:
-    with LangfuseServer() as one:
-        Recorder(one, "s1").trace("t1", "go", "Done.")
-        source_of(one).scan(lake, REDACTOR)
+    with LangfuseServer() as server:
+        Recorder(server, "s1").trace("t1", "go", "Done.")
+        source_of(server).scan(lake, REDACTOR)
     with LangfuseServer() as other:
         Recorder(other, "s2").trace("t2", "go", "Done.")
         source = source_of(other)

@@ -51,7 +51,9 @@ def test_three_traces_of_a_client_become_one_turn_and_one_line(mode: Mode) -> No
             answers=calls(call("c2", "run_tests", folder="tests")),
         )
         agent.asks(tool("c2", "2 passed"), answers=says("Fixed and tested."))
-        fetcher = SessionFetcher(client_of(server), lambda one: redact_session(one, REDACTOR))
+        fetcher = SessionFetcher(
+            client_of(server), lambda session: redact_session(session, REDACTOR)
+        )
         session = fetcher.fetch_session("s1")
     assert len(session.turns) == 1
     line = line_of(session)
@@ -89,7 +91,10 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
         session = SessionFetcher(client_of(server)).fetch_session("s1")
         agent.ran("t1", "run_tests", {"folder": "tests"}, "1 failed")
         told = SessionFetcher(client_of(server)).fetch_session("s1")
-    assert [one.input for one in calls_of(session.turns[0])] == ["", '{"path":"cart.py"}']
+    assert [tool_call.input for tool_call in calls_of(session.turns[0])] == [
+        "",
+        '{"path":"cart.py"}',
+    ]
     line = line_of(session)
     assert validate_line(msgspec.json.encode(line)) == []
     answered = [message for message in line.messages if message.role == "assistant"]

@@ -52,14 +52,16 @@ def test_each_of_thousands_of_calls_has_what_came_back_from_it(command: str) -> 
             ran(n + 1, ("cd here && " if "{" in command else "") + command.format(n)),
         )
     ]
-    assert [one.result for one in calls_of(rows)] == [
+    assert [tool_call.result for tool_call in calls_of(rows)] == [
         f"result {n + 1}" for n in range(0, 2 * MANY, 2)
     ]
 
 
 def test_so_has_each_of_thousands_that_were_made_at_once() -> None:
     rows = [calling(0, *["wait"] * MANY), *(ran(n, "wait") for n in range(1, MANY + 1))]
-    assert [one.result for one in calls_of(rows)] == [f"result {n}" for n in range(1, MANY + 1)]
+    assert [tool_call.result for tool_call in calls_of(rows)] == [
+        f"result {n}" for n in range(1, MANY + 1)
+    ]
 
 
 def test_generations_that_are_nested_thousands_deep_say_what_the_innermost_says() -> None:

@@ -51,11 +51,11 @@ def statuses(receipts: list[ScoreReceipt]) -> Counter[str]:
 
 
 def test_another_scorers_scores_take_the_place_of_the_old_and_may_come_back(site: Site) -> None:
-    one, other = row_of(site), replace(row_of(site, "better"), chunk_agreement=0.5)
-    first = write_scores(site.client, [one])
+    scores, other = row_of(site), replace(row_of(site, "better"), chunk_agreement=0.5)
+    first = write_scores(site.client, [scores])
     second = write_scores(site.client, [other], first)
     assert {score["metadata"]["scorer"] for score in site.scores()} == {"better"}
-    third = write_scores(site.client, [one], second)
+    third = write_scores(site.client, [scores], second)
     assert statuses(third) == {"written": ALL}
     if site.stand_in:
         site.stand_in.two_minutes_pass(30)
@@ -154,7 +154,7 @@ def test_peoples_labels_go_out_as_annotations_and_do_not_come_back(
     }
     assert {one["comment"].splitlines()[0] for one in shown} == {"Labelled by ada"}
     read = labels_from_langfuse(site.client).labels
-    assert [one for one in read if one.session_id == site.session] == []
+    assert [label for label in read if label.session_id == site.session] == []
     now = annotated(site, tmp_path, label("no", "success"))
     again = write_scores(site.client, [row_of(site)], receipts, annotations=now)
     assert statuses(again) == {"written": ALL + 4}

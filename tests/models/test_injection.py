@@ -142,7 +142,7 @@ def test_what_is_hidden_in_a_form_does_not_hide_it(text: str) -> None:
 JUDGE = Judge(name="care", weight=1.0, model="openai/tiny", body="Look for care.")
 ASKED = (Criterion(question="Is it tested?"), Criterion(question="Is it short?"))
 YES = json.dumps([{"question": n, "reason": "it is", "answer": "yes"} for n in (1, 2)])
-BEST = {each.name: each.anchors[-1].label or 1.0 for each in DIMENSIONS}
+BEST = {dimension.name: dimension.anchors[-1].label or 1.0 for dimension in DIMENSIONS}
 FILLER = "x = compute()\n" * 30_000
 
 

@@ -306,7 +306,7 @@ def test_a_budget_of_money_holds_for_many_threads(server: OpenAIServer, make: Ma
     model = make(budget=budget, price=PRICE, concurrency=8)
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(model.ask, str(number)) for number in range(40)]
-    refused = [each.exception() for each in asked if each.exception()]
+    refused = [future.exception() for future in asked if future.exception()]
     spent = model.meter.spent.usage.cost_usd
     assert spent is not None
     assert 0.018 <= spent <= 0.02 + 8 * (0.002 - 0.0016)
@@ -375,7 +375,7 @@ def test_waiting_threads_of_a_closed_model_do_not_ask(server: OpenAIServer, make
     model = make(concurrency=1)
     with ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(model.ask, str(number)) for number in range(6)]
-    assert all(isinstance(each.exception(), ModelError) for each in asked)
+    assert all(isinstance(future.exception(), ModelError) for future in asked)
     assert len(server.calls) == 1
 
 

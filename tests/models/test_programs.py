@@ -87,7 +87,7 @@ def test_questions_at_once_share_a_form(here: Path) -> None:
     asked = model("codex", concurrency=8, attempts=1)
     questions = [Question(text=f"{number}?", form=FORM) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        assert [one.text for one in pool.map(asked.ask, questions)] == ["Fine."] * 8
+        assert [answer.text for answer in pool.map(asked.ask, questions)] == ["Fine."] * 8
 
 
 def test_it_is_asked_in_an_empty_folder_by_standard_input_and_not_as_if_nested(

@@ -104,16 +104,16 @@ def test_labels_of_pages_count_wherever_peoples_labels_do(lake: Lake) -> None:
     ]
     assert (agreement.unmatched, agreement.problems) == ((), ())
     labels = rows_of_lake(lake, {"view"}).labels
-    assert {id_: (one.success, one.source) for id_, one in labels.items()} == {
+    assert {id_: (success.success, success.source) for id_, success in labels.items()} == {
         "s1": (True, "view"), "s2": (False, "view"),
     }  # fmt: skip
     redactor = Redactor(b"0" * 32)
     sent = annotations_of(lake, lambda text: redactor.redact(text).text)
-    assert {(one.session_id, one.name, one.value) for each in sent.values() for one in each} == {
+    assert {(score.session_id, score.name, score.value) for each in sent.values() for score in each} == {
         ("s1", "success", 1.0), ("s1", "task_completion", "complete"), ("s2", "success", 0.0),
         ("s2", "my own thought", 1.0),
     }  # fmt: skip
-    (comment,) = (one.comment for one in sent["s1"] if one.name == "success")
+    (comment,) = (score.comment for score in sent["s1"] if score.name == "success")
     assert comment.startswith("Labelled by ada: works; the token was ")
     assert TOKEN not in comment
 
@@ -138,20 +138,20 @@ def test_what_a_terminal_would_obey_is_not_kept() -> None:
 
 
 def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
-    (one, *_) = SESSIONS
+    (session, *_) = SESSIONS
     sure = SessionVerdict(verdict="done_verified", ground="check", check="pytest")
     unchecked = SessionVerdict(verdict="done_unverified", ground="no_check")
     mute = SessionVerdict(verdict="cannot_tell", ground="no_change")
-    high, low = scenario.judgement(one, score=0.9), scenario.judgement(one, "tidy", 0.2)
+    high, low = scenario.judgement(session, score=0.9), scenario.judgement(session, "tidy", 0.2)
     parts = {"uncertain": True, "chunk_agreement": 0.4}
     ranked = [
-        worth_of([scenario.scores(one, verdict=unchecked, **parts)], [high, low]),
-        worth_of([scenario.scores(one, verdict=unchecked)], [high, low]),
-        worth_of([scenario.scores(one, verdict=sure)], [high, low]),
-        worth_of([scenario.scores(one, verdict=mute)], []),
-        worth_of([scenario.scores(one, verdict=unchecked)], [high]),
-        worth_of([scenario.scores(one, verdict=sure)], [high, high]),
-        worth_of([scenario.scores(one, None, status="failed")], [high, low]),
+        worth_of([scenario.scores(session, verdict=unchecked, **parts)], [high, low]),
+        worth_of([scenario.scores(session, verdict=unchecked)], [high, low]),
+        worth_of([scenario.scores(session, verdict=sure)], [high, low]),
+        worth_of([scenario.scores(session, verdict=mute)], []),
+        worth_of([scenario.scores(session, verdict=unchecked)], [high]),
+        worth_of([scenario.scores(session, verdict=sure)], [high, high]),
+        worth_of([scenario.scores(session, None, status="failed")], [high, low]),
     ]
     assert [worth.value for worth in ranked] == sorted((w.value for w in ranked), reverse=True)
     assert ranked[0].why == (
@@ -166,11 +166,12 @@ def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
 
 
 def test_judges_differ_from_a_quarter_on() -> None:
-    (one, *_) = SESSIONS
-    sure = scenario.scores(one, verdict=SessionVerdict(verdict="done_verified", ground="check"))
-    high = scenario.judgement(one, score=0.75)
+    (session, *_) = SESSIONS
+    sure = scenario.scores(session, verdict=SessionVerdict(verdict="done_verified", ground="check"))
+    high = scenario.judgement(session, score=0.75)
     apart, near = (
-        worth_of([sure], [high, scenario.judgement(one, "tidy", score)]) for score in (0.5, 0.51)
+        worth_of([sure], [high, scenario.judgement(session, "tidy", score)])
+        for score in (0.5, 0.51)
     )
     assert apart.why == ("Judges differ: reuse (offline) says 0.75, tidy (offline) 0.50.",)
     assert near.why == ()

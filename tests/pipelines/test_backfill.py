@@ -107,16 +107,16 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
 
 def test_a_label_makes_the_week_of_its_session_stale_and_no_other(home: Path) -> None:
     offline(home, "--stage", "session_scores")
-    (one, *_) = lake_of(home).read("raw_sessions", WEEKS[1], SessionHead)
+    (head, *_) = lake_of(home).read("raw_sessions", WEEKS[1], SessionHead)
     file = home / "labels.csv"
-    file.write_text(f"session_id,success\n{one.id},no\n")
+    file.write_text(f"session_id,success\n{head.id},no\n")
     labelled = backfill(home, "--offline", "--stage", "labels", DEBRIEF_LABELS=str(file))
     assert labelled.code == 0, labelled.all
     again = offline(home, "--stage", "session_scores")
     assert "1 week to make, 2 up to date" in again.all
     rows = lake_of(home).rows("session_scores", SessionScores)
     by_outcome = [row.session_id for row in rows if row.verdict and row.verdict.ground == "outcome"]
-    assert by_outcome == [one.id]
+    assert by_outcome == [head.id]
 
 
 def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:

@@ -61,12 +61,13 @@ def test_an_asset_has_its_partitions_and_says_what_it_is(name: str) -> None:
 
 def test_each_stage_of_a_week_is_asked_before_a_run_whether_it_is_due() -> None:
     modules = [
-        import_module(f"debrief.stages.{each.name}") for each in iter_modules(stages.__path__)
+        import_module(f"debrief.stages.{iter_module.name}")
+        for iter_module in iter_modules(stages.__path__)
     ]
     found = [value for module in modules for value in vars(module).values()]
-    tables = {each.table for each in found if isinstance(each, TableStage)}
+    tables = {table_stage.table for table_stage in found if isinstance(table_stage, TableStage)}
     weekly = {name for name, partitions in PARTITIONS.items() if partitions is WEEKS}
-    assert tables & weekly == {each.table for each in WEEKLY}
+    assert tables & weekly == {table_stage.table for table_stage in WEEKLY}
 
 
 def test_the_graph_has_the_assets_of_the_design_and_no_others() -> None:

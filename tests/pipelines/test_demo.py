@@ -128,7 +128,7 @@ def test_what_was_passed_over_is_told_with_file_line_and_reason(demo: Demo) -> N
     assert "cut short" in log_of(demo)
     unread = rows_of(demo, "unread_transcripts", UnreadTranscript)
     assert unread
-    assert all(each.expected and each.reason for each in unread)
+    assert all(transcript.expected and transcript.reason for transcript in unread)
 
 
 def test_three_prompts_were_captured_and_two_sessions_have_none(demo: Demo) -> None:

@@ -126,7 +126,7 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
     machine: Machine, tmp_path: Path
 ) -> None:
     sessions = machine.sessions()
-    session = next(one for one in sessions if one.id == CHOSEN)
+    session = next(session for session in sessions if session.id == CHOSEN)
     needles = needles_of(sessions, CHOSEN)
     for form, *more in (("messages", "--parquet"), ("openai",), ("atif",)):
         to = machine.path / "exports" / form
@@ -155,7 +155,9 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
         assert line in receipt
     assert f"{CHOSEN}.jsonl" in receipt.partition("What remains:")[2]
     assert "1 answers of models in" in receipt
-    assert {one.id for one in machine.sessions()} == {one.id for one in sessions} - {CHOSEN}
+    assert {session.id for session in machine.sessions()} == {
+        session.id for session in sessions
+    } - {CHOSEN}
     assert "never mind" in (machine.path / ".debrief/logs/runs.log").read_text()
     kept = State(machine.path / ".debrief/cache/answers.sqlite")
     assert kept.size().answers == 1
@@ -201,7 +203,7 @@ def test_all_of_a_person_goes_with_the_labels_that_the_person_gave(machine: Mach
     give_label(machine.lake, home, label)
     csv = machine.path / "labels.csv"
     csv.write_text(f"session_id,name,value,rater\n{sessions[1].id},success,1,sam\n")
-    needles = needles_of(sessions, *(one.id for one in sessions))
+    needles = needles_of(sessions, *(session.id for session in sessions))
     receipt = machine.forget("--person", "sam", "--yes", DEBRIEF_LABELS=str(csv))
     assert "Forgotten: 36 sessions: " in receipt
     assert "; the labels of sam" in receipt
@@ -230,10 +232,12 @@ def test_a_repositorys_sessions_or_old_ones_are_forgotten_together(
     count: int,
 ) -> None:
     sessions = machine.sessions()
-    gone = {one.id for one in sessions if is_meant(one)}
+    gone = {session.id for session in sessions if is_meant(session)}
     assert len(gone) == count
     machine.forget(*asked, "--yes")
-    assert {one.id for one in machine.sessions()} == {one.id for one in sessions} - gone
+    assert {session.id for session in machine.sessions()} == {
+        session.id for session in sessions
+    } - gone
     assert found_in(machine.everything, needles_of(sessions, *gone)) == {}
     assert only_line(machine.typed("forget", *asked, "--yes", "--lake", str(machine.lake_at)))
 
@@ -272,7 +276,9 @@ def test_nothing_happens_unless_somebody_agrees_or_while_a_run_is_under_way(
 
 def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
     sessions = machine.sessions()
-    needles = needles_of(sessions, *(one.id for one in sessions if one.repository == "meter-etl"))
+    needles = needles_of(
+        sessions, *(session.id for session in sessions if session.repository == "meter-etl")
+    )
     command = [sys.executable, "-m", "pipelines.command", "forget", "--repository", "meter-etl"]
 
     def state_of(place: str) -> dict[str, int]:
@@ -294,7 +300,7 @@ def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
         process.send_signal(signal.SIGKILL)
         killed += process.wait() == -signal.SIGKILL
     assert killed >= 3
-    if any(one.repository == "meter-etl" for one in machine.sessions()):
+    if any(session.repository == "meter-etl" for session in machine.sessions()):
         machine.forget("--repository", "meter-etl", "--yes")
     assert found_in(machine.everything, needles) == {}
     assert len(machine.sessions()) == 20
@@ -337,7 +343,7 @@ def test_neither_a_copy_nor_a_resumption_nor_a_fork_brings_it_back(own: Machine)
     later.records = [{**record, "sessionId": later.session} for record in log.records]
     later.write(there / "elsewhere" / f"{later.session}.jsonl")
     own.run("--sessions", str(there))
-    assert [one.id for one in own.sessions()] == [TWO]
+    assert [session.id for session in own.sessions()] == [TWO]
     shutil.rmtree(there)
     assert found_in(own.everything, needles) == {}
 
@@ -355,10 +361,10 @@ def test_a_fork_that_is_a_session_of_its_own_goes_with_it(own: Machine) -> None:
     fork.user("Now try it the other way round, with the harbour crane index kept in memory.")
     fork.write(there / f"{COPY}.jsonl")
     own.run("--sessions", str(there))
-    assert {one.id for one in own.sessions()} == {ONE, TWO, COPY}
+    assert {session.id for session in own.sessions()} == {ONE, TWO, COPY}
     receipt = own.forget(ONE, "--yes")
     assert "of these, 1 are copies or forks" in receipt
-    assert [one.id for one in own.sessions()] == [TWO]
+    assert [session.id for session in own.sessions()] == [TWO]
 
 
 def test_every_night_sessions_go_that_are_older_than_is_wanted(
@@ -382,10 +388,10 @@ def test_every_night_sessions_go_that_are_older_than_is_wanted(
         assert len(own.sessions()) == 2
         monkeypatch.setenv("DEBRIEF_KEEP_SESSIONS_DAYS", "30")
         assert prune_runs.execute_in_process(instance=instance).success
-        assert [one.id for one in own.sessions()] == [TWO]
+        assert [session.id for session in own.sessions()] == [TWO]
         assert prune_runs.execute_in_process(instance=instance).success
     own.run("--sessions", str(there))
-    assert [one.id for one in own.sessions()] == [TWO]
+    assert [session.id for session in own.sessions()] == [TWO]
 
 
 DAYS = dg.StaticPartitionsDefinition(["monday", "tuesday"])
@@ -473,7 +479,7 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     assert ONE not in dumped()
     again = own.typed("run", "--offline", "--sessions", str(there), *lake, **team)
     assert again.code == 0, again.all
-    assert [one.id for one in own.sessions()] == [TWO]
+    assert [session.id for session in own.sessions()] == [TWO]
 
 
 def test_a_lake_that_forgot_under_another_key_reads_nothing_in(own: Machine) -> None:
@@ -505,7 +511,7 @@ def test_what_an_earlier_version_left_goes_too(machine: Machine) -> None:
         session: str
         said: str
 
-    session = next(one for one in machine.sessions() if one.id == CHOSEN)
+    session = next(session for session in machine.sessions() if session.id == CHOSEN)
     lake, words = machine.lake, session.turns[0].prompt
     lake.write("session_scores", "2025-01-06", [Former(CHOSEN, words)], Former)
     lake.write("session_scores", "2025-01-13", [Former(MINED, "Well done.")], Former)
@@ -530,7 +536,7 @@ def test_a_table_that_nobody_listed_goes_when_it_holds_words(machine: Machine) -
     class Stray(msgspec.Struct):
         text: str
 
-    session = next(one for one in machine.sessions() if one.id == CHOSEN)
+    session = next(session for session in machine.sessions() if session.id == CHOSEN)
     machine.lake.write("stray", "theirs", [Stray(session.turns[0].prompt)], Stray)
     machine.lake.write("stray", "others", [Stray("Nothing of it.")], Stray)
     assert "lake's files: stray/theirs.jsonl.zst" in machine.forget(CHOSEN, "--yes")
@@ -545,14 +551,14 @@ SHARED = Path(__file__).parents[3] / "shared/sessions"
 def test_of_real_sessions_nothing_is_left_either(own: Machine) -> None:
     own.run("--sessions", str(SHARED))
     sessions = own.sessions()
-    few = {one.id for one in sessions if one.repository == "spotter"}
+    few = {session.id for session in sessions if session.repository == "spotter"}
     assert few
     theirs = sorted(sentences_of_some(sessions, few))[::20]
     assert len(found_in([own.lake_at], theirs[:1])) >= 1
     own.forget("--repository", "spotter", "--yes")
     own.run("--sessions", str(SHARED))
-    assert {one.id for one in own.sessions()} == {one.id for one in sessions} - few
+    assert {session.id for session in own.sessions()} == {session.id for session in sessions} - few
     assert found_in(own.everything, theirs) == {}
     own.forget("--before", "2100-01-01", "--yes")
-    everything = {sentence for one in sessions for sentence in sentences(one)}
+    everything = {sentence for session in sessions for sentence in sentences(session)}
     assert found_in(own.everything, sorted(everything)[::20]) == {}

@@ -70,7 +70,9 @@ def test_each_session_is_exported_once_and_counted_once_everywhere(upgraded: Hom
     exported = export(upgraded)
     assert exported.code == 0, exported.err
     assert "earlier version" not in exported.all
-    left_out = Counter(one for row in sets for each in row.left_out for one in each.sessions)
+    left_out = Counter(
+        session for row in sets for group in row.left_out for session in group.sessions
+    )
     for of_lines in (
         counted(upgraded.path / "sets", "*.jsonl"),
         counted(upgraded.path / "lake/training", "*/*.jsonl"),

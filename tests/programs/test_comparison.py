@@ -57,7 +57,8 @@ def _exchanges(script: str, minute: int, model: ScriptedModel) -> list[Exchange]
             request.bring(call.id, f"of {call.id}")
     made = model.exchanges[first:]
     return [
-        replace(one, at=_clock(minute) + timedelta(seconds=step)) for step, one in enumerate(made)
+        replace(exchange, at=_clock(minute) + timedelta(seconds=step))
+        for step, exchange in enumerate(made)
     ]
 
 
@@ -97,8 +98,8 @@ def _turn(number: int, exchanges: list[Exchange]) -> Turn:
 
 def _sum(exchanges: Sequence[Exchange]) -> Usage:
     total = Usage()
-    for one in exchanges:
-        total += one.usage
+    for exchange in exchanges:
+        total += exchange.usage
     return total
 
 
@@ -346,7 +347,7 @@ def test_lost_and_surplus_sessions_are_told(happened: tuple[Truth, Session, Sess
 def test_what_no_file_holds_is_not_asked_for(happened: tuple[Truth, Session, Session]) -> None:
     truth, first, second = happened
     unknown = {"branch": "no file of it has the branch"}
-    bare = [replace(one, branch="") for one in (first, second)]
+    bare = [replace(session, branch="") for session in (first, second)]
     result = compare(truth, KNOWN.scripts, bare, unknown)
     assert (result.cell("branch"), result.cell("folder"), result.is_wrong) == (ABSENT, OK, False)
     assert "claude, branch: no file of it has the branch" in report([result], date(2026, 3, 2))
@@ -369,7 +370,9 @@ def test_every_program_has_a_tool_for_each_deed_of_its_scripts() -> None:
     for name, program in KNOWN.programs.items():
         scripts = [KNOWN.scripts[script] for script in program.scripts]
         helpers = [KNOWN.scripts[script.helper] for script in scripts if script.helper]
-        deeds = {call.do for one in scripts + helpers for step in one.steps for call in step.calls}
+        deeds = {
+            call.do for script in scripts + helpers for step in script.steps for call in step.calls
+        }
         assert deeds <= program.tools.keys(), name
         assert bool(program.resume) or not any(script.resumes for script in scripts), name
         assert program.unknown.keys() <= {SESSIONS, *FIELDS}, name

@@ -209,7 +209,7 @@ def _played(client: Client, script: str, repository: Path) -> tuple[list[Reply],
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.program)
 def test_a_script_goes_through_each_protocol_to_its_end(client: Client, tmp_path: Path) -> None:
     replies, exchanges = _played(client, "fix", tmp_path)
-    assert [reply.text for reply in replies] == [one.text for one in KNOWN.scripts["fix"].steps]
+    assert [reply.text for reply in replies] == [step.text for step in KNOWN.scripts["fix"].steps]
     assert [len(reply.calls) for reply in replies] == CALLS_OF_FIX
     assert len({reply.usage for reply in replies}) == len(replies)
     for reply, exchange in zip(replies, exchanges, strict=True):
@@ -268,7 +268,7 @@ def test_a_script_has_others_edit_files_and_the_provider_refuse(tmp_path: Path) 
         assert not (tmp_path / "calc.py").exists()
         ask(client, "edited", 2)
     assert "both numbers" in (tmp_path / "calc.py").read_text()
-    assert [one.script for one in model.exchanges] == ["counter", "edited", "edited"]
+    assert [exchange.script for exchange in model.exchanges] == ["counter", "edited", "edited"]
 
 
 def test_a_stream_breaks_off_once_and_a_server_of_tools_answers(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_stream_breaks_off_once_and_a_server_of_tools_answers(tmp_path: Path) 
         with pytest.raises(httpx.RemoteProtocolError):
             client.post("/v1/messages", json=body)
         assert "message_stop" in client.post("/v1/messages", json=body).text
-    assert [one.is_broken_off for one in model.exchanges] == [True, False]
+    assert [exchange.is_broken_off for exchange in model.exchanges] == [True, False]
 
     asked = [
         {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},

@@ -147,7 +147,9 @@ def grammar(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives))
 
 
-VALIDATION = [one for one in TABLE.patterns if one.rpartition(" ")[2] in TABLE.validation]
+VALIDATION = [
+    pattern for pattern in TABLE.patterns if pattern.rpartition(" ")[2] in TABLE.validation
+]
 sentences = st.sampled_from(TABLE.patterns).flatmap(
     lambda pattern: st.tuples(st.just(pattern), sentence(pattern))
 )

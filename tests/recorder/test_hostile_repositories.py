@@ -240,4 +240,6 @@ def test_pipes_in_the_place_of_files_make_nothing_wait(tmp_path: Path) -> None:
     os.mkfifo(work / "pipe")
     found = changes_between(work, base)
     assert found.files == ()
-    assert [(one.path, one.reason) for one in found.skipped] == [("a", "cannot be read")]
+    assert [(skipped.path, skipped.reason) for skipped in found.skipped] == [
+        ("a", "cannot be read")
+    ]

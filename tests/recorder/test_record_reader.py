@@ -152,13 +152,13 @@ def test_what_was_never_verified_stays_a_draft_whatever_the_store_says() -> None
 
 
 def test_records_are_found_whatever_kind_of_file_holds_them(tmp_path: Path) -> None:
-    one, two, three, four = (a_record() for _ in range(4))
+    record, two, three, four = (a_record() for _ in range(4))
     (tmp_path / "over-many-lines.json").write_text(json.dumps(as_json(four), indent=2))
-    write(tmp_path / "one.record.json", one)
+    write(tmp_path / "one.record.json", record)
     write(tmp_path / "exported.jsonl", two, three, end=b'{"manifest":{"lines":2}}\n')
     sessions, unread = read(scan([tmp_path]))
     assert {session.id for session in sessions} == {
-        str(r.meta.session_id) for r in (one, two, three, four)
+        str(r.meta.session_id) for r in (record, two, three, four)
     }
     assert {session.source for session in sessions} == {"recorder"}
     assert [(row.expected, "counts" in row.reason) for row in unread] == [(True, True)]

@@ -75,7 +75,7 @@ def test_a_repositorys_check_is_recorded_with_its_rules_and_makes_it_ready(
         *("pnpm", "make", "pytest", "uv")
     ]
     commands = calls_of(record, "run_cmd")
-    assert [each.arguments(RunCommand).cmd for each in commands] == ["make", "uv"]
+    assert [command.arguments(RunCommand).cmd for command in commands] == ["make", "uv"]
     assert decode_record(encode_record(record)) == record
 
 

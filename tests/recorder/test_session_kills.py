@@ -179,7 +179,10 @@ def test_what_a_killed_stop_was_sending_is_sent_by_an_upload_too(
     for _ in each_kill(shop, stopping):
         with server.client() as client:
             sent = list(send_waiting(shop.home, client))
-            assert [(one.session_id, one.error) for one in sent] in ([], [(started.id, None)])
+            assert [(result.session_id, result.error) for result in sent] in (
+                [],
+                [(started.id, None)],
+            )
             if shop.home.opened():
                 shop.stop(client)
         assert list(server.records) == [started.id]

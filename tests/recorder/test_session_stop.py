@@ -71,7 +71,7 @@ def test_a_server_that_is_away_gets_the_same_bytes_later(shop: Shop, server: Rec
                 shop.stop(away)
             git(shop.folder, "add", "-A")
             git(shop.folder, "commit", "-q", "-m", "work")
-        texts = {each.started.id: each.record() for each in shop.home.waiting()}
+        texts = {session.started.id: session.record() for session in shop.home.waiting()}
         (sent,) = send_waiting(shop.home, away)
         assert sent.error is not None
     with server.client() as client:

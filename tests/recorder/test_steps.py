@@ -119,7 +119,9 @@ def test_what_ends_as_it_began_is_no_change_and_a_mode_alone_is_one(shop: Shop, 
     (shop.folder / "src/gone.ts").unlink()
     write(shop.folder, begun)
     record = shop.stop(file).record
-    changes = [(each.path, each.kind, each.added, each.removed) for each in changes_of(record)]
+    changes = [
+        (change.path, change.kind, change.added, change.removed) for change in changes_of(record)
+    ]
     assert changes == [("here", "update", 1, 1), ("run.sh", "update", 0, 0)]
 
 

@@ -84,8 +84,8 @@ def filled(hint: Any, secrets: dict[str, str], way: str) -> Any:
         return f"a/{secret}/b"
     if issubclass(hint, msgspec.Struct):
         given = {
-            each.name: filled(each.type, secrets, f"{way}.{each.name}")
-            for each in msgspec.structs.fields(hint)
+            field.name: filled(field.type, secrets, f"{way}.{field.name}")
+            for field in msgspec.structs.fields(hint)
         }
         return hint(**given)
     return NOW if hint is datetime else hint()
@@ -166,9 +166,9 @@ def test_a_secret_that_json_spells_with_escapes_is_replaced_too() -> None:
         ),
         REDACTOR,
     )
-    for each in found.turns[0].messages[0].calls:
-        assert json.dumps(secret)[1:-1] not in each.input
-        assert "<secret:password:" in each.input
+    for tool_call in found.turns[0].messages[0].calls:
+        assert json.dumps(secret)[1:-1] not in tool_call.input
+        assert "<secret:password:" in tool_call.input
 
 
 def test_a_patch_still_applies_to_the_redacted_file(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_no_line_is_withheld_that_holds_no_secret_where_thousands_do() -> None:
     )
     entry = {"request": {"url": "https://a.invalid/x", "headers": [], "cookies": []}, "time": 12}
     cookies = [{"name": "sid", "value": make.of(HEX, 32)} for _ in range(400)]
-    har = json.dumps({"entries": [{**entry, "cookies": [one]} for one in cookies]}, indent=1)
+    har = json.dumps({"entries": [{**entry, "cookies": [cooky]} for cooky in cookies]}, indent=1)
     sql = "".join(
         f"INSERT INTO users (id, name, password) VALUES ({n}, 'ann{n}', '$2b$12${make.of(ALNUM, 53)}');\n"
         for n in range(2_000)

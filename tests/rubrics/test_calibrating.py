@@ -64,7 +64,7 @@ def test_with_twenty_labels_the_calibrated_number_is_sorted_filtered_shown_and_t
     assert (row.quality or 0) < 0.2
     assert row.raw_quality == pytest.approx(0.65)
     assert (index.find(HELD[-1]).quality or 0) > 0.9
-    assert NEW in {one.id for one in index.sessions("quality < 0.5")}
+    assert NEW in {row.id for row in index.sessions("quality < 0.5")}
     shown = read_assessment(lake, WEEK, NEW).mean_shown
     assert "calibrated by 22 labels; raw 0.65" in shown
     assert sum(content_of(lake, [WEEK]).qualities) / len(MARKS) == pytest.approx(0.48, abs=0.08)

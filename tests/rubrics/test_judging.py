@@ -88,7 +88,7 @@ def test_the_offline_judge_names_its_evidence_by_turn_and_its_point_of_the_scale
     assert (good.score, bad.score) == (5, 1)
     assert good.reasoning == "Edit that misses: 0 times. On the scale: Not in any of the edits."
     assert "4 times. Evidence: turn 1: “String to replace not found in file.”" in bad.reasoning
-    assert [(each.turn, each.call) for each in bad.evidence] == [
+    assert [(evidence.turn, evidence.call) for evidence in bad.evidence] == [
         (1, f"edit-{number}") for number in range(3)
     ]
 

@@ -195,7 +195,7 @@ def test_more_than_fits_one_call_is_merged_in_batches_and_then_together() -> Non
     assert len(model.prompts) >= 4
     assert all(count_tokens(prompt) < 1_100 + 1_000 for prompt in model.prompts)
     assert "merged_001" in model.prompts[-1]
-    assert {source for one in found for source in one.sources} == {row.id for row in rows}
+    assert {source for rubric in found for source in rubric.sources} == {row.id for row in rows}
 
 
 def test_rubrics_from_sessions_are_data_to_the_summarizer() -> None:

@@ -65,4 +65,6 @@ def test_edits_that_miss_move_no_verdict_and_are_offered() -> None:
     assert verdict(edited(0)) == verdict(edited(4))
     levels = [look_at(edited(missed)).levels["avoids-missed-edit"] for missed in (0, 1, 4)]
     assert levels == [5, 2, 1]
-    assert all("excellence" not in each.shares for each in AVOIDED if each.kind == "missed_edit")
+    assert all(
+        "excellence" not in trouble.shares for trouble in AVOIDED if trouble.kind == "missed_edit"
+    )

@@ -208,11 +208,11 @@ FORMS: dict[str, Change] = {
 @pytest.mark.parametrize("change", FORMS.values(), ids=FORMS.keys())
 def test_no_session_and_no_true_quotation_is_lost_for_the_form_of_an_answer(change: Change) -> None:
     found = scored(json.dumps(change(copy.deepcopy(good()))))
-    values = [(each.dimension, each.value) for each in found.verdicts]
-    assert values == [(each.dimension, each.value) for each in PLAIN.verdicts]
+    values = [(verdict.dimension, verdict.value) for verdict in found.verdicts]
+    assert values == [(verdict.dimension, verdict.value) for verdict in PLAIN.verdicts]
     assert found.reading == PLAIN.reading
-    for one, plain in zip(found.verdicts, PLAIN.verdicts, strict=True):
-        assert one.evidence == plain.evidence or one.rationale == ""
+    for score, plain in zip(found.verdicts, PLAIN.verdicts, strict=True):
+        assert score.evidence == plain.evidence or score.rationale == ""
 
 
 TEXT = json.dumps(good())
@@ -303,9 +303,9 @@ def test_a_quotation_is_put_where_it_stands_and_an_invented_one_goes() -> None:
     )
     reading = found.reading
     assert reading is not None
-    assert [each.quote for each in reading.claims] == [DONE]
-    assert [each.quote for each in reading.person] == [WRONG]
-    assert [(each.turn, each.quote) for each in reading.troubles] == [(1, "")]
+    assert [claim.quote for claim in reading.claims] == [DONE]
+    assert [words.quote for words in reading.person] == [WRONG]
+    assert [(trouble.turn, trouble.quote) for trouble in reading.troubles] == [(1, "")]
 
 
 def test_an_answer_whose_quotations_all_stand_nowhere_is_refused() -> None:

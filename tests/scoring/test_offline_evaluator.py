@@ -137,9 +137,9 @@ def test_editing_what_is_there_is_reuse() -> None:
 
 
 def test_any_other_judge_gets_the_general_measure_and_says_so() -> None:
-    one, other = judged("tone", work().session()), judged("plan-compliance", work().session())
-    assert one.score == other.score
-    assert "no measure for “tone”" in one.feedback
+    judgement, other = judged("tone", work().session()), judged("plan-compliance", work().session())
+    assert judgement.score == other.score
+    assert "no measure for “tone”" in judgement.feedback
 
 
 @settings(deadline=None, max_examples=20)

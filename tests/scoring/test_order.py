@@ -81,7 +81,7 @@ def test_without_labels_there_is_no_probability() -> None:
 
 def test_labels_turn_a_sign() -> None:
     sessions = many(80)
-    done = {one.session_id: one.facts["corrections"] > 0.5 for one in sessions}
+    done = {session.session_id: session.facts["corrections"] > 0.5 for session in sessions}
     table = fit(sessions, done, {}, shipped_table())
     places = places_of(sessions, table)
     assert table.coding.sessions == 80
@@ -103,7 +103,7 @@ def test_too_few_labels_and_labels_of_one_kind_change_nothing(labels: dict[str, 
 def test_labels_that_are_noise_give_probabilities_near_the_base_rate() -> None:
     draw = random.Random(3)
     sessions = many(200)
-    done = {one.session_id: draw.random() < 0.5 for one in sessions}
+    done = {session.session_id: draw.random() < 0.5 for session in sessions}
     found = places_of(sessions, fit(sessions, done, {})).values()
     chances = [place.probability for place in found if place.probability is not None]
     assert sum(0.2 < chance < 0.8 for chance in chances) > 0.9 * len(chances)
@@ -112,7 +112,7 @@ def test_labels_that_are_noise_give_probabilities_near_the_base_rate() -> None:
 def test_four_times_the_labels_halve_the_interval_of_a_probability() -> None:
     def width(count: int) -> float:
         draw = random.Random(3)
-        done = {one.session_id: draw.random() < 0.5 for one in many(count)}
+        done = {session.session_id: draw.random() < 0.5 for session in many(count)}
         found = places_of(many(count), fit(many(count), done, {})).values()
         return fmean((place.high or 0.0) - (place.low or 0.0) for place in found)
 

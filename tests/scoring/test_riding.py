@@ -66,15 +66,15 @@ def test_one_call_scores_and_judges_whichever_stage_comes_first(
     row = score_session(given, by.chunk_scorer)
     assert row.status == "ok", row.failure
     assert len(server.calls) == 1
-    assert [(each.judge, each.score, each.feedback) for each in rows] == [
+    assert [(row.judge, row.score, row.feedback) for row in rows] == [
         ("care", 0.9, WHY),
         ("tests", 0.4, WHY),
     ]
     assert row.input_tokens > 0
-    assert sum(each.input_tokens for each in rows) == 0
+    assert sum(row.input_tokens for row in rows) == 0
     later = evaluators(tmp_path, server)
     assert score_session(given, later.chunk_scorer).verdicts == row.verdicts
-    assert [each.score for each in judge(later, given)] == [0.9, 0.4]
+    assert [evaluation.score for evaluation in judge(later, given)] == [0.9, 0.4]
     assert len(server.calls) == 1
 
 
@@ -86,7 +86,7 @@ def test_a_judge_that_was_left_out_is_asked_alone(tmp_path: Path, server: OpenAI
     server.reply = reply
     by = evaluators(tmp_path, server)
     rows = judge(by, changing())
-    assert [(each.score, each.input_tokens > 0) for each in rows] == [(0.9, False), (0.3, True)]
+    assert [(row.score, row.input_tokens > 0) for row in rows] == [(0.9, False), (0.3, True)]
     assert len(server.calls) == 2
 
 

@@ -126,10 +126,10 @@ def test_secrets_leave_a_command_as_they_leave_the_arguments_that_hold_it() -> N
     clean = redact_session(told, redactor)
     assert token not in repr(clean)
     assert clean.redactions == len(calls)
-    for each in calls_of(with_actions(clean)):
+    for tool_call in calls_of(with_actions(clean)):
         assert (
-            set(_PLACEHOLDER.findall(f"{each.command}{each.paths}"))
-            == set(_PLACEHOLDER.findall(each.input))
+            set(_PLACEHOLDER.findall(f"{tool_call.command}{tool_call.paths}"))
+            == set(_PLACEHOLDER.findall(tool_call.input))
             != set()
         )
 
@@ -139,19 +139,23 @@ def test_nearly_every_shared_call_is_known_for_what_it_is() -> None:
     found = scan([SHARED])
     items = (item for week in found.weeks() for item in read_week(found, week))
     calls = [
-        (item.source, each)
+        (item.source, tool_call)
         for item in items
         if isinstance(item, Session)
-        for each in calls_of(item)
+        for tool_call in calls_of(item)
     ]
     if not calls:
         pytest.skip("the shared sessions are not here")
-    counts = Counter(each.action for _, each in calls)
+    counts = Counter(tool_call.action for _, tool_call in calls)
     assert counts["other"] < 0.03 * len(calls), Counter(
-        (source, each.name) for source, each in calls if each.action == "other"
+        (source, tool_call.name) for source, tool_call in calls if tool_call.action == "other"
     )
-    runs = [each for _, each in calls if each.action == "run"]
-    assert all(each.command for each in runs if each.input != "{}")
-    assert not any(each.command for _, each in calls if each.action != "run")
-    files = [each for _, each in calls if each.action in ("read", "edit") and each.input != "{}"]
-    assert sum(not each.paths for each in files) < 0.01 * len(files)
+    runs = [tool_call for _, tool_call in calls if tool_call.action == "run"]
+    assert all(run.command for run in runs if run.input != "{}")
+    assert not any(tool_call.command for _, tool_call in calls if tool_call.action != "run")
+    files = [
+        tool_call
+        for _, tool_call in calls
+        if tool_call.action in ("read", "edit") and tool_call.input != "{}"
+    ]
+    assert sum(not file.paths for file in files) < 0.01 * len(files)

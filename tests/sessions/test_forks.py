@@ -41,15 +41,15 @@ def copied(log: Log, number: int, minutes: int) -> Log:
     for record in made.records:
         record["sessionId"] = made.session
     made.last = log.last
-    made.records = [each for each in made.records if "uuid" in each]
+    made.records = [record for record in made.records if "uuid" in record]
     return made
 
 
 def family(folder: Path, *logs: Log) -> dict[str, Session]:
     """Return the sessions of transcripts, by the last two digits of their ids."""
     found = sessions(scan([written(folder, *logs)]))
-    assert len({each.id for each in found}) == len(found)
-    return {each.id[-2:]: each for each in found}
+    assert len({session.id for session in found}) == len(found)
+    return {session.id[-2:]: session for session in found}
 
 
 def origins_of(session: Session) -> dict[str, str]:
@@ -157,7 +157,7 @@ def test_two_that_went_different_ways_under_one_id_are_two_sessions(tmp_path: Pa
     other.says("On there", id="there", usage=usage(0, 10))
     log.write(tmp_path / "a" / f"{log.session}.jsonl")
     other.write(tmp_path / "b" / f"{log.session}.jsonl")
-    first, second = sorted(sessions(scan([tmp_path])), key=lambda each: len(each.id))
+    first, second = sorted(sessions(scan([tmp_path])), key=lambda session: len(session.id))
     assert (first.id, prompts_of(first)) == (name(1), ["one", "here"])
     assert (second.id[: len(name(1))], prompts_of(second)) == (name(1), ["one", "there"])
     assert second.relative_of == name(1)
@@ -269,6 +269,8 @@ def test_whatever_was_forked_each_session_holds_its_way_and_each_answer_counts_o
             previous = said
         log.write(folder / f"{log.session}.jsonl")
     found = sessions(scan([folder]))
-    assert sorted(prompts_of(each) for each in found) == sorted([*map(str, way)] for way in ways)
-    assert sum(each.usage.output for each in found) == len(tree) + 1
-    assert sum(each.prompt_count for each in found) == len(tree) + 1
+    assert sorted(prompts_of(session) for session in found) == sorted(
+        [*map(str, way)] for way in ways
+    )
+    assert sum(session.usage.output for session in found) == len(tree) + 1
+    assert sum(session.prompt_count for session in found) == len(tree) + 1

@@ -18,19 +18,19 @@ def test_a_session_whose_own_file_is_here_is_read_from_that_alone(tmp_path: Path
     write_records(kept / "transcript.jsonl", *records)
     (kept / "metadata.json").write_text(json.dumps({"session_id": ID}))
     alone = scan([tmp_path])
-    (entry,) = (each for each in alone.entries if each.session_id)
+    (entry,) = (entry for entry in alone.entries if entry.session_id)
     assert (entry.source, entry.own_id) == ("entire", ID)
 
     own = tmp_path / "projects" / "p" / "agent-transcripts" / ID
     blocks = [{"type": "text", "text": "<user_query>\nGo.\n</user_query>"}]
     write_records(own / f"{ID}.jsonl", {"role": "user", "message": {"content": blocks}})
     both = scan([tmp_path], alone.entries)
-    (entry,) = (each for each in both.entries if each.session_id)
+    (entry,) = (entry for entry in both.entries if entry.session_id)
     assert (entry.source, entry.session_id) == ("cursor", ID)
-    (reason,) = (each.reason for each in both.entries if each.source == "entire")
+    (reason,) = (entry.reason for entry in both.entries if entry.source == "entire")
     assert reason == "its session's own file is here, which says more"
 
     (own / f"{ID}.jsonl").unlink()
     again = scan([tmp_path], both.entries)
-    (entry,) = (each for each in again.entries if each.session_id)
+    (entry,) = (entry for entry in again.entries if entry.session_id)
     assert (entry.source, entry.own_id) == ("entire", ID)

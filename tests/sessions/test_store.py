@@ -90,12 +90,12 @@ def test_a_session_is_found_in_folders_by_the_beginning_of_its_id(folder: Path) 
     for number in (1, 2):
         transcript(folder, number)
     first = "00000000-0000-4000-8000-000000000001"
-    found = session_in_folders([folder], first, lambda one: one)
+    found = session_in_folders([folder], first, lambda session: session)
     assert found is not None
     assert (found.id, found.turns[0].prompt[:7]) == (first, "Make th")
-    assert session_in_folders([folder], "11111111", lambda one: one) is None
+    assert session_in_folders([folder], "11111111", lambda session: session) is None
     with pytest.raises(InputError, match="00000000"):
-        session_in_folders([folder], first[:-1], lambda one: one)
+        session_in_folders([folder], first[:-1], lambda session: session)
 
 
 def test_no_name_and_no_id_in_the_lake_shows_a_secret(lake: Lake, folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_no_name_and_no_id_in_the_lake_shows_a_secret(lake: Lake, folder: Path) 
     (folder / f"{secrets[2]}.jsonl").touch()
     os.utime(folder / f"{secrets[2]}.jsonl", (1788900000, 1788900000))
     before = read_again(lake, folder)
-    assert [each.id for each in before] == [
+    assert [session.id for session in before] == [
         f"run-{REDACTOR.placeholder('github-token', secrets[0])}"
     ]
     unread = list(lake.read(UNREAD_TABLE, WEEK, UnreadTranscript))
@@ -146,7 +146,7 @@ def test_a_row_of_an_older_form_says_what_its_calls_are_by_the_next_run(
     transcript(folder, 3)
     after = read_again(lake, folder)[0]
     assert after.id == before.id
-    assert [(each.action, each.command) for each in calls_of(after)] == [("run", "make")]
+    assert [(call.action, call.command) for call in calls_of(after)] == [("run", "make")]
     assert after.digest == with_digest(after).digest != before.digest
 
 

@@ -78,9 +78,9 @@ def test_digests_are_those_written_out_by_hand(
 
 
 def test_the_order_of_subagents_and_of_judges_is_of_no_matter() -> None:
-    one = PromptSnapshot(main="m", subagents={"a": "1", "b": "2"})
+    snapshot = PromptSnapshot(main="m", subagents={"a": "1", "b": "2"})
     other = PromptSnapshot(main="m", subagents={"b": "2", "a": "1"})
-    assert compute_prompt_fingerprint(one) == compute_prompt_fingerprint(other)
+    assert compute_prompt_fingerprint(snapshot) == compute_prompt_fingerprint(other)
     judges = [judge("a"), judge("b")]
     assert compute_eval_fingerprint(judges) == compute_eval_fingerprint(judges[::-1])
 

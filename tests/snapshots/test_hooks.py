@@ -117,7 +117,7 @@ def test_tabs_and_permissions_of_the_file_are_kept(tmp_path: Path) -> None:
     install(path, COMMAND)
     assert '\n\t"model": "opus"' in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
 
 def test_a_file_that_is_linked_from_elsewhere_stays_linked(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_read_only_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"is read-only.*chmod"):
         install(path, COMMAND)
     assert json.loads(path.read_bytes()) == {"model": "opus"}
-    assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
 
 def test_the_file_meant_is_the_repositorys_or_the_users(

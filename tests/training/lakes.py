@@ -60,7 +60,7 @@ def add(
     given = quality or {}
     for week, members in weeks.items():
         lake.write("raw_sessions", week, members, Session)
-        scored = [scores(one, given.get(one.id, 0.7), **fields) for one in members]
+        scored = [scores(member, given.get(member.id, 0.7), **fields) for member in members]
         lake.write("session_scores", week, scored, SessionScores)
         lake.write("session_metadata", week, map(metadata, members), SessionMetadataRow)
         lake.write("judge_evaluations", week, map(judgement, members), JudgeEvaluation)

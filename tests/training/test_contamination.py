@@ -24,7 +24,9 @@ OTHER = (
 
 def listed(folder: Path, *problems: dict[str, Any]) -> Path:
     path = folder / "problems.jsonl"
-    path.write_text("\n\n".join(json.dumps({"benchmark": "Bench", **one}) for one in problems))
+    path.write_text(
+        "\n\n".join(json.dumps({"benchmark": "Bench", **problem}) for problem in problems)
+    )
     return path
 
 

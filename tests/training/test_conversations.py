@@ -104,8 +104,8 @@ def test_a_session_becomes_prompt_calls_results_and_answer() -> None:
         ("assistant", "Alike."),
     ]
     calls = messages[2].tool_calls or ()
-    assert [one.id for one in calls] == ["call00001", "call00002"]
-    assert [one.function.arguments for one in calls] == [
+    assert [chat_call.id for chat_call in calls] == ["call00001", "call00002"]
+    assert [chat_call.function.arguments for chat_call in calls] == [
         '{"file_path":"a.py"}',
         '{"file_path":"b.py"}',
     ]
@@ -117,7 +117,11 @@ def test_what_the_model_thought_stands_beside_what_it_said() -> None:
     written = says("<think>It counts one too many.</think>\n\nFixed.")
     talk = session("s", turn("Fix it.", thinking, written, replace(says("Done."), thinking="So.")))
     messages = conversation_of(talk).close()
-    assert [(one.content, one.reasoning_content) for one in messages if one.role != "tool"] == [
+    assert [
+        (message.content, message.reasoning_content)
+        for message in messages
+        if message.role != "tool"
+    ] == [
         ("Fix it.", ""),
         ("", "Look first."),
         ("Fixed.\n\nDone.", "It counts one too many.\n\nSo."),
@@ -141,7 +145,7 @@ def test_results_that_came_out_of_order_follow_their_calls_in_order(tmp_path: Pa
         ("assistant", "Alike."),
     ]
     answered = [message.tool_call_id for message in messages[2:5]]
-    assert answered == [one.id for one in messages[1].tool_calls or ()]
+    assert answered == [tool_call.id for tool_call in messages[1].tool_calls or ()]
     assert validate_line(encode_line(line_of(of))) == []
 
 
@@ -248,15 +252,15 @@ def test_what_no_person_wrote_stands_where_the_model_was_given_it(
 ) -> None:
     messages = talk(*turns)
     short = {
-        each.text: f"[{name}]"
-        for each, name in ((NEWS, "N"), (HOOK, "H"), (PRINTED, "P"), (REST, "R"))
+        text.text: f"[{name}]"
+        for text, name in ((NEWS, "N"), (HOOK, "H"), (PRINTED, "P"), (REST, "R"))
     }
     words = " ".join(m.content + " -" * (m.weight == 0) for m in messages).replace("\n\n", "|")
     for text, name in short.items():
         words = words.replace(text, name)
     assert words == told
     marked = [m.content[start:end] for m in messages for start, end in m.machine]
-    context = [each.text for one in turns for m in one.messages for each in m.context]
+    context = [text.text for one in turns for m in one.messages for text in m.context]
     assert marked == list(filter(None, context))
 
 

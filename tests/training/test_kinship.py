@@ -212,10 +212,10 @@ def test_whatever_descends_from_what_no_two_relatives_are_on_different_sides(
     outcome = chosen(*crowd, near_duplicates="keep", eval_share=0.5)
     sides = {one.session_id: one.split for one in outcome.selected}
     kept = [known for _, known in crowd if known.session_id in sides]
-    for one, other in combinations(kept, 2):
-        alike = likeness(one.signature, other.signature) >= ALIKE
-        if alike or marks(one) & marks(other):
-            assert sides[one.session_id] == sides[other.session_id]
+    for traits, other in combinations(kept, 2):
+        alike = likeness(traits.signature, other.signature) >= ALIKE
+        if alike or marks(traits) & marks(other):
+            assert sides[traits.session_id] == sides[other.session_id]
 
 
 @given(st.lists(STEPS, min_size=2, max_size=14), st.sets(st.integers(0, 13)))

@@ -234,7 +234,7 @@ def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() ->
     (first,) = [row for row in rows if row.prompt_fingerprint == "aaaa"]
     assert first.judges.count == 1
     assert first.judges.mean == pytest.approx(0.75)
-    found = {one.judge: one.score for one in first.by_judge}
+    found = {estimate.judge: estimate.score for estimate in first.by_judge}
     assert found == {"plan": mean_of([0.9], 1.0), "reuse": mean_of([0.4, 0.6], 1.0)}
     page = leaderboard_markdown(rows)
     assert "| # | prompts | tool | model | plan | reuse |" in page
@@ -336,7 +336,7 @@ def add(weeks: Weeks, week: int, quality: float, count: int = 1, **levels: Any) 
 
 
 def part(move: WeeklyMove, factor: Factor) -> float:
-    return next(one.value for one in move.parts if one.factor == factor)
+    return next(effect.value for effect in move.parts if effect.factor == factor)
 
 
 @pytest.mark.parametrize(
@@ -354,16 +354,16 @@ def test_a_move_that_came_with_one_factor_is_put_down_to_it(factor: Factor, fiel
     assert move.rest == pytest.approx(0.0, abs=0.03)
     levels = {
         level.name.split()[-1]: level
-        for one in move.parts
-        for level in one.levels
-        if one.factor == factor
+        for effect in move.parts
+        for level in effect.levels
+        if effect.factor == factor
     }
     assert (levels["good"].share_before, levels["good"].share) == (0.25, 0.75)
     assert levels["good"].value + levels["bad"].value == pytest.approx(part(move, factor))
     assert re.search(r"\([a-z0-9 -]*(good 25% → 75%|bad 75% → 25%)", moves_markdown([move]))
     if factor == "prompts":
         assert "Shop 25% → 75%" in moves_markdown([move], {"good": "Shop"})
-    assert sum(abs(one.value) for one in move.parts) == pytest.approx(
+    assert sum(abs(effect.value) for effect in move.parts) == pytest.approx(
         abs(part(move, factor)), abs=0.01
     )
 
@@ -374,7 +374,7 @@ def test_a_move_with_nothing_changed_is_how_the_sessions_went() -> None:
     add(weeks, 1, 0.7, 10)
     (move,) = weekly_moves(*weeks)
     assert move.rest == pytest.approx(0.2)
-    assert [one.value for one in move.parts] == pytest.approx([0, 0, 0, 0])
+    assert [effect.value for effect in move.parts] == pytest.approx([0, 0, 0, 0])
 
 
 def test_two_factors_that_changed_apart_are_told_apart() -> None:
@@ -412,9 +412,9 @@ def test_the_parts_always_add_up(drawn: list[tuple[int, float, str, str]]) -> No
     moves = weekly_moves(*weeks)
     assert len(moves) == max(0, len({week for week, *_ in drawn}) - 1)
     for move in moves:
-        total = sum(one.value for one in move.parts) + move.rest
+        total = sum(effect.value for effect in move.parts) + move.rest
         assert total == pytest.approx(move.moved)
-        assert all(one.low <= one.value <= one.high for one in move.parts)
+        assert all(effect.low <= effect.value <= effect.high for effect in move.parts)
 
 
 def test_the_table_of_moves_is_narrow_however_much_changed() -> None:

@@ -197,8 +197,8 @@ def test_what_is_held_out_anywhere_is_trained_on_nowhere() -> None:
         update={"plan_id": "plan", "plan_content": "Fix the loop\nof part 3."}
     )
     train, held_out = sides_of([of_another_set, asked_again, *first, *first])
-    assert [one.plan_id for one in train] == ["s0", "s1", "s2"]
-    assert [one.plan_id for one in held_out] == ["s3", "s4"]
+    assert [sample.plan_id for sample in train] == ["s0", "s1", "s2"]
+    assert [sample.plan_id for sample in held_out] == ["s3", "s4"]
 
 
 @pytest.fixture(scope="module")

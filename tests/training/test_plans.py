@@ -97,7 +97,7 @@ def test_a_part_that_is_missing_or_broken_is_none_with_a_warning(
 )
 def test_a_broken_judge_costs_only_itself(tmp_path: Path, text: str, reason: str) -> None:
     loaded = load_training_sample(folder(tmp_path, **{"judge_plan.json": text}))
-    assert [one.judge_name for one in loaded.sample.judge_results] == ["reuse"]
+    assert [result.judge_name for result in loaded.sample.judge_results] == ["reuse"]
     (warning,) = loaded.warnings
     assert Path(warning.path).name == "judge_plan.json"
     assert reason in warning.reason
@@ -125,7 +125,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_lessons_are_the_lines_with_the_prompts_that_were_used(lake: Lake) -> None:
     found = list(lessons_of(lake, LessonFilter()))
     assert len(found) == 20
-    assert {one.prompt_fingerprint for one in found} == {PROMPT}
+    assert {sample.prompt_fingerprint for sample in found} == {PROMPT}
     one = found[0]
     assert one.plan_content == "Fix part 0 and its word0."
     assert one.used_prompts == PromptSnapshot(
@@ -140,7 +140,7 @@ def test_the_request_is_the_first_that_is_known(tmp_path: Path) -> None:
     begun = turn("", says("On it."), number=0)
     lake = lake_of(tmp_path, [session("s1", begun, turn("Fix it.", says("Fixed.")))])
     stored(lake)
-    assert [one.plan_content for one in lessons_of(lake, LessonFilter())] == ["Fix it."]
+    assert [lesson.plan_content for lesson in lessons_of(lake, LessonFilter())] == ["Fix it."]
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_samples_that_eval_exported_are_lessons_too(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = list(plan_lessons(tmp_path, LessonFilter(tool="droid", fingerprint=FINGERPRINT)))
     assert len(found) == 11
-    assert {one.split for one in found} == {"train", "eval"}
+    assert {sample.split for sample in found} == {"train", "eval"}
     assert list(plan_lessons(tmp_path, LessonFilter(tool="claude-code"))) == []
-    assert [one.plan_id for one in plan_lessons(tmp_path, LessonFilter(task="plan-3"))] == [
-        "plan-3"
-    ]
+    assert [
+        plan_lesson.plan_id for plan_lesson in plan_lessons(tmp_path, LessonFilter(task="plan-3"))
+    ] == ["plan-3"]
     assert list(plan_lessons(tmp_path / "nowhere", LessonFilter())) == []

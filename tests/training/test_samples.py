@@ -145,7 +145,7 @@ def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> 
         LINES[name].metadata for name in ("everything known", "as little known as can be")
     )
     assert (known.verdict, known.verdict_ground) == ("done_verified", "outcome")
-    kinds = [(one.kind, one.name, one.value, one.category) for one in known.scores[:5]]
+    kinds = [(score.kind, score.name, score.value, score.category) for score in known.scores[:5]]
     assert kinds == [
         ("verdict", "verdict", 0.0, "done_verified"),
         ("outcome", "success", 1.0, "ci"),
@@ -155,7 +155,7 @@ def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> 
     ]
     assert known.scores[0].comment == "CI says so."
     assert (bare.verdict, bare.verdict_ground, bare.quality) == ("cannot_tell", "", None)
-    assert [(one.kind, one.category) for one in bare.scores] == [("verdict", "cannot_tell")]
+    assert [(score.kind, score.category) for score in bare.scores] == [("verdict", "cannot_tell")]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,12 @@ def test_a_result_that_is_too_long_is_cut_and_a_step_of_too_long_calls_is_left_o
     assert window[2].content.startswith("w0 w1 w2")
     assert window[2].content.endswith(TRUNCATED)
     windows = windows_of(talk(turn("Go.", says("", call()), says("", long), done)), 60, words)
-    calls = [one.function.name for window in windows for m in window for one in m.tool_calls or ()]
+    calls = [
+        tool_call.function.name
+        for window in windows
+        for m in window
+        for tool_call in m.tool_calls or ()
+    ]
     assert calls == ["Bash"]
     (window,) = windows_of(talk(turn("Go.", says("", long), done)), 60, words)
     assert shape(window) == [f"user: Go.\n\n{CONTINUED}", "assistant: Done."]
@@ -310,19 +315,19 @@ def test_every_window_fits_and_is_a_conversation(
     for window in windows:
         assert tokens_of(window, len) + beside * len(window) <= budget
         assert validate_line(encode_line(replace(line, messages=window))) == []
-        kept += [one for one in window if one.role == "assistant"]
-    if not any(TRUNCATED in one.content for one in kept):
+        kept += [message for message in window if message.role == "assistant"]
+    if not any(TRUNCATED in message.content for message in kept):
         rest = iter(original)
-        assert all(one.content in rest for one in kept if one.weight != 0)
+        assert all(message.content in rest for message in kept if message.weight != 0)
 
 
 def test_a_line_s_tokens_count_its_tools_and_what_a_template_writes_around() -> None:
     used = [says("", call(f"tool{n}", {"path": "a"}, text(60))) for n in range(12)]
     line = line_of(session("long", turn("Go.", *used, says("Done."))))
     windows = samples_of(line, 2_400)
-    assert [one.metadata.window for one in windows] == [1, 2]
-    for one in windows:
-        assert count_tokens(rendered(one)) <= 2_400
+    assert [window.metadata.window for window in windows] == [1, 2]
+    for window in windows:
+        assert count_tokens(rendered(window)) <= 2_400
     with pytest.raises(InputError, match="tools leave less than a quarter of 1000 tokens"):
         samples_of(line, 1_000)
 

@@ -63,7 +63,7 @@ def lines(one: Session, max_tokens: int | None = None) -> list[SampleLine]:
 
 def test_a_subagents_line_is_its_conversation_and_names_its_session() -> None:
     (line,) = lines(talk(agent()))
-    assert [(one.role, one.content) for one in line.messages] == [
+    assert [(message.role, message.content) for message in line.messages] == [
         ("system", "Review it."),
         ("user", "How does pay round?"),
         ("assistant", ""),
@@ -110,4 +110,4 @@ def test_subagents_stand_after_their_session_and_are_counted_apart(tmp_path: Pat
         ("s/agent-2", "s"),
     ]
     assert f"| 2 lines of {sum(row.tokens for row in rows[1:])} tokens |" in made.card
-    assert [one.plan_id for one in lessons_of(lake, LessonFilter())] == ["s"]
+    assert [lesson.plan_id for lesson in lessons_of(lake, LessonFilter())] == ["s"]

@@ -135,7 +135,7 @@ def test_a_tool_that_nobody_describes_is_read_off_its_calls_alone(
     told: list[DeclaredTool],
     properties: dict[str, object],
 ) -> None:
-    tools = tool_schemas(agent, [("Edit", one) for one in calls], told)
+    tools = tool_schemas(agent, [("Edit", call) for call in calls], told)
     (edit,) = (t.function.parameters for t in tools if t.function.name == "Edit")
     assert edit.properties == properties
     assert set(edit.required) == set.intersection(*map(set, calls))

@@ -159,10 +159,10 @@ def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
 
 
 def test_what_has_no_price_is_unknown_and_not_free() -> None:
-    one = day(0, wrong_runner())
+    session = day(0, wrong_runner())
     from debrief.troubles.finding import events_of
 
-    (event,) = events_of(one, lambda model: None)
+    (event,) = events_of(session, lambda model: None)
     assert event.cost_usd is None
 
 

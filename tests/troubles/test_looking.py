@@ -104,7 +104,7 @@ def test_files_read_again_after_a_compaction() -> None:
     messages = list(turn.messages)
     messages[3] = replace(messages[3], summary="So far: …")
     compacted = replace(session, turns=(replace(turn, messages=tuple(messages)),))
-    (event,) = (one for one in events_of(compacted, prices) if one.kind != "same_start")
+    (event,) = (event for event in events_of(compacted, prices) if event.kind != "same_start")
     assert (event.kind, event.evidence.quote) == (
         "work_done_twice",
         "3 files read again: a.py, b.py, c.py",

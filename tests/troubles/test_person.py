@@ -23,7 +23,7 @@ def test_corrections_join_when_they_name_the_same_thing() -> None:
     )
     assert (trouble.kind, trouble.subject) == ("correction", "“lint fails”")
     assert trouble.count == 3
-    assert [one.words for one in trouble.examples] == [
+    assert [example.words for example in trouble.examples] == [
         "argghh build failing: lint",
         "1. lint failing 2. update from main",
     ]

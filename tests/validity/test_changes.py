@@ -118,7 +118,7 @@ def test_subagents_stay_with_the_half_that_started_them_however_deep() -> None:
     )  # fmt: skip
     one = replace(whole, turns=(told,), subagents=several)
     half = seen(one, SessionVerdict(verdict="done_verified", ground="check"))[1]
-    kept = {each.id for each in half["breaks off half way"].subagents}
+    kept = {subagent.id for subagent in half["breaks off half way"].subagents}
     assert kept == {"first", "deeper"}
 
 

@@ -71,7 +71,8 @@ def reading(call: Call) -> Reply:
     good = "3 passed" in call.system + call.user
     level = -1 if good else 0
     scores: dict[str, Any] = {
-        each.name: each.anchors[level].label or each.anchors[level].value for each in DIMENSIONS
+        dimension.name: dimension.anchors[level].label or dimension.anchors[level].value
+        for dimension in DIMENSIONS
     }
     said = json.loads(answer(**scores))
     return Reply(json.dumps({**said, "verdict": "done_verified" if good else "not_done"}))
@@ -100,7 +101,7 @@ def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(
     assert len(shown) == COUNT
     assert not any("read.jsonl" in text for text in shown)
     assert "On 24 sessions with a label, openai/tiny's word is worth more than none" in done.stdout
-    paired = {each["name"]: each for each in json.loads(target.read_text())["paired"]}
+    paired = {load["name"]: load for load in json.loads(target.read_text())["paired"]}
     assert paired["done or not: AUROC, the model"]["value"]["value"] == 1.0
     assert paired["done or not: AUROC, the model minus offline"]["value"]["value"] == 0.0
 

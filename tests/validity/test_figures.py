@@ -33,7 +33,9 @@ def measured(
 ) -> Measured:
     if readings:
         done = readings[0].startswith("done")
-    own = tuple(ReaderVerdict(session_id=name, verdict=each, quality=quality) for each in readings)
+    own = tuple(
+        ReaderVerdict(session_id=name, verdict=reading, quality=quality) for reading in readings
+    )
     reference = Reference(
         session_id=name, done=done, readings=own, task=task or name, family=family
     )
@@ -42,7 +44,7 @@ def measured(
 
 
 def found(statistics: tuple[Statistic, ...], name: str) -> Statistic:
-    (statistic,) = (each for each in statistics if each.name.startswith(name))
+    (statistic,) = (statistic for statistic in statistics if statistic.name.startswith(name))
     return statistic
 
 

@@ -65,9 +65,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
         for name, value in vars(module).items():
             found = value() if name in ("patterns", "vocabulary") and callable(value) else value
             several = found.values() if isinstance(found, dict) else [found]
-            for each in several:
-                if isinstance(each, re.Pattern) and isinstance(each.pattern, str):
-                    yield f"{module.__name__}.{name}", each
+            for pattern in several:
+                if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
+                    yield f"{module.__name__}.{name}", pattern
 
 
 def test_no_text_of_a_rule_has_three_words_in_a_row_of_a_wording() -> None:

@@ -138,17 +138,17 @@ def placed_lake(settings: Settings) -> list[str]:
     lake = Lake(settings.lake)
     made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
     alone = session_of("alone", "Alone.", tool="codex")
-    fill(lake, [(one, 0.9) for one in (*made, alone)])
+    fill(lake, [(session, 0.9) for session in (*made, alone)])
     rows = [
         replace(
-            scores_of(one, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0}
+            scores_of(session, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0}
         )
-        for n, one in enumerate(made)
+        for n, session in enumerate(made)
     ]
     untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
     row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"corrections": 1.0})
     lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
-    return [one.id for one in made]
+    return [session.id for session in made]
 
 
 def settings_of(folder: Path, **variables: str) -> Settings:

@@ -126,7 +126,7 @@ def test_a_strangers_words_in_a_trouble_are_shown_and_not_obeyed(settings: Setti
     sessions = [day(0, wrong_runner()), day(2, wrong_runner())]
     fill(lake, [(session, 0.4) for session in sessions])
     evil = dict.fromkeys(("subject", "repository", "command", "file", "words", "worked"), EVIL)
-    found = [replace(one, **evil) for session in sessions for one in events_of(session, prices)]
+    found = [replace(event, **evil) for session in sessions for event in events_of(session, prices)]
     lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
     lake.write(TROUBLES, ALL, made := find_troubles(found), Trouble)
     with served(own) as client:
@@ -165,9 +165,12 @@ def test_a_lake_that_nobody_scored_is_shown_all_the_same(settings: Settings) -> 
         assert "which CLAUDE.md or AGENTS.md" not in text, "nobody has looked for them"
         looked_for = [
             SessionMetadataRow(
-                session_id=one.id, tool=one.tool, recorded_at=one.started, task=one.task
+                session_id=session.id,
+                tool=session.tool,
+                recorded_at=session.started,
+                task=session.task,
             )
-            for one in sessions
+            for session in sessions
         ]
         Lake(own.lake).write("session_metadata", week, looked_for, SessionMetadataRow)
         wait_until(lambda: "2 sessions do not say which CLAUDE.md" in words(client.get("/").text))

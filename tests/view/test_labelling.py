@@ -42,17 +42,17 @@ def settings(tmp_path: Path) -> Settings:
     lake = Lake(settings.lake)
     names = ("clear", "open", "failed", "middling")
     sessions = [session_of(name, f"Fix the {name} cart.") for name in names]
-    fill(lake, [(one, 0.9) for one in sessions])
+    fill(lake, [(session, 0.9) for session in sessions])
     untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
     verdicts = {"clear": verdict_of(0.9), "middling": verdict_of(0.6)}
     rows = [
         replace(
-            scores_of(one, 0.5),
-            verdict=verdicts.get(one.id, untold),
-            status="failed" if one.id == "failed" else "ok",
-            failure="no answer" if one.id == "failed" else "",
+            scores_of(session, 0.5),
+            verdict=verdicts.get(session.id, untold),
+            status="failed" if session.id == "failed" else "ok",
+            failure="no answer" if session.id == "failed" else "",
         )
-        for one in sessions
+        for session in sessions
     ]
     lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", rows, SessionScores)
     return settings

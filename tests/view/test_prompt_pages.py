@@ -42,17 +42,17 @@ def shop(folder: Path) -> Settings:
     lake.write("session_metadata", week, known, SessionMetadataRow)
     prompts = [
         PromptSnapshotRow(
-            session_id=one.id,
+            session_id=session.id,
             origin="recorded",
             main=TEXTS[key],
             subagents=(SubagentPrompt("tester", "Test it."),) if key == "bbbbbbbb" else (),
             prompt_fingerprint=key,
             note="the transcript",
         )
-        for one, key in zip(sessions, keys, strict=True)
+        for session, key in zip(sessions, keys, strict=True)
     ]
     lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
-    scores = [scores_of(one, mark) for one, mark in zip(sessions, marks, strict=True)]
+    scores = [scores_of(session, mark) for session, mark in zip(sessions, marks, strict=True)]
     lake.write("fingerprint_leaderboard", "all", leaderboard(scores, known), LeaderboardRow)
     return settings
 

@@ -84,7 +84,7 @@ def test_a_fork_leads_to_its_relatives_and_they_to_it(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     forks = [session_of(name, f"Go {name}.", relative_of="root") for name in ("left", "right")]
     stray = session_of("stray", "Go on.", relative_of="elsewhere")
-    fill(Lake(settings.lake), [(one, 0.5) for one in (session_of("root"), *forks, stray)])
+    fill(Lake(settings.lake), [(session, 0.5) for session in (session_of("root"), *forks, stray)])
     with served(settings) as client:
         pages = {
             name: page_of(client, f"/sessions/{name}")
@@ -273,7 +273,8 @@ def test_lists_show_such_a_session_in_the_same_way_and_lead_to_it(tmp_path: Path
         answers = {address: client.get(address) for address in LISTS}
         assert {answer.status_code for answer in answers.values()} == {200}
         texts = {
-            name: each.text.replace('<script src="/static/', "") for name, each in answers.items()
+            name: response.text.replace('<script src="/static/', "")
+            for name, response in answers.items()
         }
         assert [name for name, text in texts.items() if LIVE.search(text)] == []
         links = {

@@ -97,7 +97,7 @@ class AnsweringModel:
         Raises:
             RefusedError: it is told to.
         """
-        asked = "\n\n".join(one.text for one in request.said)
+        asked = "\n\n".join(said.text for said in request.said)
         question = asked[max(asked.find(MARK), 0) :]
         self.tools.update(tool.name for tool in request.tools)
         instead = self.goes_wrong(request) if self.goes_wrong else None
@@ -164,7 +164,7 @@ class AsModel(Struct, frozen=True, kw_only=True):
         """Whether sessions, tokens or money differ, something was asked twice, or a question was
         read as a session."""
         said, counted = self.said, self.counted
-        tokens = [(each.input_tokens, each.output_tokens) for each in (said, counted)]
+        tokens = [(usage.input_tokens, usage.output_tokens) for usage in (said, counted)]
         money = abs((said.cost_usd or 0) - (counted.cost_usd or 0))
         differs = tokens[0] != tokens[1] or money > 0.0001  # rows hold rounded amounts
         lines = list(self.failures.values())
@@ -213,7 +213,11 @@ def ask_as_model(stage: Stage, program: Program, version: str) -> AsModel:
         twice=twice,
         tools=tuple(sorted(model.tools)),
         sessions=sum(isinstance(one, Session) for one in read),
-        kept=sum(one.reason == OWN_QUESTION for one in read if isinstance(one, UnreadTranscript)),
+        kept=sum(
+            transcript.reason == OWN_QUESTION
+            for transcript in read
+            if isinstance(transcript, UnreadTranscript)
+        ),
         failures=failures,
     )
 
@@ -256,7 +260,7 @@ def _failures(name: str, model: AnsweringModel, home: Path) -> Iterator[tuple[st
         over.wait(_LONGEST)
 
     def call(request: Request) -> tuple[SentCall, ...] | None:
-        if any(one.role == "tool" for one in request.said):
+        if any(said.role == "tool" for said in request.said):
             return None
         tool = next((tool.name for tool in request.tools), "Bash")
         patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch\n"
@@ -358,8 +362,8 @@ def lines_of(done: AsModel) -> str:
     """Return what came of it in a few words, and a line for each thing that went wrong."""
     said, counted = done.said, done.counted
     tokens, truly = (
-        f"{each.input_tokens:,} and {each.output_tokens:,} tokens, ${each.cost_usd or 0:.4f}"
-        for each in (said, counted)
+        f"{usage.input_tokens:,} and {usage.output_tokens:,} tokens, ${usage.cost_usd or 0:.4f}"
+        for usage in (said, counted)
     )
     head = (
         f"{done.name} ({done.version}): {done.scored} sessions scored; {tokens}, counted {truly}; "

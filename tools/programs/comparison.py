@@ -61,15 +61,21 @@ def compare(
     unknown: Mapping[str, str] = MappingProxyType({}),
 ) -> Comparison:
     """Compare sessions with the truth."""
-    left = [one for one in read if isinstance(one, Session)]
-    unread = [one for one in read if not (isinstance(one, Session) or one.expected)]
-    lost = [f"{one.path}: {one.reason}" for one in unread]
+    left = [session for session in read if isinstance(session, Session)]
+    unread = [
+        transcript
+        for transcript in read
+        if not (isinstance(transcript, Session) or transcript.expected)
+    ]
+    lost = [f"{transcript.path}: {transcript.reason}" for transcript in unread]
     chains: dict[str, list[Run]] = {}
     for run in truth.runs:
         chains.setdefault(scripts[run.script].resumes or run.script, []).append(run)
     pairs = []
     for name, runs in chains.items():
-        candidates = [Pair(truth=truth, scripts=scripts, runs=runs, session=one) for one in left]
+        candidates = [
+            Pair(truth=truth, scripts=scripts, runs=runs, session=session) for session in left
+        ]
         best = max(candidates, key=lambda pair: len(pair.matched), default=None)
         if best is None or not best.matched:
             lost.append(f"{name}: no session")
@@ -79,8 +85,10 @@ def compare(
     lost += [
         f"{name}: exit code {run.code}" for run in truth.runs if run.code for name in [run.script]
     ]
-    lost += [f"session {one.id} is of nothing that was run" for one in left]
-    lost += [f"tool {name} is not offered" for one in truth.exchanges for name in one.unoffered]
+    lost += [f"session {session.id} is of nothing that was run" for session in left]
+    lost += [
+        f"tool {name} is not offered" for exchange in truth.exchanges for name in exchange.unoffered
+    ]
     differences = {
         field: [each for pair in pairs for each in differ(pair)] for field, differ in FIELDS.items()
     }
@@ -94,16 +102,20 @@ def compare(
 
 def report(results: Sequence[Comparison], day: date) -> str:
     """Return the table, what differs, and what no file holds, as Markdown."""
-    header = ("field", *(f"{one.program} {one.version}".rstrip() for one in results))
-    rows = [(field, *(one.cell(field) for one in results)) for field in (SESSIONS, *FIELDS)]
-    lines = [f"- {one.program}: {one.failure}" for one in results if one.failure]
-    lines += [f"- {one.program}: not installed: {one.missing}" for one in results if one.missing]
-    for one in results:
-        for field, found in one.differences.items():
-            if found and one.cell(field) == ABSENT:
-                lines.append(f"- {one.program}, {field}: {one.unknown[field]}")
+    header = ("field", *(f"{result.program} {result.version}".rstrip() for result in results))
+    rows = [(field, *(result.cell(field) for result in results)) for field in (SESSIONS, *FIELDS)]
+    lines = [f"- {result.program}: {result.failure}" for result in results if result.failure]
+    lines += [
+        f"- {result.program}: not installed: {result.missing}"
+        for result in results
+        if result.missing
+    ]
+    for result in results:
+        for field, found in result.differences.items():
+            if found and result.cell(field) == ABSENT:
+                lines.append(f"- {result.program}, {field}: {result.unknown[field]}")
             elif found:
                 more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
                 what = shorten("; ".join(found[:3]), 600)
-                lines.append(f"- {one.program}, **{field}**: {plain(what)}{more}")
+                lines.append(f"- {result.program}, **{field}**: {plain(what)}{more}")
     return "\n\n".join([f"As of {day}:", table(header, rows), "\n".join(lines)])

@@ -44,32 +44,39 @@ class Pair(Struct, kw_only=True):
         """All that was asked while the session ran."""
         times = [(run.began, run.ended) for run in self.runs]
         return [
-            one
-            for one in self.truth.exchanges
-            if any(began <= one.at <= ended for began, ended in times)
+            exchange
+            for exchange in self.truth.exchanges
+            if any(began <= exchange.at <= ended for began, ended in times)
         ]
 
     @property
     def summaries(self) -> list[Exchange]:
         """What was asked for compactions."""
         runs = [run for run in self.runs if self.scripts[run.script].summarises]
-        return [one for run in runs for one in self.exchanges if run.began <= one.at <= run.ended]
+        return [
+            exchange
+            for run in runs
+            for exchange in self.exchanges
+            if run.began <= exchange.at <= run.ended
+        ]
 
     def asked(self, *names: str) -> list[Exchange]:
         """Return what was exchanged on scripts; on the person's own when none is named."""
         names = names or tuple(run.script for run in self.runs)
         beside = self.summaries
-        asked = (one for one in self.exchanges if not one.is_broken_off)
-        return [one for one in asked if one.script in names and one not in beside]
+        asked = (exchange for exchange in self.exchanges if not exchange.is_broken_off)
+        return [
+            exchange for exchange in asked if exchange.script in names and exchange not in beside
+        ]
 
     @property
     def messages(self) -> list[Message]:
         """The model's own messages, as read, without what came of answers that broke off: a
         program may go on from it, ask again without it, or forget it."""
         own = (turn for turn in self.session.turns if turn.origin != "inherited")
-        begun = {one.text for one in self.exchanges if one.is_broken_off}
+        begun = {exchange.text for exchange in self.exchanges if exchange.is_broken_off}
         read = (message for turn in own for message in turn.messages)
-        return [one for one in read if one.calls or one.text not in begun]
+        return [message for message in read if message.calls or message.text not in begun]
 
     @property
     def matched(self) -> list[tuple[Exchange, Message]]:
@@ -88,7 +95,7 @@ class Pair(Struct, kw_only=True):
 def _matched(sent: Sequence[Exchange], read: Sequence[Message]) -> list[tuple[Exchange, Message]]:
     pairs, left = [], list(read)
     for exchange in sent:
-        place = next((at for at, one in enumerate(left) if _is_same(exchange, one)), None)
+        place = next((at for at, message in enumerate(left) if _is_same(exchange, message)), None)
         if place is not None:
             pairs.append((exchange, left[place]))
             left = left[place + 1 :]
@@ -109,8 +116,12 @@ def _is_same_call(sent: SentCall, read: ToolCall) -> bool:
 
 def _prompts(pair: Pair) -> Differences:
     scripts = [pair.scripts[run.script] for run in pair.runs]
-    typed = [one.prompt for one in scripts if not (one.typed or one.summarises or one.keys)]
-    commands = [one.typed for one in scripts]
+    typed = [
+        script.prompt
+        for script in scripts
+        if not (script.typed or script.summarises or script.keys)
+    ]
+    commands = [script.typed for script in scripts]
     read = [turn.prompt.strip() for turn in pair.session.turns if turn.is_own]
     yield from _unlike(typed, [prompt for prompt in read if prompt not in commands])
 
@@ -125,7 +136,7 @@ def _history(pair: Pair) -> Differences:
     turns = [turn for turn in pair.session.turns if not turn.rewound]
     given = [turn.expansion or turn.prompt for turn in turns]
     given += [deed.expansion for turn in turns for deed in turn.interventions]
-    given += [each.text for turn in turns for one in turn.messages for each in one.context]
+    given += [text.text for turn in turns for message in turn.messages for text in message.context]
     read = "\n".join(given)
     for script in pair.scripts.values():
         if script.steps and (script.prompt in said) != (script.prompt in read):
@@ -138,10 +149,16 @@ def _messages(pair: Pair) -> Differences:
     if len(matched) < max(len(sent), len(pair.messages)):
         yield f"{len(sent)} sent, {len(pair.messages)} read, {len(matched)} alike"
     known = [exchange for exchange, _ in matched]
-    yield from (f"lost: {_shown(one.text, one.calls)}" for one in sent if one not in known)
+    yield from (
+        f"lost: {_shown(exchange.text, exchange.calls)}"
+        for exchange in sent
+        if exchange not in known
+    )
     alike = [message for _, message in matched]
     yield from (
-        f"not sent: {_shown(one.text, one.calls)}" for one in pair.messages if one not in alike
+        f"not sent: {_shown(message.text, message.calls)}"
+        for message in pair.messages
+        if message not in alike
     )
 
 
@@ -184,12 +201,14 @@ def _tokens(pair: Pair) -> Differences:
 
 def _total(pair: Pair) -> Differences:
     exchanges = pair.exchanges
-    broken = [replace(one.usage, output=1) for one in exchanges if one.is_broken_off]
-    exchanges = [one for one in exchanges if not one.is_broken_off]
-    whole = reduce(add, (one.usage for one in exchanges), Usage())
-    scripted = (one.usage for one in exchanges if one.script != NO_SCRIPT)
+    broken = [replace(exchange.usage, output=1) for exchange in exchanges if exchange.is_broken_off]
+    exchanges = [exchange for exchange in exchanges if not exchange.is_broken_off]
+    whole = reduce(add, (exchange.usage for exchange in exchanges), Usage())
+    scripted = (exchange.usage for exchange in exchanges if exchange.script != NO_SCRIPT)
     allowed = [whole] if pair.summaries else [whole, reduce(add, scripted, Usage())]
-    allowed += [reduce(add, broken, each) for each in allowed]  # as its stream's first event has it
+    allowed += [
+        reduce(add, broken, usage) for usage in allowed
+    ]  # as its stream's first event has it
     if pair.session.usage not in allowed:
         yield f"sent {whole}, read {pair.session.usage}"
 
@@ -287,8 +306,10 @@ def _decoded(parameters: str) -> object:
 def _instructions(pair: Pair) -> Differences:
     first = pair.matched[0][0]
     sent = [("system", text) for text in first.system]
-    sent += [("message", one.text) for one in first.said]
-    read = [(one.place, one.text) for one in pair.session.instructions or ()]
+    sent += [("message", said.text) for said in first.said]
+    read = [
+        (instruction.place, instruction.text) for instruction in pair.session.instructions or ()
+    ]
     yield from _unlike(_files_in(sent), _files_in(read))
 
 
@@ -321,7 +342,7 @@ def _compaction(pair: Pair) -> Differences:
 def _context(pair: Pair) -> Differences:
     """What the model was told that no person wrote, where a script has that."""
     parts = [part for run in pair.runs for part in pair.scripts[run.script].told]
-    sent, read = pair.asked(), [each.text for one in pair.messages for each in one.context]
+    sent, read = pair.asked(), [text.text for message in pair.messages for text in message.context]
     if not parts or not sent:
         return
     told = "\n".join(text for role, text in sent[-1].said if role != "assistant")
@@ -331,14 +352,14 @@ def _context(pair: Pair) -> Differences:
         yield from (f"{part!r} was not sent" for _ in [part] if part not in told)
         yield from (f"{part!r} is not read" for _ in [part] if not any(part in one for one in read))
     line = conversation_of(pair.session).close()
-    in_line = "\n".join(one.content for one in line if one.role in ("user", "tool"))
+    in_line = "\n".join(message.content for message in line if message.role in ("user", "tool"))
     lost, more = _lines(told) - _lines(in_line), _lines(in_line) - _lines(told)
     yield from (f"not in the line: {text!r}" for text in lost)
     yield from (f"in the line alone: {text!r}" for text in more)
 
 
 def _problems(pair: Pair) -> Differences:
-    yield from (f"line {one.line}: {one.reason}" for one in pair.session.problems)
+    yield from (f"line {problem.line}: {problem.reason}" for problem in pair.session.problems)
 
 
 FIELDS: Mapping[str, Callable[[Pair], Differences]] = {

@@ -160,7 +160,7 @@ def _read_chat(body: Body, _: str) -> Request:
         else:
             request.say(message["role"], text)
     tools = body.get("tools") or []
-    request.tools = [_tool(one["function"], "parameters") for one in tools if "function" in one]
+    request.tools = [_tool(tool["function"], "parameters") for tool in tools if "function" in tool]
     return request
 
 
@@ -253,7 +253,14 @@ def _write_responses(answer: Answer, request: Request) -> Iterator[Body]:
         free = isinstance(call.input, str)
         given = {"input": call.input} if free else {"arguments": _json(call.input)}
         kind = "custom_tool_call" if free else "function_call"
-        space = next((one for one in request.namespaces if call.name.startswith(f"{one}__")), "")
+        space = next(
+            (
+                namespace
+                for namespace in request.namespaces
+                if call.name.startswith(f"{namespace}__")
+            ),
+            "",
+        )
         given |= {
             "name": call.name.removeprefix(f"{space}__"),
             **({"namespace": space} if space else {}),

@@ -156,7 +156,7 @@ class ScriptedModel:
             role, text = request.said[place]
             for name, script in self._scripts.items():
                 if role == "user" and script.steps and script.prompt in text:
-                    done = sum(one.role == "assistant" for one in request.said[place:])
+                    done = sum(said.role == "assistant" for said in request.said[place:])
                     return name, script.steps[min(done, len(script.steps) - 1)]
         return NO_SCRIPT, Step("There is nothing to do.")
 
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = urlsplit(self.path).path
-        protocol = next((one for one in PROTOCOLS if one.path.search(path)), None)
+        protocol = next((protocol for protocol in PROTOCOLS if protocol.path.search(path)), None)
         body = self._body()
         if protocol is None:
             self.do_GET()

@@ -95,7 +95,9 @@ class Transcript(Struct, frozen=True, kw_only=True):
         """The file that it is, or is a part of."""
         if self.file:
             return self.file
-        parts = (each for each in self.companions if self.path.startswith(f"{each}#"))
+        parts = (
+            companion for companion in self.companions if self.path.startswith(f"{companion}#")
+        )
         return next(parts, self.path)
 
 
@@ -166,8 +168,12 @@ class Reader(ABC):
         variable, top = self.moved_by
         if not (moved := environ.get(variable, "")):
             return usual
-        inner = (Path(each) for each in self.home_folders if Path(each).is_relative_to(top))
-        return (*(Path(moved).expanduser() / each.relative_to(top) for each in inner), *usual)
+        inner = (
+            Path(home_folder)
+            for home_folder in self.home_folders
+            if Path(home_folder).is_relative_to(top)
+        )
+        return (*(Path(moved).expanduser() / path.relative_to(top) for path in inner), *usual)
 
     @abstractmethod
     def claims(self, head: bytes, path: str) -> bool:
@@ -271,9 +277,9 @@ def claims_of(walk: Walk, readers: Iterable[Reader]) -> dict[str, dict[str, Begi
     claims: dict[str, dict[str, Beginning]] = {reader.source: {} for reader in asked}
     for path in (file.path for file in walk.files):
         known = walk.sources.get(path)
-        able = [each for each in asked if known in (None, each.source)]
-        able = [each for each in able if path.endswith(each.suffixes)]
-        if known and not any(each.opens_unchanged for each in able):
+        able = [reader for reader in asked if known in (None, reader.source)]
+        able = [reader for reader in able if path.endswith(reader.suffixes)]
+        if known and not any(reader.opens_unchanged for reader in able):
             for reader in able:
                 claims[reader.source][path] = Beginning()
             continue
@@ -335,7 +341,9 @@ class TranscriptReader(Reader):
     def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield this source's transcripts, in path order: a child at hand completes its parent."""
         own = claims[self.source].items()
-        return self.grouped({path: each.peek for path, each in own if each.failure is None})
+        return self.grouped(
+            {path: beginning.peek for path, beginning in own if beginning.failure is None}
+        )
 
     def grouped(self, peeks: Mapping[str, Peek | None]) -> Iterator[Transcript]:
         """Yield one transcript a session, given each file of the source in path order."""

@@ -87,7 +87,9 @@ class CopilotReader(TranscriptReader):
 
     def transcripts(self, walk: Walk, claims: Claims) -> Iterator[Transcript]:
         """Yield the streams, but those of VS Code's chats that can be read as such."""
-        chats = [path for path, each in claims.get(VSCODE.source, {}).items() if each.peek]
+        chats = [
+            path for path, beginning in claims.get(VSCODE.source, {}).items() if beginning.peek
+        ]
         streams = {stream for path in chats for stream in VSCODE.beside(path)}
         return (found for found in super().transcripts(walk, claims) if found.path not in streams)
 

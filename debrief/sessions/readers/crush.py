@@ -124,7 +124,7 @@ def _ask(parts: _Parts, at: datetime | None, draft: TranscriptDraft) -> None:
             ran = f"$ {string(data.get('command'))}\n{string(data.get('output'))}"
             timeline.add_context("command", ran, at)
     kinds = [string(data.get("MIMEType")) for kind, data in parts if kind == "binary"]
-    images = sum(each.startswith("image/") for each in kinds)
+    images = sum(kind.startswith("image/") for kind in kinds)
     images += sum(kind == "image_url" for kind, _ in parts)
     if words.startswith(_AGAIN):
         timeline.add_context("program", words, at)

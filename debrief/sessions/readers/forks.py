@@ -101,7 +101,7 @@ def leaves_of(branches: Sequence[Branch], ids: Sequence[str]) -> list[Leaf]:
         branches: of its transcripts, originals before copies, as far as they tell.
         ids: of the sessions, as they tell them; empty for one that is no session's alone.
     """
-    prompts, ways = [each.prompts for each in branches], [each.way for each in branches]
+    prompts, ways = [branch.prompts for branch in branches], [branch.way for branch in branches]
     numbers = range(len(branches))
 
     def is_state_of(number: int, other: int) -> bool:
@@ -114,16 +114,20 @@ def leaves_of(branches: Sequence[Branch], ids: Sequence[str]) -> list[Leaf]:
     ends = [n for n in numbers if not any(is_state_of(n, other) for other in numbers)]
     sessions: list[list[int]] = []
     for end in ends or numbers[:1]:
-        is_fork = any(prompts[end] & prompts[member] for one in sessions for member in one)
-        parts = [one for one in sessions if ids[end] and ids[one[0]] == ids[end]]
+        is_fork = any(prompts[end] & prompts[member] for session in sessions for member in session)
+        parts = [session for session in sessions if ids[end] and ids[session[0]] == ids[end]]
         if parts and not is_fork:
             parts[0].append(end)
         else:
             sessions.append([end])
-    settled = {number for one in sessions for number in one}
+    settled = {number for session in sessions for number in session}
     for number in numbers:
         if number not in settled:
-            own = (one for one in sessions if any(ways[number] <= prompts[each] for each in one))
+            own = (
+                session
+                for session in sessions
+                if any(ways[number] <= prompts[each] for each in session)
+            )
             next(own, sessions[0]).append(number)
     return _as_leaves(branches, sessions)
 
@@ -215,7 +219,7 @@ def with_turns_of(base: Session, other: Session) -> Session:
     """
     turns = {place_of_turn(turn.at, turn.prompt): turn for turn in base.turns}
     words = {turn.prompt for turn in base.turns}
-    messages = {_mark(each) for turn in base.turns for each in turn.messages}
+    messages = {_mark(message) for turn in base.turns for message in turn.messages}
     further: dict[str, Turn] = {}
     added: list[Turn] = []
     for turn in other.turns:
@@ -229,8 +233,8 @@ def with_turns_of(base: Session, other: Session) -> Session:
             added.append(turn)
     known = {agent.id for agent in base.subagents}
     agents = [agent for agent in other.subagents if agent.id not in known]
-    new = [each for turn in (*further.values(), *added) for each in turn.messages]
-    new = [each for each in new if _mark(each) not in messages]
+    new = [message for turn in (*further.values(), *added) for message in turn.messages]
+    new = [message for message in new if _mark(message) not in messages]
     new += [message for agent in agents for message in agent.messages]
     calls = [call for message in new for call in message.calls]
     paths = {ref.path for ref in base.transcripts}
@@ -241,7 +245,9 @@ def with_turns_of(base: Session, other: Session) -> Session:
         ended=max(base.ended, other.ended),
         turns=_in_order((turns | further).values(), added) if further or added else base.turns,
         subagents=(*base.subagents, *agents),
-        models=tuple(dict.fromkeys((*base.models, *(each.model for each in new if each.model)))),
+        models=tuple(
+            dict.fromkeys((*base.models, *(message.model for message in new if message.model)))
+        ),
         usage=sum((message.usage for message in new), base.usage),
         api_calls=base.api_calls + sum(message.usage != Usage() for message in new),
         slash_commands=base.slash_commands + _slash_commands(added),

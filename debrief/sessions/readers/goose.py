@@ -174,14 +174,14 @@ class _Talk:
         for part in parts:
             if part.get("type") == "toolResponse":
                 _result(part, at, draft)
-        words = "\n\n".join(string(each.get("text")) for each in parts if _is(each, "text"))
+        words = "\n\n".join(string(part.get("text")) for part in parts if _is(part, "text"))
         if about.get("userVisible") is False:
             self._give(words, about, at)
         elif role == "assistant":
             self._answer(id or f"{draft.id}-{self._messages}", parts, about, at)
         elif role == "user":
             words = _NAMED.sub("", words) if draft.is_subagent else words
-            images = sum(_is(each, "image") for each in parts)
+            images = sum(_is(part, "image") for part in parts)
             if words.strip() or images:
                 draft.timeline.prompt(words, at, images)
 
@@ -201,11 +201,11 @@ class _Talk:
         used = mapping(about.get("inference"))
         model = first_string(used, "resolvedModel", "requestedModel") or self._draft.model
         kinds = ("text", "thinking", "redactedThinking", "toolRequest", "frontendToolRequest")
-        if not any(_is(each, *kinds) for each in parts):
+        if not any(_is(part, *kinds) for part in parts):
             return
         usage = _usage(mapping(about.get("usage")))
         answer = timeline.message
-        is_new = usage != NO_USAGE or any(_is(each, "text") for each in parts)
+        is_new = usage != NO_USAGE or any(_is(part, "text") for part in parts)
         if is_new or answer is None or answer.usage == NO_USAGE:  # else of a row for each call
             answer = timeline.begin_message(id, model, at)
         for part in parts:

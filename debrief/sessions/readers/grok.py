@@ -69,10 +69,10 @@ class GrokReader(TranscriptReader):
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the folder and the summary say."""
         summaries = [Head.of(each) for each in self.beside(path) if each.endswith(_SUMMARY)]
-        is_subagent = any(each.text(_SUBAGENT) for each in summaries)
+        is_subagent = any(summary.text(_SUBAGENT) for summary in summaries)
         return Peek(
             session_id=_id(path),
-            started=next((each.first_time(_CREATED) for each in summaries), None),
+            started=next((summary.first_time(_CREATED) for summary in summaries), None),
             parent=_parent(path) if is_subagent else "",
         )
 
@@ -82,7 +82,7 @@ class GrokReader(TranscriptReader):
         if here.name != _CHAT:
             return ()
         return tuple(
-            str(each) for each in map(here.with_name, (_SUMMARY, _UPDATES)) if each.exists()
+            str(path) for path in map(here.with_name, (_SUMMARY, _UPDATES)) if path.exists()
         )
 
     def read_file(self, path: str) -> TranscriptDraft:
@@ -123,7 +123,7 @@ def _parent(path: str) -> str:
     """Return the session that began another, as its folder shows; empty where it is not there."""
     here = Path(path).parent
     names = here.parent.glob(f"*/subagents/{here.name}")
-    return next((each.parent.parent.name for each in sorted(names)), "")
+    return next((name.parent.parent.name for name in sorted(names)), "")
 
 
 def _usage_of(path: Path) -> Usage:
@@ -209,7 +209,7 @@ class _Talk:
             elif kind == "assistant":
                 calls = mappings(record.get("tool_calls"))
                 first = next(
-                    (self._updates.times.get(string(each.get("id"))) for each in calls), None
+                    (self._updates.times.get(string(call.get("id"))) for call in calls), None
                 )
                 at = times.pop(0) if times else first
                 id = f"answer-{number}"
@@ -265,6 +265,6 @@ class _Talk:
 def _edit(content: Any) -> FileEdit | None:
     diffs = (part for part in mappings(content) if part.get("type") == "diff")
     return joined(
-        replaced(string(each.get("path")), string(each.get("oldText")), string(each.get("newText")))
-        for each in diffs
+        replaced(string(diff.get("path")), string(diff.get("oldText")), string(diff.get("newText")))
+        for diff in diffs
     )

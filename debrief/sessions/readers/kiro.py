@@ -143,13 +143,15 @@ class _Talk:
         if words.strip() == _INTERRUPTED:
             timeline.interrupt(None)
             return
-        thoughts = [mapping(each.get("data")) for each in blocks if each.get("kind") == "thinking"]
-        models = [string(each.get("modelId")) for each in thoughts]
+        thoughts = [
+            mapping(block.get("data")) for block in blocks if block.get("kind") == "thinking"
+        ]
+        models = [string(thought.get("modelId")) for thought in thoughts]
         models += [string(self._turns.get(id, {}).get("model"))]
         known = (model for model in models if model not in ("", _CHOSEN_BY_KIRO))
         message = timeline.begin_message(id, next(known, ""), None)
         message.texts.append(words)
-        message.thoughts += [string(each.get("text")) for each in thoughts]
+        message.thoughts += [string(thought.get("text")) for thought in thoughts]
         for block in blocks:
             if block.get("kind") == "toolUse":
                 data = mapping(block.get("data"))

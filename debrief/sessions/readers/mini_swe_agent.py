@@ -90,7 +90,7 @@ READER = MiniSweAgentReader()
 
 def _identity(path: str, messages: list[JsonRecord]) -> str:
     """Return a name for a run, of its file's and its first answer's: each run has the same task."""
-    first = next((each for each in messages if each.get("role") == "assistant"), {})
+    first = next((message for message in messages if message.get("role") == "assistant"), {})
     digest = hashlib.sha256(compact_json(first).encode(errors="replace")).hexdigest()
     return f"{Path(path).name.removesuffix(_DOCUMENT)}-{digest[:12]}"
 

@@ -58,7 +58,7 @@ class PiReader(TranscriptReader):
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
         records = head.records()
-        message = next((each for each in records if each.get("type") == "message"), None)
+        message = next((record for record in records if record.get("type") == "message"), None)
         if message is None and head.is_whole:
             return None
         first = f"{message.get('id')} {message.get('timestamp')}" if message else ""

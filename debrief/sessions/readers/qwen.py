@@ -187,7 +187,7 @@ class _Chat:
     def _result(self, outcome: JsonRecord, content: Any, at: datetime | None) -> None:
         responses = [mapping(part.get("functionResponse")) for part in mappings(content)]
         call_id = string(outcome.get("callId"))
-        call_id = call_id or next((string(each.get("id")) for each in responses), "")
+        call_id = call_id or next((string(response.get("id")) for response in responses), "")
         call = self.timeline.calls.get(call_id)
         if call is None:
             self.draft.orphan_results += 1
@@ -196,7 +196,7 @@ class _Chat:
         status = outcome.get("status")
         failed = status in ("error", "cancelled")
         if status is None:
-            failed = any("error" in mapping(each.get("response")) for each in responses)
+            failed = any("error" in mapping(response.get("response")) for response in responses)
         if status == "cancelled" and _REFUSED.search(text):
             self.timeline.reject(call, text, at, words="")
             return

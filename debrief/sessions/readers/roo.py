@@ -62,10 +62,10 @@ class RooReader(TranscriptReader):
         draft = TranscriptDraft(path)
         document = draft.load(path)
         others = list(draft.load_beside(self.beside(path)))
-        for each in others:
-            draft.take(each, cwd="workspace", parent="parentTaskId")
-            if each.get("workspace"):
-                draft.take(each, title="task")
+        for other in others:
+            draft.take(other, cwd="workspace", parent="parentTaskId")
+            if other.get("workspace"):
+                draft.take(other, title="task")
         extension = tasks.extension_of(path, tasks.ROOS)
         tasks.convert(document, others, draft, tasks.ROOS.get(extension, self.tool))
         return draft

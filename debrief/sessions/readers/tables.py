@@ -65,7 +65,7 @@ class DatabaseReader(TranscriptReader):
 
     def family(self, connection: Connection, id: str) -> list[SessionInDatabase]:
         """Return a session with those that came of it; empty where it is there no more."""
-        sessions = [each for each in self.listed(connection) if each.rows]
+        sessions = [database for database in self.listed(connection) if database.rows]
         return next((tree for tree in _trees(sessions) if tree[0].id == id), [])
 
     def claims(self, head: bytes, path: str) -> bool:
@@ -94,16 +94,18 @@ class DatabaseReader(TranscriptReader):
         except (InputError, OSError):  # a look at it says why
             yield Transcript(source=self.source, path=path, companions=log)
             return
-        for tree in _trees([each for each in sessions or () if each.rows]):
+        for tree in _trees([session for session in sessions or () if session.rows]):
             place = f"{path}#{tree[0].id}"
-            changed = hashlib.sha256(orjson.dumps([each.changed for each in tree])).digest()
+            changed = hashlib.sha256(orjson.dumps([database.changed for database in tree])).digest()
             yield Transcript(
                 source=self.source,
                 path=place,
                 companions=(path, *log),
                 file=path,
                 stamp=FileStamp(
-                    place, sum(each.rows for each in tree), int.from_bytes(changed[:6], "big")
+                    place,
+                    sum(database.rows for database in tree),
+                    int.from_bytes(changed[:6], "big"),
                 ),
                 peek=Peek(session_id=tree[0].id, started=tree[0].started, parent=tree[0].parent),
             )
@@ -139,7 +141,9 @@ class DatabaseReader(TranscriptReader):
 
         def read(connection: Connection) -> list[TranscriptDraft]:
             connection.row_factory = Row
-            return [self._draft(connection, each, file) for each in self.family(connection, id)]
+            return [
+                self._draft(connection, database, file) for database in self.family(connection, id)
+            ]
 
         drafts = read_database(file, read)
         if not drafts:
@@ -176,12 +180,12 @@ def json_in(row: Row | dict[str, Any], column: str, draft: TranscriptDraft) -> A
 
 def _trees(sessions: list[SessionInDatabase]) -> Iterator[list[SessionInDatabase]]:
     """Yield the sessions that nobody at hand began, each with those that came of it behind it."""
-    known = {each.id for each in sessions}
+    known = {session.id for session in sessions}
     children: dict[str, list[SessionInDatabase]] = {}
-    for each in sessions:
-        children.setdefault(each.parent if each.parent in known else "", []).append(each)
+    for session in sessions:
+        children.setdefault(session.parent if session.parent in known else "", []).append(session)
     for top in children.get("", ()):
         tree = [top]
-        for each in tree:
-            tree += children.get(each.id, ())
+        for database in tree:
+            tree += children.get(database.id, ())
         yield tree

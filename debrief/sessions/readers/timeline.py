@@ -264,7 +264,7 @@ class Timeline:
         if earlier is call:
             return
         self._repeated.add(call.id)
-        if earlier.status == "unanswered" and any(each is earlier for each in message.calls):
+        if earlier.status == "unanswered" and any(call is earlier for call in message.calls):
             self._parallel.setdefault(call.id, []).append(call)
         else:
             self.calls[call.id] = call
@@ -348,7 +348,12 @@ class Timeline:
         """Record that the calls of a message ran when the person interrupted it, though their
         results were worded as refusals."""
         for turn in self.turns[-1:]:
-            calls = (call for each in turn.messages if each.id == message_id for call in each.calls)
+            calls = (
+                call
+                for message in turn.messages
+                if message.id == message_id
+                for call in message.calls
+            )
             for call in calls:
                 deed = turn.interventions[-1] if turn.interventions else None
                 if deed and (call.status, deed.kind, deed.text) == ("rejected", "rejection", ""):

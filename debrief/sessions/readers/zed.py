@@ -166,7 +166,7 @@ def _answer(
             draft.timeline.call(answer, use.get("id"), use.get("name"), given, None)
     for result in results:
         _result(result, draft)
-    if any((each.result or "").startswith(_CANCELED) for each in answer.calls):
+    if any((call.result or "").startswith(_CANCELED) for call in answer.calls):
         draft.timeline.stop(name)
         draft.timeline.interrupt(None)
 
@@ -205,9 +205,9 @@ def _older(name: str, message: JsonRecord, draft: TranscriptDraft) -> None:
     segments = mappings(message.get("segments"))
     kinds = {"text": "Text", "thinking": "Thinking"}
     parts: list[tuple[str, Any]] = []
-    for each in segments:
-        kind = kinds.get(string(each.get("type")), "")
-        parts.append((kind, each.get("text") if kind == "Text" else each))
+    for segment in segments:
+        kind = kinds.get(string(segment.get("type")), "")
+        parts.append((kind, segment.get("text") if kind == "Text" else segment))
     if message["role"] == "user":
         words = "\n".join(string(value) for kind, value in parts if kind == "Text")
         draft.timeline.prompt(words, None)

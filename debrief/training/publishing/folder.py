@@ -75,23 +75,23 @@ def header(
     data: Sequence[DataFile], features: list[dict[str, Any]], licence: str
 ) -> dict[str, Any]:
     """Return what a dataset's page tells loaders and the Hub."""
-    lines = sum(one.lines for one in data)
+    lines = sum(data_file.lines for data_file in data)
     size = next((name for name, end in _SIZES if lines < end), "1M<n<10M")
     header: dict[str, Any] = {"license": licence.lower()} if licence else {}
     header |= {"task_categories": ["text-generation"], "size_categories": [size]}
     header |= {"tags": ["coding-agents", "tool-use"], "configs": [], "dataset_info": []}
     groups = {ALL: list(data)}
-    for one in data:
-        if one.config:
-            groups.setdefault(one.config, []).append(one)
+    for data_file in data:
+        if data_file.config:
+            groups.setdefault(data_file.config, []).append(data_file)
     for name, group in groups.items():
         files, splits = [], []
         for side in SIDES:
-            of_side = [one for one in group if one.side == side]
+            of_side = [data_file for data_file in group if data_file.side == side]
             if of_side:
-                files.append({"split": side, "path": [one.path for one in of_side]})
-                size_of_side = sum(one.size for one in of_side)
-                count = sum(one.lines for one in of_side)
+                files.append({"split": side, "path": [data_file.path for data_file in of_side]})
+                size_of_side = sum(data_file.size for data_file in of_side)
+                count = sum(data_file.lines for data_file in of_side)
                 splits.append({"name": side, "num_bytes": size_of_side, "num_examples": count})
         default = {"default": True} if name == ALL else {}
         header["configs"].append({"config_name": name, "data_files": files, **default})
@@ -133,7 +133,7 @@ def page(
         )
         for made in sets
     ]
-    named = next((one.config for one in data if one.config), ALL)
+    named = next((data_file.config for data_file in data if data_file.config), ALL)
     body = report(
         "export",
         form=Markdown(form.name),
@@ -328,7 +328,10 @@ class PublishedFolder(OwnFolder):
                 pass
             self._add("", sink)
         if self._data:
-            data = {f"{one.config or ALL}.{one.side}": one.path for one in self._data}
+            data = {
+                f"{data_file.config or ALL}.{data_file.side}": data_file.path
+                for data_file in self._data
+            }
             self.write("README.md", self._page(notes).encode())
             for name, content in form.extra_files(data).items():
                 self.write(name, content)
@@ -441,10 +444,10 @@ def _manifest(place: Lake, form: str) -> _Manifest:
 
 
 def _warnings(form: Form, sets: Iterable[PublishedSet], data: Sequence[DataFile]) -> Iterator[str]:
-    for one in data:
-        if one.lines < form.min_lines:
+    for data_file in data:
+        if data_file.lines < form.min_lines:
             asked = f"{form.reader} asks for {form.min_lines}"
-            yield f"{one.path}: {counted(one.lines, 'line')}, and {asked}"
+            yield f"{data_file.path}: {counted(data_file.lines, 'line')}, and {asked}"
     if not data:
         yield f"no line as {form.name}: nothing was written"
     elif empty := sum(not made.count for made in sets):

@@ -171,8 +171,10 @@ def without_marks(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Return messages as trainers take them: without why they carry weight 0, and without marks of
     what no person wrote."""
     return [
-        replace(one, not_trained=None, machine=()) if one.not_trained or one.machine else one
-        for one in messages
+        replace(message, not_trained=None, machine=())
+        if message.not_trained or message.machine
+        else message
+        for message in messages
     ]
 
 

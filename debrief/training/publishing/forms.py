@@ -197,7 +197,7 @@ def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
 
 def _turns(messages: Messages, line: Messages) -> list[dict[str, str]]:
     """Return the turns of a line's first messages; a call that ends them has no result there."""
-    results = {one.tool_call_id: one.content for one in line if one.role == "tool"}
+    results = {message.tool_call_id: message.content for message in line if message.role == "tool"}
     turns: list[dict[str, str]] = []
     for message in messages:
         if message.role == "user":

@@ -36,7 +36,7 @@ not in it, and nothing is said of that answer."""
 def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
     """Yield the answers of a line that are known to be desirable or not."""
     messages, about = without_ends(line.messages), line.about
-    asked = [place for place, one in enumerate(messages) if one.role == "user"]
+    asked = [place for place, message in enumerate(messages) if message.role == "user"]
     for start, end in zip(asked, [*asked[1:], len(messages)], strict=True):
         label: bool | None = None
         source = reason = ""

@@ -103,7 +103,9 @@ class Decontamination(Struct, frozen=True, kw_only=True):
     def rows(self) -> list[tuple[str, ...]]:
         """Return each benchmark, its problems, and the sessions left out by text, commit and
         repository."""
-        left_out = Counter((each.benchmark, each.by) for each in self.found.values())
+        left_out = Counter(
+            (contamination.benchmark, contamination.by) for contamination in self.found.values()
+        )
         return [
             (name, f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
             for name, problems in sorted(self.problems.counts.items())
@@ -111,7 +113,7 @@ class Decontamination(Struct, frozen=True, kw_only=True):
 
     def summary(self) -> str:
         """Return it in a line."""
-        by = Counter(each.benchmark for each in self.found.values())
+        by = Counter(contamination.benchmark for contamination in self.found.values())
         named = ", ".join(f"{count} of {name}" for name, count in sorted(by.items())) or "none"
         problems = counted(sum(self.problems.counts.values()), "problem")
         return f"of {problems} of benchmarks, sessions left out: {named}"
@@ -127,7 +129,7 @@ def decontaminate(lines: Iterable[tuple[LineRow, bytes]], problems: Problems) ->
     for row, line in lines:
         name = session_of(row)
         read = _LINE.decode(line)
-        requests = (one.content for one in read.messages if one.role == "user")
+        requests = (message.content for message in read.messages if message.role == "user")
         of = problems.found_in(requests, read.metadata.repository, read.metadata.base_commit)
         if of is not None:
             found.setdefault(name, of)

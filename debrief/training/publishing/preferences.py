@@ -86,8 +86,8 @@ def _accepted(refused: ChatMessage, rest: Messages) -> tuple[str, ChatMessage | 
         return "", None
     said, answer = _next(rest[1:])
     others = (answer.tool_calls or ()) if answer else ()
-    is_like = any(one.function.name == calls[0].function.name for one in others)
-    is_same = any(_called(one) == _called(calls[0]) for one in others)
+    is_like = any(other.function.name == calls[0].function.name for other in others)
+    is_same = any(_called(other) == _called(calls[0]) for other in others)
     return said or words_of_refusal(rest[0].content), answer if is_like and not is_same else None
 
 
@@ -168,7 +168,7 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
 def _first_request(line: StoredLine) -> tuple[Messages, Messages]:
     """Return a line's messages up to its first request, and what follows up to the last answer."""
     messages = without_ends(line.messages)
-    start = 1 + next(place for place, one in enumerate(messages) if one.role == "user")
+    start = 1 + next(place for place, message in enumerate(messages) if message.role == "user")
     return messages[:start], up_to_the_last_answer(messages[start:])
 
 
@@ -191,9 +191,9 @@ def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
 
 def _comments(better: ScoreEntry, worse: ScoreEntry) -> str:
     comments = "; ".join(
-        f"{word}: {' '.join(one.comment.split())}"
-        for word, one in (("better", better), ("worse", worse))
-        if one.comment.strip()
+        f"{word}: {' '.join(score_entry.comment.split())}"
+        for word, score_entry in (("better", better), ("worse", worse))
+        if score_entry.comment.strip()
     )
     return f" ({comments})" if comments else ""
 

@@ -205,7 +205,7 @@ def publish(
         narrowed = _narrowed(lake, asked, options, left_out)
         chosen = narrowed.chosen
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
-        kept = ContextTable(sum(each.trained for each in lengths))
+        kept = ContextTable(sum(length.trained for length in lengths))
         if options.max_tokens:
             chosen = [_cut(lake, one, options, left_out, scratch) for one in chosen]
         for one in chosen:
@@ -477,7 +477,7 @@ def _cut(
             for row in group:
                 line = _stored(lake, path, file or io.BytesIO(), row)
                 try:
-                    windows += [(row, each) for each in _windows(line, row, options)]
+                    windows += [(row, window) for window in _windows(line, row, options)]
                 except InputError as refusal:
                     left_out[refusal.reason] = left_out.get(refusal.reason, 0) + 1
             for number, (row, sample) in enumerate(windows, 1):
@@ -498,11 +498,11 @@ _SAMPLE = msgspec.json.Decoder(SampleLine)
 def _windows(line: bytes, row: LineRow, options: ExportOptions) -> Sequence[SampleLine]:
     sample = _SAMPLE.decode(line)
     if not options.reasoning:
-        messages = tuple(replace(one, reasoning_content="") for one in sample.messages)
+        messages = tuple(replace(message, reasoning_content="") for message in sample.messages)
         sample = replace(sample, messages=messages)
     if row.lengths[options.reasoning].tokens <= options.max_tokens:
         return (sample,)
-    prompt = next(one.content for one in sample.messages if one.role == "user")
+    prompt = next(message.content for message in sample.messages if message.role == "user")
     reminder = prompt.removesuffix(without_reminder(prompt))
     return samples_of(sample, options.max_tokens, reminder, thinking=True)
 
@@ -575,7 +575,7 @@ def _rewound(
 def _shaped(options: ExportOptions, messages: Messages) -> Messages:
     """Return the messages of a line as they are asked for."""
     if not options.reasoning:
-        messages = [replace(one, reasoning_content="") for one in messages]
+        messages = [replace(message, reasoning_content="") for message in messages]
     return list(one_by_one(messages)) if options.single_calls else messages
 
 

@@ -35,11 +35,13 @@ def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
     if about.windows > 1:
         return
     messages = without_ends(line.messages)
-    start = 1 + next(place for place, one in enumerate(messages) if one.role == "user")
+    start = 1 + next(place for place, message in enumerate(messages) if message.role == "user")
     trajectory = up_to_the_last_answer(messages[start:])
     yield {
         "id": about.session_id,
-        "prompt": [{"role": one.role, "content": one.content} for one in messages[:start]],
+        "prompt": [
+            {"role": message.role, "content": message.content} for message in messages[:start]
+        ],
         "data_source": "debrief",
         "ability": "coding",
         "reward_model": {"style": "rule", "ground_truth": about.check_command},

@@ -49,7 +49,7 @@ def rewound_pairs(
     """
     first, *_ = sample.messages
     system = first.content if first.role == "system" else ""
-    prompt = next(one.content for one in sample.messages if one.role == "user")
+    prompt = next(message.content for message in sample.messages if message.role == "user")
     reminder = prompt.removesuffix(without_reminder(prompt))
     whole = conversation_of(session, system, reminder)
     known = whole.close()
@@ -63,13 +63,13 @@ def rewound_pairs(
             ways.append((way, way.close()))
         (_, alone), (worse_way, left_line) = ways
         kept, better, worse = map(shaped, (known[: len(alone)], alone, left_line))
-        start = 1 + max(place for place, one in enumerate(better) if one.role == "user")
+        start = 1 + max(place for place, message in enumerate(better) if message.role == "user")
         is_known = template_messages(kept) == template_messages(better)
         is_shared = template_messages(worse[: start - 1]) == template_messages(better[: start - 1])
         if (
             not is_known
             or not is_shared
-            or [one.role for one in worse[start - 1 : start]] != ["user"]
+            or [message.role for message in worse[start - 1 : start]] != ["user"]
         ):
             continue
         chosen, rejected = (

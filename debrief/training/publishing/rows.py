@@ -85,7 +85,11 @@ def without_ends(messages: Messages) -> Messages:
         for place, (before, message) in enumerate(pairwise(messages), 1)
         if before.role == "tool" and message.weight == 0 and message.content == TURN_ENDED
     }
-    return [one for place, one in enumerate(messages) if place not in ends] if ends else messages
+    return (
+        [message for place, message in enumerate(messages) if place not in ends]
+        if ends
+        else messages
+    )
 
 
 class RowCounts:
@@ -111,7 +115,7 @@ class RowCounts:
         self._before += sum(map(_length, messages))
         for row in self._rows(messages):
             written = [*row.history, *row.answers]
-            end = next(end for end, one in enumerate(messages, 1) if one is written[-1])
+            end = next(end for end, message in enumerate(messages, 1) if message is written[-1])
             self.made += 1
             self.trained += sum(map(is_trained, row.answers))
             self.wrong += sum(map(is_untrained, row.answers))
@@ -126,7 +130,7 @@ class RowCounts:
 
 def _length(message: ChatMessage) -> int:
     calls = (call.function for call in message.tool_calls or ())
-    return len(message.content) + sum(len(one.name) + len(one.arguments) for one in calls)
+    return len(message.content) + sum(len(call.name) + len(call.arguments) for call in calls)
 
 
 def _requests(messages: Iterable[ChatMessage]) -> int:

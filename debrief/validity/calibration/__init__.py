@@ -44,7 +44,9 @@ def calibration_sessions() -> list[CalibrationSession]:
     text = (_HERE / "answers.toml").read_text("utf-8")
     answers = msgspec.toml.decode(text, type=dict[str, KnownAnswer])
     found = scan([_HERE])
-    items = (item for week in found.weeks() for item in read_week(found, week, lambda one: one))
+    items = (
+        item for week in found.weeks() for item in read_week(found, week, lambda session: session)
+    )
     sessions = {
         Path(item.transcripts[0].path).stem: item for item in items if isinstance(item, Session)
     }

@@ -270,7 +270,7 @@ def record_stop(
             "status": done.receipt.status if done.receipt is not None else "",
             "notReady": done.not_ready,
             "size": done.size,
-            "meta": {**plain(meta), "changes": [plain(each) for each in changes]},
+            "meta": {**plain(meta), "changes": [plain(change) for change in changes]},
         }
         print_json(answer)
         return

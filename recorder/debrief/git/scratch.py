@@ -215,7 +215,7 @@ class Scratch:
     def missing_from(self, entries: Mapping[bytes, Entry]) -> list[bytes]:
         """Return the paths of files whose contents are not here, as in a partial clone."""
         files = {path: entry.id for path, entry in entries.items() if entry.mode != SUBMODULE}
-        asked = "".join(f"{each}\n" for each in sorted(set(files.values()))).encode()
+        asked = "".join(f"{file}\n" for file in sorted(set(files.values()))).encode()
         lines = self.git("cat-file", "--batch-check", data=asked).decode().splitlines()
         gone = {line.partition(" ")[0] for line in lines if line.endswith(" missing")}
         return [path for path, id_ in files.items() if id_ in gone]

@@ -92,7 +92,9 @@ def session_answer(session: LocalSession, rule: ReadyRule) -> Answer:
     is_stopped = session.record() is not None
     is_busy = not is_stopped and session.home.is_busy(session.worktree)
     rules = rules_of(started)
-    commands = [command_answer(each, rules, is_running=is_busy) for each in session.commands()]
+    commands = [
+        command_answer(command, rules, is_running=is_busy) for command in session.commands()
+    ]
     is_running = bool(commands) and commands[-1]["state"] == "running"
     status = None if is_stopped else status_of(session, rule)
     return {
@@ -100,8 +102,8 @@ def session_answer(session: LocalSession, rule: ReadyRule) -> Answer:
         "elapsedSeconds": (now - started.started_at).total_seconds(),
         "state": "stopped" if is_stopped else "running" if is_running else "recording",
         "commands": commands,
-        "changes": [plain(each) for each in status.changes] if status else [],
-        "skipped": [plain(each) for each in status.skipped] if status else [],
+        "changes": [plain(change) for change in status.changes] if status else [],
+        "skipped": [plain(skipped) for skipped in status.skipped] if status else [],
         "warnings": status.warnings if status else [],
         "notReady": status.not_ready if status else [],
     }

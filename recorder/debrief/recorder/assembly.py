@@ -198,7 +198,9 @@ def closing_words(
     ran = "No command was run."
     if commands:
         when = "On the result" if last else "Before the last change"
-        ran = f"{when}, {_joined([_command_words(one) for one in last or commands])}."
+        ran = (
+            f"{when}, {_joined([_command_words(ran_command) for ran_command in last or commands])}."
+        )
     return f"{words[0].upper()}{words[1:]}. {ran}"
 
 

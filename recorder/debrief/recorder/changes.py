@@ -345,7 +345,7 @@ def hunks_in(patch: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
         ids, first = _INDEX.search(section), section.find(b"\n@@ -") + 1
         # A file of which only the mode changed has a section without hunks.
         if ids and first:
-            yield tuple(each.decode() for each in ids.groups()), section[first:].decode()
+            yield tuple(group.decode() for group in ids.groups()), section[first:].decode()
 
 
 def _id(file: FileState | None) -> str:
@@ -384,7 +384,9 @@ def warnings_of(
     if len(files) > MANY_FILES:
         warnings.append(f"{len(files):,} files changed: over {MANY_FILES} are hard to learn from")
     # A file that got the lines with which git marks what it could not merge.
-    conflicts = (one for one in files if _has_markers(one.after) and not _has_markers(one.before))
+    conflicts = (
+        file for file in files if _has_markers(file.after) and not _has_markers(file.before)
+    )
     if marked := sorted(shown(file.path) for file in conflicts):
         warnings.append(f"conflict markers are left in {_first_of(marked)}")
     if delayed:

@@ -96,8 +96,10 @@ class ReadyFacts(Struct, frozen=True, kw_only=True):
 def readiness(record: Record, rule: ReadyRule) -> list[str]:
     """Return why a consistent record may not train a model, in words; empty when it may."""
     meta = record.meta
-    skipped = sum(not one.is_ignored for one in meta.skipped)
-    prompts = (one.content for one in record.messages if isinstance(one, contracts.UserMessage))
+    skipped = sum(not skipped.is_ignored for skipped in meta.skipped)
+    prompts = (
+        message.content for message in record.messages if isinstance(message, contracts.UserMessage)
+    )
     facts = ReadyFacts(
         contents=meta.contents,
         changes=len(changes_of(record)),
@@ -132,12 +134,16 @@ def missing_for(facts: ReadyFacts, rule: ReadyRule) -> list[str]:
         reasons.append(f"{facts.unsure_redactions} redactions have to be looked at")
     if not facts.prompt.strip():
         reasons.append("the user's message is empty")
-    counting = [one for one in facts.checks if one.on_final_tree or not rule.on_final_tree]
+    counting = [check for check in facts.checks if check.on_final_tree or not rule.on_final_tree]
     if rule.validation and not facts.checks:
         reasons.append(f"no validation command ({_checks_of(facts.rules)}) was run")
     elif rule.validation and not counting:
         reasons.append("no validation command ran on the final tree")
-    elif rule.validation and rule.passed and not any(one.exit_code == 0 for one in counting):
+    elif (
+        rule.validation
+        and rule.passed
+        and not any(ran_check.exit_code == 0 for ran_check in counting)
+    ):
         reasons.append("no validation command passed")
     return reasons
 
@@ -155,17 +161,17 @@ def validations_of(record: Record) -> list[RanCheck]:
     ends = {end.call_id: end for end in meta.commands}
     last = max((patch.index for patch in calls_of(record, APPLY_PATCH)), default=-1)
     checks = []
-    for each in calls_of(record, RUN_COMMAND):
-        ran, end = each.arguments(contracts.RunCommand), ends[each.call.id]
+    for call in calls_of(record, RUN_COMMAND):
+        ran, end = call.arguments(contracts.RunCommand), ends[call.call.id]
         if is_validation(ran.cmd, ran.args, meta.rules):
-            is_last = each.index > last if meta.contents == "full" else bool(end.on_final_tree)
+            is_last = call.index > last if meta.contents == "full" else bool(end.on_final_tree)
             checks.append(RanCheck(is_last, end.exit_code))
     return checks
 
 
 def is_validated(record: Record) -> bool:
     """Return whether a validation command ran on the tree that the record rebuilds."""
-    return any(one.on_final_tree for one in validations_of(record))
+    return any(validation.on_final_tree for validation in validations_of(record))
 
 
 def _problems(record: Record) -> Iterator[str]:
@@ -181,23 +187,23 @@ def _problems(record: Record) -> Iterator[str]:
     files: dict[str, str] = {}
     patches: list[list[contracts.Operation]] = []
     commands: list[AnsweredCall] = []
-    for each in calls_of(record):
-        where = f"messages[{each.index}]"
+    for call in calls_of(record):
+        where = f"messages[{call.index}]"
         try:
-            if each.call.function.name == READ_FILE:
-                path = each.arguments(contracts.ReadFile).path
+            if call.call.function.name == READ_FILE:
+                path = call.arguments(contracts.ReadFile).path
                 if problem := path_problem(path):
                     yield f"{where}: {problem}"
                 if files and path <= next(reversed(files)):
                     yield f"{where}: files are read once each, sorted by path"
-                files[path] = each.result
-            elif each.call.function.name == APPLY_PATCH:
-                patches.append(each.arguments(contracts.ApplyPatch).ops)
-                if each.result != PATCHED:
-                    yield f"messages[{each.index + 1}]: the result of a patch is {PATCHED}"
+                files[path] = call.result
+            elif call.call.function.name == APPLY_PATCH:
+                patches.append(call.arguments(contracts.ApplyPatch).ops)
+                if call.result != PATCHED:
+                    yield f"messages[{call.index + 1}]: the result of a patch is {PATCHED}"
             else:
-                command = each.arguments(contracts.RunCommand)
-                commands.append(each)
+                command = call.arguments(contracts.RunCommand)
+                commands.append(call)
                 if problem := command_problem(command.cmd, command.args, command.cwd, rules):
                     yield f"{where}: {problem}"
         except InputError as error:
@@ -212,10 +218,10 @@ def _problems(record: Record) -> Iterator[str]:
     if record.meta.contents == "none" and (files or patches or any(c.result for c in commands)):
         yield "meta.contents: none, but the messages hold contents or outputs"
     most = OUTPUT_LIMIT + len(TRUNCATED) + _LONGEST_PLACEHOLDER * record.meta.redactions.count
-    for each in commands:
-        if len(each.result) > most:
-            yield f"messages[{each.index + 1}]: an output of over {OUTPUT_LIMIT:,} characters"
-    if [each.call.id for each in commands] != [end.call_id for end in record.meta.commands]:
+    for call in commands:
+        if len(call.result) > most:
+            yield f"messages[{call.index + 1}]: an output of over {OUTPUT_LIMIT:,} characters"
+    if [command.call.id for command in commands] != [end.call_id for end in record.meta.commands]:
         yield "meta.commands: not the commands of the messages, in their order"
     yield from _meta_problems(record.meta, changes)
 
@@ -285,7 +291,7 @@ def _meta_problems(meta: Meta, changes: Sequence[contracts.FileChange]) -> Itera
         for name in type(model).model_fields:
             if name in repeated and getattr(model, name) is not None:
                 yield f"meta: {to_camel(name)} is for the messages alone to tell"
-    both = {change.path for change in changes} & {one.path for one in meta.skipped}
+    both = {change.path for change in changes} & {skipped.path for skipped in meta.skipped}
     for path in sorted(both):
         yield f"meta.skipped: {shown(path)} is among the changes too"
     if meta.stopped_at < meta.started_at:

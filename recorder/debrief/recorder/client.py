@@ -240,7 +240,7 @@ class RecorderClient(AbstractContextManager["RecorderClient"]):
                 file.seek(0)
                 for _ in range(page.lines):
                     yield file.readline()
-            withheld |= {each["id"]: each["reason"] for each in page.reasons}
+            withheld |= {reason["id"]: reason["reason"] for reason in page.reasons}
             sessions, params["cursor"] = page.sessions, page.cursor
 
     def _download_page(self, params: Mapping[str, str], file: IO[bytes]) -> _Manifest:
@@ -373,7 +373,7 @@ def _problem_of(answer: httpx.Response) -> _Problem:
     except _NOT_JSON:
         problem = _Problem()
     place = flat(problem.place)
-    reasons = [f"{place}: {flat(each)}" if place else flat(each) for each in problem.reasons]
+    reasons = [f"{place}: {flat(reason)}" if place else flat(reason) for reason in problem.reasons]
     said = flat(problem.detail or answer.text) or answer.reason_phrase or "no reason given"
     return _Problem(place, tuple(reasons or [said]), next_move=flat(problem.next_move))
 

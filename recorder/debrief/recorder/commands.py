@@ -101,7 +101,7 @@ def check_command(
         culprit = repr(shown if len(shown) <= 200 else f"{shown[:200]}…")
         allowed = f"Allowed are, after {table().program}: {', '.join(table().patterns)}."
         if rules is not None:
-            own = (" ".join([each.program, *each.arguments]) for each in rules.commands)
+            own = (" ".join([command.program, *command.arguments]) for command in rules.commands)
             allowed += f" And: {', '.join(own)}."
         raise InputError(culprit, problem, allowed).known_as("command-refused")
     return rule
@@ -112,7 +112,7 @@ def command_problem(
 ) -> str:
     """Return why no rule has a command; empty when one has it."""
     allowed = table()
-    programs = {allowed.program: None, **({each.program: None for each in _own(rules)})}
+    programs = {allowed.program: None, **({rule.program: None for rule in _own(rules)})}
     if cmd not in programs:
         return f"the program is not {' or '.join(programs)}"
     if len(args) > allowed.most_arguments:

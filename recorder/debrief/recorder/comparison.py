@@ -187,7 +187,7 @@ def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
             is_unsure = driver not in ("", LFS) and len(item.modes) == 2
             skipped.append(SkippedChange(item.path, change, item.before is not None, is_unsure))
     skipped += _unreadable(scratch, rules)
-    skipped += _moved_submodules(scratch, base, {each.path for each in skipped})
+    skipped += _moved_submodules(scratch, base, {change.path for change in skipped})
     return Comparison(tuple(files), tuple(skipped), ignored)
 
 

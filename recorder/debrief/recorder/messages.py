@@ -58,7 +58,7 @@ def patches_of(record: Record) -> list[list[contracts.Operation]]:
     Raises:
         InputError: the arguments of a call are not of the contract.
     """
-    return [each.arguments(contracts.ApplyPatch).ops for each in calls_of(record, APPLY_PATCH)]
+    return [call.arguments(contracts.ApplyPatch).ops for call in calls_of(record, APPLY_PATCH)]
 
 
 def operations_of(record: Record) -> list[contracts.Operation]:
@@ -74,7 +74,7 @@ def files_of(record: Record) -> dict[str, str]:
         InputError: the arguments of a call are not of the contract.
     """
     calls = calls_of(record, READ_FILE)
-    return {each.arguments(contracts.ReadFile).path: each.result for each in calls}
+    return {call.arguments(contracts.ReadFile).path: call.result for call in calls}
 
 
 def changes_of(record: Record) -> list[FileChange]:

@@ -191,7 +191,7 @@ class Redactor:
 def _without_short_strings(json_text: str, findings: Sequence[Finding]) -> Redacted:
     """Withhold the short strings of a JSON text in which something was found."""
     found = next(found for found in findings if found.kind == WITHHELD)
-    starts = [each.start for each in findings]
+    starts = [finding.start for finding in findings]
 
     def mark(string: re.Match[str]) -> str:
         before = findings[max(0, bisect_right(starts, string.end()) - 1)]

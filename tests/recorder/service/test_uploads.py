@@ -37,7 +37,7 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 def test_a_record_is_stored_in_one_form_however_it_was_written(client: httpx.Client) -> None:
     record = new_record()
     values = as_json(record)
-    for call in (call for one in values["messages"] for call in one.get("tool_calls", ())):
+    for call in (call for value in values["messages"] for call in value.get("tool_calls", ())):
         arguments = json.dumps(json.loads(call["function"]["arguments"]), indent=1)
         call["function"]["arguments"] = arguments.replace('{\n "path"', '{"path": "x", "path"', 1)
     text = json.dumps(values, indent=2, ensure_ascii=True).encode()
@@ -218,7 +218,7 @@ def test_a_body_has_the_contracts_names_and_not_those_of_python(
 
     reasons = assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
 
-    assert any(each.endswith(f"{ours.decode()}: is not known") for each in reasons)
+    assert any(reason.endswith(f"{ours.decode()}: is not known") for reason in reasons)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def lay(source: Path, target: Path) -> None:
 
 def write_records(path: Path, *records: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
 
@@ -45,4 +45,4 @@ def texts_of(session: Session) -> list[str]:
 
 
 def calls_of(session: Session) -> list[ToolCall]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]
+    return [call for turn in session.turns for message in turn.messages for call in message.calls]

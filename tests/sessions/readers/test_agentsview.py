@@ -87,7 +87,9 @@ def test_agents_that_have_a_reader_and_sessions_that_were_deleted_are_left_out(
     archive.add_session(id="c1", agent="claude")
     archive.add_session(id="amp:T-1", agent="amp")
     archive.add_session(id="hermes:s2", deleted_at="2026-03-03T00:00:00Z")
-    assert [each.path for each in found(archive.path.parent)] == [f"{archive.path}#hermes:s1"]
+    assert [transcript.path for transcript in found(archive.path.parent)] == [
+        f"{archive.path}#hermes:s1"
+    ]
 
 
 def test_a_session_that_changed_has_another_stamp(archive: Archive) -> None:

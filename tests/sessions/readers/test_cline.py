@@ -28,4 +28,4 @@ def test_words_that_open_elements_and_close_none_are_read_in_linear_time(tmp_pat
     path.parent.mkdir()
     path.write_text(json.dumps(messages))
     (session,) = read_all(READER, tmp_path)
-    assert [each.name for each in calls_of(session)] == ["replace_in_file"]
+    assert [call.name for call in calls_of(session)] == ["replace_in_file"]

@@ -93,7 +93,7 @@ def test_of_a_rollout_cut_short_all_that_stands_before_the_cut_is_read(tmp_path:
     words = [os.urandom(30).hex() for _ in range(300)]
     answers = [said(2 + place, "assistant", each) for place, each in enumerate(words)]
     records = [meta(), *asked(1, "go"), *answers]
-    whole = flushed([json.dumps(each).encode() + b"\n" for each in records])
+    whole = flushed([json.dumps(record).encode() + b"\n" for record in records])
     path = tmp_path / "rollout.jsonl.zst"
     path.write_bytes(whole[: len(whole) // 2])
     (session,) = read_all(READER, tmp_path)

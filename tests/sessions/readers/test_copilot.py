@@ -29,7 +29,7 @@ def test_a_chat_of_vs_code_and_the_stream_of_its_events_are_one_session(
     started = event(0, "session.start", sessionId="p1", copilotVersion="1.0.64")
     write_records(stream, started, event(1, "user.message", content="Fix it"))
     found = scan([tmp_path])
-    (entry,) = [each for each in found.entries if each.session_id]
+    (entry,) = [entry for entry in found.entries if entry.session_id]
     assert entry.path == str(chat if requests else stream)
-    assert all(each.session_id or each.expected for each in found.entries)
+    assert all(entry.session_id or entry.expected for entry in found.entries)
     assert scan([tmp_path], found.entries).entries == found.entries

@@ -25,6 +25,6 @@ def test_what_is_written_to_a_subagent_changes_its_session(tmp_path: Path) -> No
     (after,) = READER.find(walk(tmp_path))
     assert before.stamp != after.stamp
     (later,) = READER.read(after).subagents
-    assert [each.text for each in later.messages[len(agent.messages) :]] == ["wait"]
-    names = sorted(each.name for each in tmp_path.iterdir())
+    assert [message.text for message in later.messages[len(agent.messages) :]] == ["wait"]
+    names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["sessions.db", "sessions.db-shm", "sessions.db-wal"]

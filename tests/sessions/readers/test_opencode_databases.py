@@ -305,7 +305,9 @@ def test_an_id_that_no_file_can_have_costs_no_other_session(tmp_path: Path) -> N
     database.close()
     sessions, unread = whole(tmp_path)
     assert list(sessions) == [SESSION]
-    assert [each.reason for each in unread] == ["holds no session: no prompt and no answer"]
+    assert [transcript.reason for transcript in unread] == [
+        "holds no session: no prompt and no answer"
+    ]
 
 
 def test_a_database_without_sessions_is_no_failure(tmp_path: Path) -> None:
@@ -339,7 +341,7 @@ def test_folders_that_a_variable_moves_are_searched_beside_the_usual_ones(
 ) -> None:
     usual = tmp_path / "home" / ".factory" / "sessions"
     moved = tmp_path / "moved" / folder
-    for each in (usual, moved):
-        each.mkdir(parents=True)
+    for path in (usual, moved):
+        path.mkdir(parents=True)
     environ = {variable: str(tmp_path / "moved")}
     assert set(default_folders(tmp_path / "home", environ)) == {usual, moved}

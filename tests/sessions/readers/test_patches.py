@@ -122,8 +122,8 @@ def test_a_patch_text_that_repeats_a_line_adds_what_is_new() -> None:
 
 
 def test_edits_of_one_call_are_joined_with_headers_between_files_alone() -> None:
-    one, two, other = created("a", "1"), created("a", "2"), created("b", "3")
-    edit = joined([one, two, other, deleted("a", "4")])
+    file_edit, two, other = created("a", "1"), created("a", "2"), created("b", "3")
+    edit = joined([file_edit, two, other, deleted("a", "4")])
     assert edit is not None
     assert (edit.path, edit.added, edit.removed) == ("a", 3, 1)
     assert edit.patch.split("\n") == [
@@ -150,11 +150,11 @@ def test_what_was_joined_is_separated_file_by_file(files: list[tuple[str, Any, A
     call = ToolCall(id="1", name="Edit", input="{}", path=edit.path, patch=edit.patch)
     parts = edits_of_call(msgspec.structs.replace(call, added=edit.added, removed=edit.removed))
     for part in parts:
-        same = [each for each in edits if each.path == part.path]
-        assert part.added == sum(each.added for each in same)
-        assert part.removed == sum(each.removed for each in same)
-        assert part.patch == "\n".join(each.patch for each in same if each.patch)
-    assert {part.path for part in parts} == {each.path for each in edits if each.patch}
+        same = [edit for edit in edits if edit.path == part.path]
+        assert part.added == sum(file_edit.added for file_edit in same)
+        assert part.removed == sum(file_edit.removed for file_edit in same)
+        assert part.patch == "\n".join(file_edit.patch for file_edit in same if file_edit.patch)
+    assert {part.path for part in parts} == {edit.path for edit in edits if edit.patch}
 
 
 BEGIN, END = "*** Begin Patch\n", "*** End Patch"

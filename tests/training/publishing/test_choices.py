@@ -39,15 +39,16 @@ def test_all_sets_are_in_one_file_with_a_column_for_each(lake: Lake, tmp_path: P
     other = "billing"
     rows = [replace(metadata(one), task=other) for one in team()]
     for week in both.partitions("session_metadata"):
-        of_week = {one.id for one in both.read("raw_sessions", week, Session)}
+        of_week = {row.id for row in both.read("raw_sessions", week, Session)}
         taken = [row for row in rows if row.session_id in of_week]
         both.write("session_metadata", week, taken, SessionMetadataRow)
     stored(both, other, eval_share=0.5, verdicts=())
     made = told(both, tmp_path / "out", form="trl", one_file=True, parquet=True)
-    assert [one.count for one in made.sets] == [COUNT, COUNT]
+    assert [published_set.count for published_set in made.sets] == [COUNT, COUNT]
     loaded = load_dataset(str(tmp_path / "out"))
     assert {side: loaded[side].num_rows for side in loaded} == {
-        side: sum(one.lines[side] for one in made.sets) for side in ("train", "eval")
+        side: sum(published_set.lines[side] for published_set in made.sets)
+        for side in ("train", "eval")
     }
     assert set(loaded["train"]["task"]) == {TASK, other}
     assert set(loaded["train"]["fingerprint"]) == {FINGERPRINT}
@@ -55,7 +56,7 @@ def test_all_sets_are_in_one_file_with_a_column_for_each(lake: Lake, tmp_path: P
     files = {f"{side}.{kind}" for side in ("train", "eval") for kind in ("jsonl", "parquet")}
     assert names == {*files, "README.md", ".debrief.json"}
     openai = told(both, tmp_path / "openai", form="openai", one_file=True)
-    assert [one.split(",")[0] for one in openai.warnings] == ["train.jsonl: 8 lines"]
+    assert [warning.split(",")[0] for warning in openai.warnings] == ["train.jsonl: 8 lines"]
     line = json.loads((tmp_path / "openai" / "train.jsonl").read_text().splitlines()[0])
     assert set(line) == {"messages", "tools"}, "the service takes no other column"
 
@@ -95,9 +96,9 @@ def test_long_lines_are_cut_at_turns_and_what_contexts_keep_is_said_before(
     assert {row[2] for row in cut} == {"100.0%"}
     lines = windows(lake, tmp_path / "out", 2_000)
     prompts = [m["content"] for line in lines for m in line["messages"] if m["role"] == "user"]
-    assert [without_reminder(one) for one in prompts] == [one.prompt for one in turns]
-    assert [one["metadata"]["window"] for one in lines] == list(range(1, len(lines) + 1))
-    assert {one["metadata"]["windows"] for one in lines} == {len(lines)}
+    assert [without_reminder(prompt) for prompt in prompts] == [one.prompt for one in turns]
+    assert [line["metadata"]["window"] for line in lines] == list(range(1, len(lines) + 1))
+    assert {line["metadata"]["windows"] for line in lines} == {len(lines)}
     page = (tmp_path / "out" / "README.md").read_text()
     assert "| 4,096 | 4 of 4 | 100.0% | 0 |" in page
     assert "| most tokens of a line | 2,000 |" in page
@@ -133,7 +134,7 @@ def test_a_window_begins_with_the_sessions_own_summary_where_there_is_one(tmp_pa
     compacted = replace(says("word2 " * 300), summary=summary)
     turns = (turn("Do part 1.", says("word1 " * 300)), turn("Do part 2.", compacted, number=2))
     lines = windows(long_lake(tmp_path / "lake", *turns), tmp_path / "out", 800)
-    begun = [without_reminder(one["messages"][0]["content"]) for one in lines]
+    begun = [without_reminder(line["messages"][0]["content"]) for line in lines]
     assert begun == ["Do part 1.", f"{summary}\n\nDo part 2."]
 
 
@@ -197,7 +198,7 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
     lake = lake_of(tmp_path / "lake", sessions)
     row = lake.read("session_scores", week_of(sessions[0].started), SessionScores)
     verdicts: list[VerdictName] = ["done_verified", "partly", "not_done"]
-    rows = [replace(one, verdict=said(name)) for one, name in zip(row, verdicts, strict=True)]
+    rows = [replace(scores, verdict=said(name)) for scores, name in zip(row, verdicts, strict=True)]
     lake.write("session_scores", week_of(sessions[0].started), rows, SessionScores)
     stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
     for named, ids in (((), "s0 s1 s2"), (("done_verified", "not_done"), "s0 s2")):
@@ -215,8 +216,8 @@ def team_with_a_failure(folder: Path, words: str = "It still fails.") -> Lake:
     lake = lake_of(folder, [done, short])
     week = week_of(done.started)
     rows = [
-        replace(one, verdict=said("done_verified" if one.session_id == "done" else "not_done"))
-        for one in lake.read("session_scores", week, SessionScores)
+        replace(row, verdict=said("done_verified" if row.session_id == "done" else "not_done"))
+        for row in lake.read("session_scores", week, SessionScores)
     ]
     lake.write("session_scores", week, rows, SessionScores)
     assert stored(lake, eval_share=0.0).row.samples == 1
@@ -256,7 +257,7 @@ def test_windows_of_what_falls_short_are_made_of_its_own_line(tmp_path: Path) ->
     lake = team_with_a_failure(tmp_path / "lake", "It fails. " * 400)
     told(lake, tmp_path / "out", form="kto", one_file=True, max_tokens=700)
     lines = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").open()]
-    assert {one["session_id"] for one in lines} == {"done", "short"}
+    assert {line["session_id"] for line in lines} == {"done", "short"}
 
 
 def test_what_looks_made_by_chance_is_held_back_from_these_lines_too(tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def test_what_looks_made_by_chance_is_held_back_from_these_lines_too(tmp_path: P
 def test_an_export_without_a_pair_says_so(tmp_path: Path) -> None:
     lake = long_lake(tmp_path / "lake", turn("Go.", says("Gone.")))
     made = told(lake, tmp_path / "out", form="preference", one_file=True)
-    assert any("there are no pairs" in one for one in made.warnings)
+    assert any("there are no pairs" in warning for warning in made.warnings)
 
 
 def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
@@ -294,7 +295,7 @@ def test_a_set_of_an_earlier_version_is_left_out_and_named_and_the_others_are_ex
     both.write(INDEX, "billing/b1-e1", [FormerRow("billing", 3)], FormerRow)
     write_manifest(both, [(TASK, FINGERPRINT), ("billing", "b1-e1"), ("not-yet", "b1-e1")])
     made = told(both, tmp_path / "out")
-    assert [one.task for one in made.sets] == [TASK]
+    assert [published_set.task for published_set in made.sets] == [TASK]
     (said,) = made.warnings
     assert said == (
         "1 set that an earlier version made, left out until debrief run makes them anew: "

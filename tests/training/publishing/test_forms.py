@@ -61,9 +61,12 @@ def as_form(
 ) -> list[dict[str, Any]]:
     convert = FORMS[name].convert
     assert convert is not None
-    one = replace(decoded(line), standing=standing)
-    one = one if FORMS[name].takes_reasoning else without_reasoning(one)
-    made = [encoded(it) for it in convert(with_single_calls(one) if single_calls else one)]
+    stored_line = replace(decoded(line), standing=standing)
+    stored_line = stored_line if FORMS[name].takes_reasoning else without_reasoning(stored_line)
+    made = [
+        encoded(it)
+        for it in convert(with_single_calls(stored_line) if single_calls else stored_line)
+    ]
     assert [problem for data in made for problem in problems(name, data)] == []
     return [json.loads(data) for data in made]
 
@@ -171,8 +174,8 @@ def test_what_the_model_thought_stands_where_each_trainer_looks_for_it() -> None
 def test_flags_say_what_is_trained_on(form: str, flag: str) -> None:
     line = published(form, KNOWN, BROKEN_OFF)
     answers = [one for one in line["messages"] if one["role"] == "assistant"]
-    assert [one["content"] for one in answers] == ["Fixed.", "Both.", TURN_ENDED]
-    assert [one[flag] for one in answers] == [True, True, False]
+    assert [answer["content"] for answer in answers] == ["Fixed.", "Both.", TURN_ENDED]
+    assert [answer[flag] for answer in answers] == [True, True, False]
 
 
 def test_a_call_that_holds_llama_factorys_tags_is_not_cut_there() -> None:

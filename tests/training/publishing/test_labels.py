@@ -56,7 +56,7 @@ def test_a_sessions_end_is_labelled_by_its_verdict_and_by_quality_only_when_that
     of = session("s1", KNOWN)
     known = None if outcome is None else Success(outcome, "person", "s1")
     line = line_of(of, scores=scores(of, verdict=said(verdict)), outcome=known)
-    assert [one[1:] for one in labels(line, standing)] == ([label] if label else [])
+    assert [label[1:] for label in labels(line, standing)] == ([label] if label else [])
 
 
 def test_nothing_is_desirable_that_is_not_trained_on_elsewhere() -> None:
@@ -93,7 +93,7 @@ def test_an_end_that_breaks_off_is_undesirable_and_not_the_whole_answer_before_i
     whole = session("s3", KNOWN, turn("Build it.", number=2))
     for of, found in ((alone, [False]), (cut, []), (whole, [])):
         rated = scores(of, verdict=said("partly", ground=ground))
-        assert [one[1] for one in labels(line_of(of, scores=rated))] == found
+        assert [label[1] for label in labels(line_of(of, scores=rated))] == found
 
 
 @given(st.dictionaries(st.text(), st.floats(0, 1)), st.floats(0, 0.5))

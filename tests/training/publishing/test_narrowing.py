@@ -65,17 +65,17 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         members = [one for one in team() if week_of(one.started) == week]
         rows = [
             metadata(
-                one,
-                task="billing" if one.id in ("s6", "s7") else "checkout",
-                prompt_fingerprint=OTHER if one.id in ("s5", "s7") else PROMPT,
-                licence="MIT" if one.id == "s0" else "",
-                base_commit=COMMIT if one.id == "s4" else "",
+                member,
+                task="billing" if member.id in ("s6", "s7") else "checkout",
+                prompt_fingerprint=OTHER if member.id in ("s5", "s7") else PROMPT,
+                licence="MIT" if member.id == "s0" else "",
+                base_commit=COMMIT if member.id == "s4" else "",
             )
-            for one in members
+            for member in members
         ]
         made.write("session_metadata", week, rows, SessionMetadataRow)
         kinds = {"s2": "service"}
-        said = [scores(one, kind=kinds.get(one.id, "coding")) for one in members]
+        said = [scores(member, kind=kinds.get(member.id, "coding")) for member in members]
         made.write("session_scores", week, said, SessionScores)
     for task in ("checkout", "billing"):
         for prompt in (PROMPT, OTHER):

@@ -111,8 +111,8 @@ def test_sessions_that_began_with_the_same_words_are_known_by_them(tmp_path: Pat
 @pytest.mark.parametrize("opening", [turn("", says("On it."), images=1), turn("", images=2)])
 def test_openings_that_nobody_knows_are_not_the_same(tmp_path: Path, opening: Turn) -> None:
     made = [session(name, opening, turn("Go.", says("Ok."))) for name in ("one", "other")]
-    one, other = lake_rows(tmp_path, *made)
-    assert one.opening != other.opening
+    row, other = lake_rows(tmp_path, *made)
+    assert row.opening != other.opening
 
 
 def entrant(number: int, verdict: VerdictName, opening: str) -> LineRow:
@@ -272,7 +272,9 @@ def exported(folder: Path, *turns: Turn, **options: Any) -> list[dict[str, Any]]
     publish(lake, str(folder / "out"), asked_for)
     path = folder / "out" / "train.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
-    assert [one for line in lines for one in problems("preference", f"{line}\n".encode())] == []
+    assert [
+        problem for line in lines for problem in problems("preference", f"{line}\n".encode())
+    ] == []
     return [json.loads(line) for line in lines]
 
 

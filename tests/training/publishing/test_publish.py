@@ -150,7 +150,7 @@ def test_a_set_without_a_line_is_said_and_nothing_is_written(lake: Lake, tmp_pat
 
 def test_openai_wants_more_lines_and_llama_factory_a_file(lake: Lake, tmp_path: Path) -> None:
     made = told(lake, tmp_path / "openai", form="openai")
-    assert any("asks for 10" in one for one in made.warnings)
+    assert any("asks for 10" in warning for warning in made.warnings)
     told(lake, tmp_path, form="sharegpt")
     info = json.loads((tmp_path / "dataset_info.json").read_text())
     entry = info[f"{TASK}.{FINGERPRINT}.train"]
@@ -247,16 +247,19 @@ def test_the_command_refuses_what_makes_no_sense(
 def test_the_lines_of_a_published_card_load_the_set(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one,) = told(lake, tmp_path / "out", form="trl").sets
+    (published_set,) = told(lake, tmp_path / "out", form="trl").sets
     stored_card = (lake.read_bytes(f"training/{TASK}/{FINGERPRINT}.card.md") or b"").decode()
     card = (tmp_path / "out" / TASK / FINGERPRINT / "card.md").read_text()
-    assert f"As `trl`: {one.lines['train']} train and {one.lines['eval']} eval lines. " in card
+    assert (
+        f"As `trl`: {published_set.lines['train']} train and {published_set.lines['eval']} eval lines. "
+        in card
+    )
     assert f'data_files="{FINGERPRINT}.jsonl"' not in card
     assert card.startswith(stored_card.partition("## How to load it")[0])
     monkeypatch.chdir(tmp_path / "out" / TASK / FINGERPRINT)
     names: dict[str, Any] = {}
     exec(card.split("```python\n")[1].split("```")[0], names)
-    assert {side: len(rows) for side, rows in names["samples"].items()} == one.lines
+    assert {side: len(rows) for side, rows in names["samples"].items()} == published_set.lines
 
 
 def test_a_published_card_says_which_lines_were_taken(lake: Lake, tmp_path: Path) -> None:

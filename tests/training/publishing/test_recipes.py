@@ -16,7 +16,7 @@ from tools.trainers.recipes import Recipe, recipes
 
 
 def test_every_form_that_is_for_a_trainer_has_a_recipe() -> None:
-    assert {one.form for one in recipes().values()} == FORMS.keys() - {"messages"}
+    assert {recipe.form for recipe in recipes().values()} == FORMS.keys() - {"messages"}
 
 
 @pytest.mark.parametrize("recipe", recipes().values(), ids=lambda one: one.trainer)

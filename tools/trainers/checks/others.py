@@ -107,6 +107,6 @@ def verl(recipe: str) -> dict[str, Any]:
     given = OmegaConf.create(recipe).data
     given.cache_dir = "out/verl"
     files = (given.train_files, given.val_files)
-    made = [RLHFDataset(data_files=one, tokenizer=_tokenizer(), config=given) for one in files]
+    made = [RLHFDataset(data_files=file, tokenizer=_tokenizer(), config=given) for file in files]
     assert all(one[place]["raw_prompt"] for one in made for place in range(len(one)))
     return {"loaded": sum(map(len, made)), "masks": "none: it samples its own answers"}

@@ -93,5 +93,5 @@ def mistral(made: dict[str, Any]) -> dict[str, Any]:
 def verifiers(made: dict[str, Any]) -> dict[str, Any]:
     """Return how many tasks there are, each with a prompt."""
     tasks = made["tasks"]
-    assert all(one.data.prompt_text for one in tasks)
+    assert all(task.data.prompt_text for task in tasks)
     return {"loaded": len(tasks), "sides": ["train"], "masks": "none: it samples its own answers"}

@@ -103,5 +103,7 @@ def _leaves(value: Any) -> Iterator[str]:
 def answers_of(messages: Sequence[Line], flag: str = "") -> list[Line]:
     """Return the answers among messages, those alone whose flag is set where there is one."""
     return [
-        one for one in messages if one["role"] == "assistant" and (not flag or one.get(flag, True))
+        message
+        for message in messages
+        if message["role"] == "assistant" and (not flag or message.get(flag, True))
     ]

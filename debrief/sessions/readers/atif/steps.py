@@ -46,7 +46,7 @@ class Counts:
     def __init__(self, steps: Iterable[JsonRecord], totals: Any) -> None:
         self._has_read = self._has_written = True
         metrics = [each for step in steps if type(each := step.get("metrics")) is dict]
-        counted = [_counts(each, _COUNTS) for each in metrics]
+        counted = [_counts(metric, _COUNTS) for metric in metrics]
         for prompt, _, read, written in (*counted, _counts(mapping(totals), TOTALS)):
             self._has_read &= read <= prompt
             self._has_written &= read + written <= prompt

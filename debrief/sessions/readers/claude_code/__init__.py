@@ -67,14 +67,14 @@ def _session_of(
         # A summary counts when it is of this file's records: older versions mixed them up.
         if summary and type(leaf) is str and leaf in files[0].parents:
             main.title = summary.strip()
-    lines = [files[0].lines, *joined, *(each.lines for each in files[1:])]
-    main.problems = [*unread, *(problem for each in lines for problem in each.problems)]
-    main.references = [each.ref() for each in lines]
-    for each in files[1:]:
-        main.see(each.main.ended)
+    lines = [files[0].lines, *joined, *(file.lines for file in files[1:])]
+    main.problems = [*unread, *(problem for line in lines for problem in line.problems)]
+    main.references = [line.ref() for line in lines]
+    for file in files[1:]:
+        main.see(file.main.ended)
     threads = _threads(files)
     spent = _attribute(files, threads)
-    main.usage = sum((each.usage for each in spent), NO_USAGE)
+    main.usage = sum((usage.usage for usage in spent), NO_USAGE)
     files[0].requests.settle(spent)
     main.api_calls = len(spent)
     for thread in threads:
@@ -310,18 +310,18 @@ class ClaudeCodeReader(Reader):
                 failed(transcript, InputError(transcript.path, _why(error)))
         if not files:
             return None
-        own = [each for each in files if not _is_agent(each.path)] or list(files)[:1]
-        first, *others = sorted(own, key=lambda each: -files[each].said)
-        joined = [files[each] for each in others]
+        own = [file for file in files if not _is_agent(file.path)] or list(files)[:1]
+        first, *others = sorted(own, key=lambda transcript: -files[transcript].said)
+        joined = [files[other] for other in others]
         file = _file_of(first.path)
         file.lines = files[first].lines
         file.take(joined_records(files[first], joined))
-        for at in (at for each in files.values() for at in each.times):
+        for at in (at for file in files.values() for at in file.times):
             file.main.see(at)
             file.main.started = min(at, file.main.started or at)
-        agents = [each.path for each in files if each not in own]
-        agents += [path for each in files for path in each.companions]
-        return self._whole(file, agents, [each.lines for each in joined])
+        agents = [file.path for file in files if file not in own]
+        agents += [path for file in files for path in file.companions]
+        return self._whole(file, agents, [record_file.lines for record_file in joined])
 
     @_no_collection()
     def branch(self, transcript: Transcript) -> Branch:
@@ -336,19 +336,19 @@ class ClaudeCodeReader(Reader):
     ) -> Session:
         """Return the session of a file that was read, with its subagents' files; see ``read``."""
         files, problems, path = [first], list[Problem](), first.main.path
-        for each in companions:
-            agent = _agent_of(each)
-            file = TranscriptFile(each, agent, agent)
+        for companion in companions:
+            agent = _agent_of(companion)
+            file = TranscriptFile(companion, agent, agent)
             try:
                 file.read()
             except OSError as error:
-                problems.append(Problem(path=each, line=0, reason=_why(error)))
+                problems.append(Problem(path=companion, line=0, reason=_why(error)))
                 continue
             files.append(file)
-        if not any(each.conversational for each in files):
+        if not any(file.conversational for file in files):
             reason = "no prompt and no answer in it, bookkeeping alone"
             reason = reason if first.lines.size else "the file is empty"
-            if strange := sum(each.strange for each in files):
+            if strange := sum(file.strange for file in files):
                 reason = f"{strange} prompts and answers, of which none could be understood"
                 raise BrokenTranscript(path, f"{reason}: of another tool, or a newer version")
             raise nothing_in(path, first.lines.problems, reason)

@@ -474,7 +474,11 @@ class TranscriptFile:
         turn = timeline.turns[-1] if timeline.turns else None
         typed = [turn.prompt, *(deed.text for deed in turn.interventions)] if turn else []
         context: list[ContextText] = []
-        files = [each.text for each in self.main.instructions if each.place == "message"]
+        files = [
+            instruction.text
+            for instruction in self.main.instructions
+            if instruction.place == "message"
+        ]
         for text, is_programs in sent:
             known = next((one for one in timeline.context if said.core_of(one.text) in text), None)
             if known is not None:

@@ -275,7 +275,7 @@ class Requests:
     def _cost(self, record: ClaudeRecord) -> None:
         """Take the tokens of all models until now; the file's latest account counts."""
         models = mapping(_decoded(record.modelUsage)).values()
-        self._spent = sum((Usage(*whole_numbers(each, *_COUNTED)) for each in models), NO_USAGE)
+        self._spent = sum((Usage(*whole_numbers(model, *_COUNTED)) for model in models), NO_USAGE)
         self._from, self._until = moment(record.startTime), self._draft.ended
 
     def settle(self, spent: Iterable[CountedUsage]) -> None:
@@ -292,7 +292,7 @@ class Requests:
         draft.system_prompt = draft.system_prompt or self._snapshot
         if self._spent is None or not self.is_whole:
             return
-        total = sum((each.usage for each in spent if not self._covers(each)), self._spent)
+        total = sum((usage.usage for usage in spent if not self._covers(usage)), self._spent)
         draft.reported_usage = total
         if draft.usage is not None and all(map(ge, astuple(total), astuple(draft.usage))):
             draft.usage = total

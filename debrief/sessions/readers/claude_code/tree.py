@@ -108,7 +108,9 @@ def branch_of_file(file: TranscriptFile, records: RecordFile) -> Branch:
             TurnMark(
                 prompt=f"{uuid} {turn.prompt}" if uuid else place,
                 place=place,
-                messages=frozenset(message_mark(each.id, each.at) for each in turn.messages),
+                messages=frozenset(
+                    message_mark(message.id, message.at) for message in turn.messages
+                ),
                 is_left=turn.rewound,
                 is_asked=turn.origin == "prompt" and bool(turn.messages),
             )

@@ -179,7 +179,7 @@ def _ask(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> No
     for block in blocks:
         if block.get("type") == "tool_result":
             _result(block, at, draft)
-    text = "\n\n".join(string(each.get("text")) for each in blocks if each.get("type") == "text")
+    text = "\n\n".join(string(block.get("text")) for block in blocks if block.get("type") == "text")
     images = sum(block.get("type") == "image" for block in blocks)
     if not (text.strip() or images):
         return
@@ -218,9 +218,9 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     if type(content) is str:
         parts, text = [decoded_arguments(content)], content
     else:
-        is_plain = all(each.get("type") in ("text", "image") for each in parts)
+        is_plain = all(part.get("type") in ("text", "image") for part in parts)
         text = text_of(content) if is_plain else compact_json(content)
-    failed = block.get("is_error") is True or any(each.get("success") is False for each in parts)
+    failed = block.get("is_error") is True or any(part.get("success") is False for part in parts)
     code = None
     if call.name == "run_commands":
         code = number_in(text, _EXIT_CODE, None if failed else 0)

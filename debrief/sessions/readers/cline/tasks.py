@@ -97,7 +97,9 @@ def is_roos(head: bytes, path: str) -> bool:
 
 def extension_of(path: str, extensions: Iterable[str]) -> str:
     """Return in which extension's folder a file is; empty for none."""
-    return next((each for each in extensions if f"/globalStorage/{each}/" in path), "")
+    return next(
+        (extension for extension in extensions if f"/globalStorage/{extension}/" in path), ""
+    )
 
 
 def describe(head: Head, path: str) -> Peek:
@@ -109,7 +111,7 @@ def describe(head: Head, path: str) -> Peek:
 def beside(path: str) -> tuple[str, ...]:
     """Return what the extension keeps beside a task's document."""
     paths = (str(Path(path).with_name(name)) for name in _BESIDE)
-    return tuple(each for each in paths if Path(each).is_file())
+    return tuple(path for path in paths if Path(path).is_file())
 
 
 def convert(
@@ -125,8 +127,8 @@ def convert(
     draft.see(_began(draft.id))
     messages = list(draft.objects_in(document.get("messages")))
     requests = _requests(others, messages)
-    for each in others:
-        hosts = mappings(each.get("environment_history"))
+    for other in others:
+        hosts = mappings(other.get("environment_history"))
         draft.version = draft.version or string((hosts or [{}])[-1].get("cline_version"))
     for index, message in messages:
         shown = requests.get(index, [])
@@ -205,7 +207,7 @@ def _ask(content: Any, at: datetime | None, draft: TranscriptDraft) -> None:
                 draft.commit = commit[1]
         elif named := _RESULT.match(text):
             calls = _open(draft)
-            call = next((each for each in calls if each.name == named[1]), next(iter(calls), None))
+            call = next((call for call in calls if call.name == named[1]), next(iter(calls), None))
             draft.orphan_results += call is None
             pending = _result(call, text[named.end() :], at, draft)
         elif pending is not None:

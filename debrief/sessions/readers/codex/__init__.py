@@ -68,7 +68,7 @@ class CodexReader(TranscriptReader):
         """Yield the rollouts, each once: while Codex compresses one it is there twice."""
         own, names = claims[self.source], {file.path for file in walk.files}
         copies = {f"{name}{SUFFIX}" for name in names} & names
-        once = {path: each for path, each in own.items() if path not in copies}
+        once = {path: beginning for path, beginning in own.items() if path not in copies}
         for found in super().transcripts(walk, {self.source: once}):
             paths = (f"{path}{SUFFIX}" for path in (found.path, *found.companions))
             beside = tuple(path for path in paths if path in copies)
@@ -77,7 +77,7 @@ class CodexReader(TranscriptReader):
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
         heads = head.records()
-        has_content = any(string(each.get("type")) not in _BOOKKEEPING for each in heads)
+        has_content = any(string(head.get("type")) not in _BOOKKEEPING for head in heads)
         if head.is_whole and not has_content:
             return None
         meta = next((meta for record in heads if (meta := records.meta_of(record))), {})

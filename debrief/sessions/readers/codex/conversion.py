@@ -332,7 +332,7 @@ class Rollout:
     def _aim(self, payload: JsonRecord, at: datetime | None) -> None:
         """Record the goal that a person set, once; the model sets goals by a call."""
         goal = string(mapping(payload.get("goal")).get("objective"))
-        calls = (each for each in self._timeline.calls.values() if each.name == "create_goal")
+        calls = (call for call in self._timeline.calls.values() if call.name == "create_goal")
         goals = {string(call.arguments.get("objective")) for call in calls}
         if goal and goal not in (goals | self._goals):
             self._goals.add(goal)

@@ -114,10 +114,12 @@ class CursorReader(DatabaseReader):
         self, transcripts: Sequence[Transcript], failed: Callable[[Transcript, Exception], None]
     ) -> Session | None:
         """Read a session: where a database has it, a transcript of it adds nothing."""
-        stored = [each for each in transcripts if each.on_disk.endswith(self.databases)]
+        stored = [
+            transcript for transcript in transcripts if transcript.on_disk.endswith(self.databases)
+        ]
         session = super().read_all(stored, failed) if stored else None
         return session or super().read_all(
-            [each for each in transcripts if each not in stored], failed
+            [transcript for transcript in transcripts if transcript not in stored], failed
         )
 
 

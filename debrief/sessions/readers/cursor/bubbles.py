@@ -62,8 +62,14 @@ def listed(connection: Connection) -> list[SessionInDatabase]:
         for child in _children(about):
             parents.setdefault(child, key)
     return [
-        SessionInDatabase(each.id, parents.get(each.id, ""), each.started, each.rows, each.changed)
-        for each in found.values()
+        SessionInDatabase(
+            database.id,
+            parents.get(database.id, ""),
+            database.started,
+            database.rows,
+            database.changed,
+        )
+        for database in found.values()
     ]
 
 
@@ -78,7 +84,7 @@ def family(connection: Connection, id: str) -> list[SessionInDatabase]:
             each = _session(key, about, len(value))
             found[key] = SessionInDatabase(key, parent, each.started, each.rows, each.changed)
             waiting += [(child, key) for child in _children(about)]
-    return [each for each in found.values() if each.rows]
+    return [database for database in found.values() if database.rows]
 
 
 def read(connection: Connection, id: str, draft: TranscriptDraft) -> None:

@@ -171,8 +171,8 @@ class OpenCodeReader(TranscriptReader):
         """Yield exports and stored sessions, in path order, and then databases' sessions."""
         stored = stored_sessions(walk.paths(self.suffixes, self.source))
         own = claims[self.source].items()
-        peeks = {path: each.peek for path, each in own if each.failure is None}
-        peeks |= {path: each.peek for path, each in stored.items()}
+        peeks = {path: beginning.peek for path, beginning in own if beginning.failure is None}
+        peeks |= {path: files.peek for path, files in stored.items()}
         for transcript in self.grouped(dict(sorted(peeks.items()))):
             files: list[str] = []
             for path in (transcript.path, *transcript.companions):
@@ -231,7 +231,7 @@ class OpenCodeReader(TranscriptReader):
         if (place := DatabasePath.of(transcript.path, transcript.on_disk)) is not None:
             main, *agents = map(_draft_of, place.sessions())
             main.agents = {agent.id: agent for agent in agents}
-            totals = [each.reported_usage for each in (main, *agents)]
+            totals = [draft.reported_usage for draft in (main, *agents)]
             known = [total for total in totals if total is not None]
             if len(known) == len(totals):
                 main.reported_usage = sum(known, Usage())

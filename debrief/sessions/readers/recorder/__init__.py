@@ -138,9 +138,9 @@ class _Conversion:
                 answer = timeline.begin_message(name, "", None)
                 answer.texts.append(message.content or "")
                 answer.calls += map(self._call, message.tool_calls or ())
-        for each in timeline.turns:
-            each.touch(self._draft.started)
-            each.touch(self._draft.ended)
+        for turn_draft in timeline.turns:
+            turn_draft.touch(self._draft.started)
+            turn_draft.touch(self._draft.ended)
 
     def _call(self, call: RecordCall) -> CallDraft:
         result = self._results.get(call.id)

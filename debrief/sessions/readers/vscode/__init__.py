@@ -98,13 +98,15 @@ class VSCodeReader(TranscriptReader):
         draft.take(state, branch="localBranch", commit="localHeadCommit")
         draft.repository = string(state.get("remoteUrl")).rpartition("/")[2].removesuffix(".git")
         draft.see(moment(log.document.get("creationDate")))
-        kept = {string(each.get("requestId")) for each in requests}
+        kept = {string(request.get("requestId")) for request in requests}
         if dropped := [each for id, each in log.dropped.items() if id not in kept]:
-            requests = sorted(requests + dropped, key=lambda each: number_of(each, "timestamp"))
+            requests = sorted(
+                requests + dropped, key=lambda request: number_of(request, "timestamp")
+            )
         partial = 0
-        for each in requests:
-            is_dropped = string(each.get("requestId")) not in kept
-            partial += ChatRequest(each, draft).convert(is_dropped)
+        for request in requests:
+            is_dropped = string(request.get("requestId")) not in kept
+            partial += ChatRequest(request, draft).convert(is_dropped)
         if partial:
             draft.report(0, f"requests that tell only their last call's input tokens: {partial}")
         return draft

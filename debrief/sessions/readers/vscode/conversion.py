@@ -126,7 +126,7 @@ class ChatRequest:
         self._result = mapping(record.get("result"))
         self._metadata = mapping(self._result.get("metadata"))
         self._items = _shown(record.get("response"))
-        self._calls = [each for each in self._items if isinstance(each, _Shown)]
+        self._calls = [item for item in self._items if isinstance(item, _Shown)]
         vendor, _, model = string(record.get("modelId")).partition("/")
         self._model = string(self._metadata.get("resolvedModel")) or model or vendor
 
@@ -168,7 +168,8 @@ class ChatRequest:
             return
         variables = mappings(mapping(record.get("variableData")).get("variables"))
         images = sum(
-            each.get("kind") == "image" or each.get("isImage") is True for each in variables
+            variable.get("kind") == "image" or variable.get("isImage") is True
+            for variable in variables
         )
         rendered = text_of(self._metadata.get("renderedUserMessage")) if text[:1] == "/" else ""
         expansion = (inside(rendered, "userRequest") or "").strip()
@@ -187,7 +188,7 @@ class ChatRequest:
         summaries = {string(each.get("toolCallRoundId")): each for each in listed}
         for id in summaries.keys() - {string(each.get("id")) for each in rounds}:
             self._compact(summaries[id])
-        own = [each for each in self._calls if not each.agent and each.text("toolId") != _EDITS]
+        own = [call for call in self._calls if not call.agent and call.text("toolId") != _EDITS]
         calls: list[CallDraft] = []
         for round_ in rounds:
             id, at = string(round_.get("id")), moment(round_.get("timestamp"))
@@ -200,7 +201,7 @@ class ChatRequest:
                 calls.append(timeline.call(message, call_id, name, given, at))
             if id in summaries:
                 self._compact(summaries.pop(id))  # once, should ids be masked to one word
-        by_id = {each.text("toolCallId"): each for each in own}
+        by_id = {shown.text("toolCallId"): shown for shown in own}
         for index, call in enumerate(calls):
             shown = (
                 by_id.get(call.id.partition(_ADDED_TO_IDS)[0]) if len(by_id) == len(own) else None
@@ -234,21 +235,21 @@ class ChatRequest:
     def _add_subagents(self) -> None:
         """Take over what subagents were asked and did, of which no more is kept than was shown."""
         draft = self._draft
-        asked = {each.text("toolCallId"): each for each in self._calls if each.is_subagent}
-        for id, each in asked.items():
+        asked = {call.text("toolCallId"): call for call in self._calls if call.is_subagent}
+        for id, shown in asked.items():
             agent = draft.agent(id)
             agent.parent_call = draft.child_calls.get(id, id)
-            agent.take(each.data, agent_type="agentName", title="description", prompt="prompt")
-        for each in self._calls:
-            if each.agent:
-                agent = draft.agent(each.agent)
+            agent.take(shown.data, agent_type="agentName", title="description", prompt="prompt")
+        for call in self._calls:
+            if call.agent:
+                agent = draft.agent(call.agent)
                 message = agent.timeline.message or agent.timeline.begin_message(
-                    each.agent, "", None
+                    call.agent, "", None
                 )
-                each.add_to(message, agent)
-        for id, each in asked.items():
-            if text := string(each.data.get("result")):
-                model = string(each.data.get("modelName"))
+                call.add_to(message, agent)
+        for id, shown in asked.items():
+            if text := string(shown.data.get("result")):
+                model = string(shown.data.get("modelName"))
                 answer = draft.agent(id).timeline.begin_message(f"{id}-result", model, None)
                 answer.texts.append(text)
 

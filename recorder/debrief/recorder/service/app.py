@@ -58,7 +58,9 @@ class _GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         answer = super().get_route_handler()
-        needed = [scope for each in self.dependencies for scope in getattr(each, "scopes", ())]
+        needed = [
+            scope for dependency in self.dependencies for scope in getattr(dependency, "scopes", ())
+        ]
 
         async def guarded(request: Request) -> Response:
             check_scopes(request, needed)

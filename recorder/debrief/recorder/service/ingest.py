@@ -42,7 +42,7 @@ class Ingest(Struct, frozen=True):
         if reasons := contradictions(upload) + problems_of(upload.record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
         commands = calls_of(upload.record, RUN_COMMAND)
-        ran = {each.arguments(RunCommand).cmd for each in commands}
+        ran = {command.arguments(RunCommand).cmd for command in commands}
         if self.programs and (refused := sorted(ran.difference(self.programs))):
             reasons = [
                 f"the program {program} is not one that this service takes" for program in refused

@@ -154,6 +154,8 @@ class Index:
         """
         for row in self.sessions("id = ?", (session_id,)):
             return row
+        if self.progress.is_behind:
+            raise InputError(session_id, "is not among the sessions read so far", "Wait a moment.")
         raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")
 
     def sessions(

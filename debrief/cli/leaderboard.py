@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.shared import AsJson, LakeUrl, console, existing_lake, print_json
-from debrief.errors import InputError
+from debrief.cli.shared import (
+    LakeUrl,
+    chosen,
+    console,
+    existing_lake,
+    print_json,
+    print_unwrapped,
+)
+from debrief.errors import InputError, without_controls
+
+if TYPE_CHECKING:
+    from debrief.training.leaderboard import LeaderboardRow
+
+FORMS = dict.fromkeys(("text", "markdown", "json"))
 
 
 def leaderboard(
@@ -19,7 +32,9 @@ def leaderboard(
             "given more than once. Default: on every verdict.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    form: Annotated[
+        str, typer.Option("--format", help="text, or with all measures: markdown or json.")
+    ] = "text",
     lake: LakeUrl = "",
 ) -> None:
     """Compare prompts, tools and models: how many of their sessions are done and checked.
@@ -35,6 +50,7 @@ def leaderboard(
     from debrief.snapshots.model import SessionMetadataRow, fingerprint_names
     from debrief.training import leaderboard as board
 
+    chosen("--format", form, FORMS)
     for source in outcomes or ():
         if source not in DECIDING:
             raise InputError(
@@ -52,7 +68,51 @@ def leaderboard(
         opened.rows("judge_evaluations", JudgeEvaluation),
         board.work_of(opened),
     )
-    if as_json:
+    names = fingerprint_names(opened)
+    if form == "json":
         print_json(rows)
-        return
-    console().print(board.leaderboard_markdown(rows, fingerprint_names(opened)))
+    elif form == "markdown":
+        print(without_controls(board.leaderboard_markdown(rows, names)))
+    else:
+        _print(board.groups_of(rows), names)
+
+
+def _print(groups: Sequence[Sequence[LeaderboardRow]], names: Mapping[str, str]) -> None:
+    """Print a table for each group, of those rows that have a verdict."""
+    from rich import box
+    from rich.table import Table
+
+    from debrief.training.leaderboard import interval_shown
+
+    out = console()
+    if not groups:
+        out.print("No scored session yet: score a week first.")
+    for group in groups:
+        first = group[0]
+        out.print(f"Judged by {first.eval_fingerprint}, scored by {first.scoring_model}", style="b")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("#", "prompts", "tool", "model"):
+            table.add_column(heading)
+        for heading in ("sessions", "verdicts", "done, checked"):
+            table.add_column(heading, justify="right")
+        table.add_column("against the best")
+        shown = [row for row in group if row.with_verdict]
+        for row in shown:
+            table.add_row(
+                str(row.rank or "–"),
+                names.get(row.prompt_fingerprint, row.prompt_fingerprint)[:40],
+                row.tool,
+                row.model,
+                str(row.sessions),
+                str(row.with_verdict),
+                interval_shown(row.done),
+                row.compared,
+            )
+        print_unwrapped(out, table)
+        if len(shown) < len(group):
+            out.print(f"{len(group) - len(shown)} more without a verdict", style="dim")
+    if groups:
+        out.print(
+            "Done, checked: of the sessions with a verdict, with a 95 % interval. "
+            "All that cannot be told from the best have rank 1. More: --format markdown"
+        )

@@ -414,7 +414,7 @@ def _group(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> dict[st
                 *_who(row, names),
                 row.sessions,
                 row.with_verdict,
-                _share(row.done),
+                interval_shown(row.done),
                 row.compared,
                 *(_cell(getattr(row, name)) for name in MEASURES),
             )
@@ -456,7 +456,8 @@ def _judges_beside(
     return alike or sets or {UNKNOWN: []}
 
 
-def _share(value: Estimate | None) -> str:
+def interval_shown(value: Estimate | None) -> str:
+    """Return a share with its interval; a dash without one."""
     return "–" if value is None else interval(value.value, value.low, value.high)
 
 

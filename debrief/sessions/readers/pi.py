@@ -101,9 +101,12 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
             if type(message) is dict:
                 if broken_off is not None and message.get("role") == "assistant":
                     timeline.turns[-1].messages.remove(broken_off)  # asked again without it
+                before = timeline.message
                 _message(message, identity or f"line-{lines.line}", at, draft)
+                # One that failed before its first word is no message; the one before it stays.
+                is_new = timeline.message is not before
                 has_failed = message.get("stopReason") == "error"
-                broken_off = timeline.message if has_failed else None
+                broken_off = timeline.message if has_failed and is_new else None
             else:
                 lines.report("a message record without a message")
         elif kind == "compaction":

@@ -44,17 +44,18 @@ _CLOSE = 4
 """Calls in between that are all about what failed; of more that is not known."""
 _GUESSES = 3
 """Times that one test fails, with a change in between, from which on it is no test-first work."""
+_SHOWS_LOGS = re.compile(r"(?:^|[\s-])(?:logs?|inspect|view|journalctl)\b")
+"""Commands that print what happened elsewhere."""
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
 def failures(strand: Sequence[CallMade]) -> list[Mishap]:
-    """Return what failed of what one agent did, in order; the same of several commands that it
-    gave at once happened once."""
+    """Return what failed of what one agent did, in order; the same of several calls that it made
+    at once happened once."""
     found: dict[tuple[str, str, int, int], Mishap] = {}
     for number, mishap in enumerate(_failures(strand)):
         message = mishap.steps[0].message
-        is_alone = mishap.is_test or mishap.kind == "missed_edit"
-        key = (mishap.kind, mishap.subject, message, number if is_alone else -1)
+        key = (mishap.kind, mishap.subject, message, number if mishap.is_test else -1)
         first = found.get(key)
         steps = {step.call.id: step for step in (*first.steps, *mishap.steps)} if first else {}
         found[key] = replace(first, steps=tuple(steps.values())) if first else mishap
@@ -229,6 +230,8 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
+    if absent and _SHOWS_LOGS.search(shown(words)):
+        return  # it was not there on another machine
     subject = f"{name}: {plain_error(line)}"
     file = ""
     if absent:

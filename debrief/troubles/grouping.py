@@ -6,6 +6,7 @@ one session had two or three times is shown on its own page (``session_troubles`
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,10 +16,18 @@ from debrief.sessions.model import Usage
 from debrief.troubles.failures import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
 
-VERSION = "4"
+VERSION = "5"
 """Raised when the same events give other troubles."""
 _OFTEN = 4
 """Times from which on what one session alone had is a trouble of the repository."""
+_OF_FILES = ("missed_edit", "long_output", "repeated_read")
+"""Kinds that are about a file; one outside the repository is no trouble of it."""
+_ONE_OFF = re.compile(
+    r"(?:^|[/\s])(?:node|deno|bun|python[\d.]*|py|ruby|perl|php|uv run python)\s+"
+    r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
+)
+"""Scripts on the command line, which say little of the repository that they run in."""
+_ONE_OFF_SESSIONS = 3
 _LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
@@ -56,6 +65,10 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
     sessions = {event.session_id for event in group}
     if group[0].kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
+    if group[0].kind in _OF_FILES and _is_outside(group[0].file):
+        return False
+    if group[0].kind == "failing_command" and _ONE_OFF.search(group[0].command):
+        return len(sessions) >= _ONE_OFF_SESSIONS
     if group[0].kind == "failing_command" and runs_check(group[0].command):
         return len(sessions) > 1  # within one session, what a check finds is the work itself
     is_several = len(sessions) > 1 and not _is_of_chance(group)
@@ -70,6 +83,10 @@ def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
         is_granted = any(event.worked for event in group)
         return is_granted or (not group[0].command and len({event.file for event in group}) > 1)
     return group[0].kind == "missed_edit"
+
+
+def _is_outside(file: str) -> bool:
+    return file.startswith(("/", "~", ".."))
 
 
 def _without_doubles(

@@ -59,6 +59,8 @@ _ANYWAY = re.compile(
 """Files that agents look up first in any repository."""
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
+_NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|h|hh|hpp|m|s|asm)$", re.IGNORECASE)
+"""Sources that tests of another language may be built with."""
 
 
 _PRINTERS = ("cat", "sed", "head", "tail", "nl", "less")
@@ -139,12 +141,13 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if step is not None and _is_wait(step.call, run):
             run.append(step)
             continue
-        if len(run) >= _POLLS:
+        looks = len({look.message for look in run})  # several of one message are one look
+        if looks >= _POLLS:
             yield Mishap(
                 kind="polling",
                 subject=f"{_polled(run, runs, begun)}: waited for by looking",
                 at=run[0].at,
-                evidence=run[0].evidence(f"{len(run)} looks in a row: {label(run[0].call)}"),
+                evidence=run[0].evidence(f"{looks} looks in a row: {label(run[0].call)}"),
                 steps=tuple(run),
                 command=shorten(run[0].call.command, 200),
             )
@@ -244,16 +247,24 @@ def _look_of(call: ToolCall) -> tuple[str, str]:
 
 def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
     """Yield what a session looks up before its first edit."""
-    edited = {path for step in own if step.call.action == "edit" for path in step.call.paths}
+    edited = {
+        step.below(path) for step in own if step.call.action == "edit" for path in step.call.paths
+    }
     known: set[str] = set()
     for step in own[:_STARTS]:
         call = step.call
         if call.action == "edit":
             return
-        if call.status != "ok" or has_failed(call) or edited.intersection(call.paths):
+        if call.status != "ok" or has_failed(call):
             continue
         file = step.below(_read_by(call))
-        if not file or file.startswith(("/", "~", "..")) or file in known or _ANYWAY.search(file):
+        if (
+            not file
+            or file in edited
+            or file.startswith(("/", "~", ".."))
+            or file in known
+            or _ANYWAY.search(file)
+        ):
             continue
         known.add(file)
         yield Mishap(
@@ -358,7 +369,7 @@ def _is_unseen(path: str, tool: str) -> bool:
     """Return whether a check surely cannot fail because of a change of a file."""
     if DOCUMENT.search(path):
         return True
-    if _TEMPLATE.search(path):
+    if _TEMPLATE.search(path) or _NATIVE.search(path):
         return False
     language, seen = language_of(path), languages_of(tool)
     return bool(language) and "any" not in seen and language not in seen

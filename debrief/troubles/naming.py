@@ -172,11 +172,16 @@ def error_line(result: str) -> str:
     lines = printed_lines(text[:8_000]) + (
         printed_lines(text[-4_000:]) if len(text) > 8_000 else []
     )
+    lines = [line for line in lines if not _WARNING.search(line[:400])]
     for form in (pattern("lines", "strong"), pattern("lines", "weak")):
         for line in lines:
             if form.search(line[:400]):
                 return line[:400]
     return ""
+
+
+_WARNING = re.compile(r"\bwarning\b\s*:", re.IGNORECASE)
+"""A line that does not say why something failed."""
 
 
 @cache

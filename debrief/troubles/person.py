@@ -119,7 +119,7 @@ def _is_near(one: datetime | None, other: datetime | None) -> bool:
 
 def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
     """Yield refused calls: those of one message for the same are one refusal."""
-    known: set[tuple[int, str]] = set()
+    known: set[int] = set()
     for step in strand:
         call = step.call
         denied = call.status == "failed" and pattern("denied").search((call.result or "")[:400])
@@ -135,9 +135,9 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             subject = "a plan"
         else:
             subject = call.name
-        if (step.message, subject) in known:
-            continue
-        known.add((step.message, subject))
+        if step.message in known:
+            continue  # one answer refused them all
+        known.add(step.message)
         reason = "" if denied else _words_with(course, step)
         if call.action == "plan" and not reason:
             continue  # so is a plan recorded that a new session carries out

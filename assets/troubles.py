@@ -40,8 +40,8 @@ def trouble_events(
 def troubles(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
 ) -> dg.MaterializeResult[None]:
-    """What happened more than once in a repository: how often, in which sessions, what it took,
-    and what then worked. The costliest of each repository first."""
+    """What several sessions of a repository had, or one had four times: how often, in which
+    sessions, what it took, and what then worked. The costliest of each repository first."""
     run = StageRun(lake.open(), scope=scope.open())
     filled = ALL_TROUBLES.fill(run, ALL)
     rows = filled.rows

@@ -98,7 +98,7 @@ class BackgroundReading:
         while left:
             say(f"Reading the week of {left[0]} ({total - len(left) + 1} of {total}), offline …")
             began = time.monotonic()
-            self.read(left.pop(0))
+            self._read_or_say(left.pop(0))
             if is_first:
                 self.pause += _SHARE * (time.monotonic() - began)
                 is_first = False
@@ -113,6 +113,15 @@ class BackgroundReading:
                 if weeks := self.look():
                     self.catch_up(weeks, bool)
                     self.unscored_since = time.monotonic()
+
+    def _read_or_say(self, week: str) -> None:
+        """Read a week; say once why that failed: it costs no other week."""
+        made_from = self._made_from(week)
+        try:
+            self.read(week)
+        except (DebriefError, OSError) as error:
+            warn(f"The week of {week} was not read: {error}")
+            self._done[week] = made_from
 
     def _is_new(self, week: str) -> bool:
         stamp, now = self.lake.stamp(SESSIONS_TABLE, week), self._made_from(week)
@@ -264,8 +273,12 @@ def _score_when_quiet(settings: Settings, reading: BackgroundReading) -> None:
         since = reading.unscored_since
         if since is not None and time.monotonic() - since > _QUIET:
             reading.unscored_since = None
-            with suppress(DebriefError):
+            try:
                 _score(settings)
+            except StoppedError:
+                raise  # or this process would go on, and be killed after a while
+            except DebriefError as error:
+                warn(str(error))
 
 
 def main(environ: Mapping[str, str] = os.environ) -> None:
@@ -282,8 +295,13 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
         _read_newest_first(reading)
         with _keeping_up(reading):
             if reading.found.weeks() or reading.lake.partitions(SESSIONS_TABLE):
-                _score(settings)
-                _offers(settings)
+                try:
+                    _score(settings)
+                    _offers(settings)
+                except StoppedError:
+                    raise
+                except DebriefError as error:  # what is new is read all the same
+                    warn(str(error))
             else:
                 console().print(nothing_yet(settings))
             console().print("New sessions are read as they come.")

@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import typer
 
@@ -42,10 +44,11 @@ def start(port: int = 0, *, browser: bool = True) -> None:
     lock = settings.home / "locks" / f"{digest_of(settings.lake)[:16]}.start"
     with locked(lock) as is_alone:
         if not is_alone:
-            address = lock.read_text(encoding="utf-8")
+            address = _address_in(lock)
             out.print(f"Debrief runs already: {address}")
             _open(address, browser)
             return
+        lock.write_text("", encoding="utf-8")  # of the last one that ran
         with _listener(port) as listener, _reading():
             # Imported while the sessions are looked for.
             from debrief.door.app import Door
@@ -65,6 +68,14 @@ def start(port: int = 0, *, browser: bool = True) -> None:
             with _keys_at_once():
                 run(door, ServiceLimits(), listener, say)
     out.print("Stopped. What was read stays; debrief goes on from there.")
+
+
+def _address_in(lock: Path) -> str:
+    """Return where another start shows its pages; one that has only begun says it in a moment."""
+    until = time.monotonic() + _PATIENCE
+    while not (address := lock.read_text(encoding="utf-8")) and time.monotonic() < until:
+        time.sleep(0.05)
+    return address
 
 
 @contextmanager

@@ -197,7 +197,9 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
     from debrief.troubles.model import KINDS_SHOWN
 
     if not advised:
-        console().print("No trouble happened more than once.")
+        console().print(
+            "No trouble: nothing costly happened in several sessions, or four times in one."
+        )
         return
     if form == "markdown":
         print(advice_markdown(advised))

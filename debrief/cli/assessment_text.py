@@ -84,7 +84,10 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
     if said.execution is not None:
         _print_execution(out, said.execution)
     reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
+    again = next((reason for reason in reasons if reason.group == "again"), None)
     for reason in (reason for reason in reasons if reason.group in OF_READING):
+        if reason is again:
+            print_line(out, Text("went wrong more than once", "bold"))
         _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
     if said.reading is not None and said.reading.train is not None:
         _print_train(out, said.reading.train)

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
+from heapq import nsmallest
 from os.path import relpath
 from pathlib import Path
 from shlex import quote
@@ -71,7 +71,7 @@ def print_summary(
     for side, sessions in zip(("look at first", "best"), ranked, strict=True):
         for session in sessions:
             console.print(_session_line(side, session, console.width))
-    for trouble in islice(lake.read(TROUBLES, ALL, Trouble), _EACH):
+    for trouble in nsmallest(_EACH, lake.read(TROUBLES, ALL, Trouble), key=_by_cost):
         console.print(_trouble_line(trouble, console.width))
     console.print(_holding(lake))
     if sets := stored_sets(lake).sets:
@@ -127,6 +127,12 @@ def _session_line(side: str, session: RankedSession, width: int) -> Text:
     line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
     # Cut by hand: the console breaks no line, so that commands can be copied.
     return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
+
+
+def _by_cost(trouble: Trouble) -> tuple[float, int]:
+    """Return what sorts troubles of all repositories, as the pages do: money, else tokens."""
+    usage = trouble.usage
+    return -(trouble.cost_usd or 0.0), -(usage.input + usage.output + usage.cache_write)
 
 
 def _trouble_line(trouble: Trouble, width: int) -> Text:

@@ -14,12 +14,15 @@ import psutil
 import pytest
 
 from debrief.cli.offer import HOW_TO_ASK
+from debrief.errors import InputError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings, load_settings
+from pipelines import reading as reading_process
+from pipelines.progress import StoppedError, stopped
 from pipelines.reading import BackgroundReading, model_offer
 from tests.models import stand_ins
 from tests.models.stand_ins import StandIn
@@ -175,6 +178,45 @@ def test_what_is_forgotten_between_a_look_and_the_reading_is_not_read_again(
     reading.catch_up(weeks, bool)
     heads = reading.lake.read(SESSIONS_TABLE, WEEK, SessionHead)
     assert {head.id for head in heads} == {"another"}
+
+
+def test_a_stop_while_what_is_new_is_scored_ends_the_process(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = lives_in(home, monkeypatch)
+    reading = BackgroundReading(settings)
+    reading.unscored_since = float("-inf")
+    asked: list[Settings] = []
+
+    def score(settings: Settings) -> None:
+        asked.append(settings)
+        if len(asked) == 1:
+            reading.unscored_since = float("-inf")
+            raise InputError("a stage", "failed")
+        raise stopped()
+
+    monkeypatch.setattr(reading_process, "_LOOK", 0.0)
+    monkeypatch.setattr(reading_process, "_score", score)
+    with pytest.raises(StoppedError):
+        reading_process._score_when_quiet(settings, reading)
+    assert len(asked) == 2
+
+
+def test_a_week_that_is_damaged_costs_no_other_and_is_tried_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transcripts = home.path / ".claude" / "projects" / "shop"
+    transcripts.mkdir(parents=True)
+    write(transcripts, "one.jsonl", conversation("one"))
+    settings = lives_in(home, monkeypatch)
+    reading = BackgroundReading(settings)
+    reading.catch_up(reading.look(), bool)
+    stored = next(Path(settings.lake, SESSIONS_TABLE).glob(f"{WEEK}*"))
+    stored.write_bytes(stored.read_bytes()[:40])
+    write(transcripts, "two.jsonl", conversation("two"))
+    reading.catch_up(reading.look(), bool)
+    assert f"The week of {WEEK} was not read: " in capsys.readouterr().err
+    assert not reading.look()
 
 
 def test_a_port_that_is_taken_is_said(home: Home) -> None:

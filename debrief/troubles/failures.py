@@ -230,7 +230,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
-    if absent and _SHOWS_LOGS.search(shown(words)):
+    if absent and any(_SHOWS_LOGS.search(shown(part)) for part in parts):
         return  # it was not there on another machine
     subject = f"{name}: {plain_error(line)}"
     file = ""

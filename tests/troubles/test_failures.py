@@ -269,3 +269,26 @@ def test_a_result_of_blocks_is_called_by_its_text() -> None:
     assert told(failed("no tab is open"), failed("no tab is open")) == [
         ("failing_command", "mcp__page__js: no tab is open")
     ]
+
+
+def test_edits_of_one_file_made_at_once_miss_once() -> None:
+    story = Story().turn("Go")
+    missed = [
+        story.make("Edit", NOT_THERE, "failed", file_path="/home/ada/shop/a.css", old_string=old)
+        for old in ("a", "b", "c")
+    ]
+    assert [event.kind for event in events(story.say("", *missed))] == ["missed_edit"]
+
+
+def test_a_compilers_warning_is_not_why_a_test_failed() -> None:
+    printed = "a.c:3: warning: null character ignored [-Wnull-character]\nFAIL shop/cart 0.1s"
+    story = Story().turn("Go").run("./ship.sh", printed, "failed")
+    assert all("warning" not in event.subject for event in events(story))
+
+
+def test_what_the_log_of_another_machine_lacks_is_not_missing_here() -> None:
+    printed = "Building\nsh: 1: vite: not found"
+    elsewhere = Story().turn("Go").run("vercel inspect shop --logs", printed, "failed")
+    assert events(elsewhere) == []
+    here = Story().turn("Go").run("npm run build", printed, "failed")
+    assert [event.kind for event in events(here)] == ["missing_tool"]

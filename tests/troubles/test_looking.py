@@ -140,3 +140,17 @@ def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
         )
         == []
     )
+
+
+def test_several_looks_of_one_message_are_one_look() -> None:
+    story = Story().turn("Go").run("npm run build", "Process running with session ID 7")
+    look = [story.make("write_stdin", "still at it", "ok", session_id=n) for n in (7, 8, 9, 10)]
+    assert kinds(story.say("", *look)) == []
+
+
+def test_a_file_that_is_edited_later_is_no_start_however_it_is_looked_up() -> None:
+    def begins() -> Story:
+        story = Story().turn("Add a cap").run("sed -n '1,220p' src/cart.py", "x = 1")
+        return story.edit("/home/ada/shop/src/cart.py", "a", "b")
+
+    assert told(*[begins() for _ in range(4)]) == []

@@ -68,3 +68,23 @@ def test_a_session_in_which_all_went_well_shows_nothing() -> None:
     for number in range(6):
         story.run("pnpm test", "ok").edit("a.py", f"{number}", "b")
     assert in_session(story) == []
+
+
+def test_what_a_script_on_the_command_line_met_needs_three_sessions() -> None:
+    def script(command: str) -> Story:
+        return Story().turn("Look").run(command, "SyntaxError: invalid syntax", "failed")
+
+    assert told(*[script("python3 -c 'a b'")] * 2) == []
+    assert len(told(*[script("python3 -c 'a b'")] * 3)) == 1
+    assert len(told(*[script("python3 -m tools.seed")] * 2)) == 1
+
+
+def test_a_file_outside_the_repository_is_no_trouble_of_it() -> None:
+    def missed(path: str) -> Story:
+        story = Story().turn("Go")
+        for number in range(4):
+            story.edit(path, f"{number}", "b", status="failed").say("Again.")
+        return story
+
+    assert told(missed("/home/ada/.notes/MEMORY.md")) == []
+    assert [kind for kind, _ in told(missed("/home/ada/shop/a.py"))] == ["missed_edit"]

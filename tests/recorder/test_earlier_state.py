@@ -104,3 +104,31 @@ def test_what_cannot_be_read_and_what_is_in_use_is_left_as_it_is(upgraded: Shop)
     assert caught.value.culprit == str(folder / "session.json")
     (folder / "session.json").write_bytes(whole)
     assert len(upgraded.home.opened()) == len(upgraded.home.waiting()) == 1
+
+
+@pytest.mark.parametrize("name", ["objects/1b", "stop.json", "commands/00001.end.json"])
+def test_a_session_that_cannot_be_taken_over_is_named(upgraded: Shop, name: str) -> None:
+    (folder,) = (upgraded.home.path / "open").iterdir()
+    if name == "objects/1b":
+        shutil.rmtree(folder / name)
+    else:
+        (folder / name).write_bytes(b"\xff")
+    with pytest.raises(InputError) as caught:
+        upgraded.home.opened()
+    assert caught.value.culprit.startswith(str(folder))
+    assert "away" in caught.value.next_move
+    shutil.move(folder, upgraded.folder.parent / "away")
+    assert (upgraded.home.opened(), len(upgraded.home.waiting())) == ([], 1)
+
+
+def test_what_an_earlier_version_begins_afterwards_is_taken_over_too(upgraded: Shop) -> None:
+    (folder,) = (upgraded.home.path / "open").iterdir()
+    aside = shutil.move(folder, upgraded.folder.parent / "aside")
+    assert upgraded.home.opened() == []
+    shutil.copytree(aside, folder)
+    assert len(upgraded.home.opened()) == 1
+    assert not folder.exists()
+    shutil.copytree(aside, folder)
+    with pytest.raises(InputError, match="has another one"):
+        upgraded.home.opened()
+    assert folder.exists()

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
 import stat
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.session import discard, session_of, utc_now
 from debrief.recorder.session_facts import CommandStart
-from debrief.recorder.state import RecorderHome
+from debrief.recorder.state import LocalSession, RecorderHome
 from tests.machine import files_below
 from tests.recorder.session_scenario import Shop, add_pnpm
 from tests.snapshots.scenario import commit, git, write
@@ -312,6 +313,56 @@ def test_a_full_disk_ends_the_command_and_the_session_is_as_it_was(shop: Shop) -
     assert session_of(shop.home, shop.folder).commands() == before
 
 
+def test_a_command_whose_output_could_not_be_stored_was_run_all_the_same(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.start()
+
+    def full(piece: bytes) -> None:
+        raise ConfigurationError("state.sqlite", "cannot be used: database or disk is full")
+
+    monkeypatch.setattr(LocalSession, "output_of", lambda *_: nullcontext(full))
+    with pytest.raises(ConfigurationError, match="disk is full"):
+        shop.run("pnpm", "test")
+    (command,) = session_of(shop.home, shop.folder).commands()
+    assert (command.args, command.is_over, command.exit_code) == (("test",), False, None)
+
+
+def test_only_of_a_file_that_is_broken_it_is_said_to_move_it_away(shop: Shop) -> None:
+    shop.start()
+    session = session_of(shop.home, shop.folder)
+    with pytest.raises(ConfigurationError, match="cannot be used") as caught:
+        shop.home.open(shop.folder, session.started)  # there is one, and the file is whole
+    assert "away" not in caught.value.next_move
+    shop.home.file.write_bytes(b"no database, but long enough to have been one" * 100)
+    with pytest.raises(ConfigurationError, match="not a database") as caught:
+        shop.home.opened()
+    assert "away" in caught.value.next_move
+
+
+def test_a_session_at_which_a_command_runs_is_not_forgotten(shop: Shop) -> None:
+    shop.start()
+    id_ = session_of(shop.home, shop.folder).id
+    with shop.home.lock_worktree(shop.folder):
+        assert shop.home.forget(id_, act=False) == 1
+        with pytest.raises(InputError, match="another process"):
+            shop.home.forget(id_, act=True)
+    assert shop.home.forget(id_, act=True) == 1
+    assert shop.home.opened() == []
+
+
+def test_what_a_killed_recorder_left_is_removed_an_hour_later(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = [tmp_path / "debrief-record-old", tmp_path / "debrief-record-new"]
+    for folder in left:
+        write(folder, {"git/blob-0": "a secret"})
+    os.utime(left[0], (0, 0))
+    shop.start()
+    assert [folder.exists() for folder in left] == [False, True]
+
+
 def test_state_that_cannot_be_written_is_said_so(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     with pytest.raises(ConfigurationError, match="cannot be made"):
@@ -323,9 +374,10 @@ def test_what_is_discarded_is_in_no_file_any_more(shop: Shop) -> None:
     write(shop.folder, {"src/new.ts": "zanzibar\n" * 1_000})
     shop.run("pnpm", "add", "zanzibar")
     assert b"zanzibar" in shop.home.file.read_bytes()
-    discard(shop.home, shop.folder)
-    for path in shop.home.path.rglob("*"):
-        assert path.is_dir() or b"zanzibar" not in path.read_bytes()
+    with shop.home.connected():  # as a command that runs in another worktree
+        discard(shop.home, shop.folder)
+        for path in shop.home.path.rglob("*"):
+            assert path.is_dir() or b"zanzibar" not in path.read_bytes()
 
 
 def test_processes_at_once_wait_for_each_other(shop: Shop) -> None:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -286,3 +287,22 @@ def session(shop: Shop, folder: Path, actions: list[tuple[str, dict[str, str | N
 
 def first_of(record: Record) -> dict[str, FileState]:
     return {path: FileState("100644", text) for path, text in files_of(record).items()}
+
+
+@pytest.mark.parametrize(("mode", "changed"), [(0o755, []), (0o644, ["src/run.sh"])])
+def test_a_file_that_is_deleted_and_made_again_is_changed_if_its_mode_is(
+    shop: Shop, file: Path, mode: int, changed: list[str]
+) -> None:
+    path = shop.folder / "src/run.sh"
+    write(shop.folder, {"src/run.sh": "echo\n"})
+    path.chmod(0o755)
+    git(shop.folder, "add", "--all")
+    git(shop.folder, "commit", "--quiet", "-m", "run")
+    shop.start()
+    path.unlink()
+    shop.run("pnpm", "test")
+    write(shop.folder, {"src/run.sh": "echo\n"})
+    path.chmod(mode)
+    record = shop.stop(file).record
+    assert (record.meta.verified, problems_of(record)) == (True, [])
+    assert [change.path for change in changes_of(record)] == changed

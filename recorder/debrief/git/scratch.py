@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -252,9 +254,13 @@ class Scratch:
             path = self.git_dir / f"blob-{number}"
             path.write_bytes(text.encode())
             paths += os.fsencode(path) + b"\n"
-        output = git(
-            self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=self.environment
-        )
+        try:
+            output = git(
+                self.git_dir, *arguments, data=paths, timeout=_TIMEOUT, environment=self.environment
+            )
+        finally:
+            for path in self.git_dir.glob("blob-*"):
+                path.unlink()
         return output.decode().split()
 
     def filters_of(self, paths: Sequence[bytes]) -> dict[bytes, str]:
@@ -350,6 +356,21 @@ class Scratch:
         return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
 
 
+_PREFIX = "debrief-record-"
+_ABANDONED = 3_600.0
+"""Seconds after which nobody can still be using such a folder."""
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed recorders of this user left: texts with their secrets are in it."""
+    for path in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            found = path.lstat()
+            is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+            if is_ours and time.time() - found.st_mtime > _ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
+
+
 @contextmanager
 def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
     """Put a git folder of our own over the repository that ``folder`` lies in; remove it after.
@@ -362,8 +383,9 @@ def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
         InputError: no repository, or the temporary folder would lie in its working tree.
     """
     repository = open_repository(folder)
+    _sweep(Path(parent or tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(
-        prefix="debrief-record-", dir=parent, ignore_cleanup_errors=True
+        prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True
     ) as name:
         temporary = Path(name).resolve()
         if temporary.is_relative_to(repository.top.resolve()):

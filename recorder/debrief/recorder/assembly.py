@@ -139,6 +139,7 @@ def assemble(
             final_tree=changes.final_tree,
             verified=verified,
             changes=None if full else changed,
+            modes=(deleted_modes(changes.steps) or None) if full else None,
             skipped=list(changes.skipped),
             skipped_accepted=facts.accept_skipped,
             rules=rules_of(facts),
@@ -161,6 +162,22 @@ def first_versions(steps: Sequence[StepChanges]) -> list[tuple[str, str]]:
         for file in step.files:
             first.setdefault(file.path, file.before)
     return sorted((path, before.text) for path, before in first.items() if before)
+
+
+def deleted_modes(steps: Sequence[StepChanges]) -> dict[str, contracts.FileMode]:
+    """Return, by path, what no patch tells of the baseline's files that one of them deletes: the
+    modes of those that are no plain files."""
+    first: dict[str, FileState | None] = {}
+    deleted = set()
+    for step in steps:
+        for file in step.files:
+            first.setdefault(file.path, file.before)
+            deleted |= {file.path} if file.before and not file.is_update else set()
+    return {
+        path: mode
+        for path in sorted(deleted)
+        if (before := first[path]) and (mode := _mode(before, unless=PLAIN))
+    }
 
 
 def operations_for(files: Sequence[ChangedFile]) -> list[contracts.Operation]:

@@ -241,6 +241,10 @@ _PIECE = 65_536
 Process = subprocess.Popen[bytes]
 
 
+class NotStartedError(ConfigurationError):
+    """A command could not be started."""
+
+
 def execute(
     command: Sequence[str],
     folder: Path,
@@ -267,7 +271,7 @@ def execute(
         grace: seconds between request and force.
 
     Raises:
-        ConfigurationError: it cannot be started.
+        NotStartedError: it cannot be started.
     """
     began = time.monotonic()
     size, timed_out = 0, False
@@ -283,7 +287,7 @@ def execute(
         )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
+        raise NotStartedError(command[0], f"cannot be started: {reason}") from error
     with _signals_passed_on(process) as received:
         try:
             for piece in _output(process):

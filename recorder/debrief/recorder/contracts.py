@@ -367,6 +367,8 @@ class Meta(Contract):
     changes: list[FileChange] | None = ABSENT
     """In a record without contents: what differs between the baseline and ``final_tree``. Others
     tell it by their patches; versions 1 and 2 say it all the same, and it is not read."""
+    modes: dict[str, FileMode] | None = ABSENT
+    """By path, of files that a patch deletes: what they were at the baseline, if no plain file."""
     skipped: list[Skipped] = []
     skipped_accepted: bool = False
     """The person saw what is skipped, and takes the record for whole without it."""

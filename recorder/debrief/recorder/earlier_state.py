@@ -10,16 +10,22 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, IntegrityError
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import InputError
+from debrief.errors import DebriefError, InputError
 from debrief.files import locked
 from debrief.git import git
-from debrief.recorder.session_facts import CommandStart, SentRecord, Started
+from debrief.recorder.session_facts import (
+    CommandEnd,
+    CommandStart,
+    SentRecord,
+    Started,
+    StopOptions,
+)
 
 FOLDERS = ("open", "outbox", "sent", "agreed", "scratch", "trash")
 """That an earlier version made, and this one does not."""
@@ -32,7 +38,8 @@ def take_over(folder: Path, state: Connection) -> None:
     """Put what is in the recorder's folder into the tables.
 
     Raises:
-        InputError: a file of it cannot be read, or an earlier version is at a session.
+        InputError: a file of it cannot be read, an earlier version is at a session, or began one
+            where there is one.
     """
     for kind in ("open", "outbox"):
         for path in sorted((folder / kind).glob("[!.]*/session.json")):
@@ -41,18 +48,33 @@ def take_over(folder: Path, state: Connection) -> None:
                     reason = "an earlier version of the recorder is at this session"
                     error = InputError(str(path.parent), reason, "Wait for its end.")
                     raise error.known_as("busy")
-                _add_session(state, path.parent, waits=kind == "outbox")
+                try:
+                    _add_session(state, path.parent, waits=kind == "outbox")
+                except (DebriefError, OSError, ValueError, IntegrityError) as error:
+                    raise _not_taken(path.parent, error) from error
     for path in (folder / "sent").glob("*.json"):
         sent = _read(path, SentRecord)
         row = (sent.session_id, sent.stopped_at.timestamp(), path.read_text())
-        state.execute("INSERT INTO sent VALUES (?, ?, ?)", row)
+        state.execute("INSERT OR REPLACE INTO sent VALUES (?, ?, ?)", row)
     for path in (folder / "agreed").glob("*.json"):
-        state.execute("INSERT INTO agreed VALUES (?, ?)", (path.stem, path.read_text()))
+        state.execute("INSERT OR REPLACE INTO agreed VALUES (?, ?)", (path.stem, path.read_text()))
+
+
+def _not_taken(folder: Path, error: Exception) -> InputError:
+    """Name the folder of a session that cannot be taken over; the others wait for that as well."""
+    if isinstance(error, InputError) and error.culprit.startswith(str(folder)):
+        return error
+    reason = f"this session of an earlier version cannot be taken over: {error}"
+    if isinstance(error, IntegrityError):
+        reason = "is a session of an earlier version, and its worktree or id has another one"
+    return InputError(str(folder), reason, "Move that folder away, out of the recorder's.")
 
 
 def _add_session(state: Connection, folder: Path, *, waits: bool) -> None:
     started = _read(folder / "session.json", Started)
     stop, record = _bytes(folder / "stop.json"), _bytes(folder / "record.json")
+    if stop is not None:
+        _read(folder / "stop.json", StopOptions)
     row = (
         *(started.id, os.fsencode(started.worktree), msgspec.json.encode(started).decode()),
         *(stop and stop.decode(), record, waits),
@@ -62,6 +84,8 @@ def _add_session(state: Connection, folder: Path, *, waits: bool) -> None:
     for path in sorted((folder / "commands").glob("*.start.json")):
         number = path.name.partition(".")[0]
         start, end = _read(path, CommandStart), _bytes(path.with_name(f"{number}.end.json"))
+        if end is not None:
+            _read(path.with_name(f"{number}.end.json"), CommandEnd)
         command = (started.id, int(number), path.read_text(), end and end.decode())
         state.execute("INSERT INTO commands VALUES (?, ?, ?, ?)", command)
         if (output := path.with_name(f"{number}.output")).is_file():

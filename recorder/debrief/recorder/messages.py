@@ -89,7 +89,7 @@ def changes_of(record: Record) -> list[FileChange]:
     if record.meta.contents != "full":
         return list(record.meta.changes or ())
     patches, files = patches_of(record), files_of(record)
-    modes = _first_modes(patches)
+    modes = {**_first_modes(patches), **(record.meta.modes or {})}
     first = now = {path: FileState(modes.get(path, PLAIN), text) for path, text in files.items()}
     added: Counter[str] = Counter()
     removed: Counter[str] = Counter()
@@ -116,12 +116,16 @@ def changes_of(record: Record) -> list[FileChange]:
 def _first_modes(patches: Iterable[Sequence[contracts.Operation]]) -> dict[str, str]:
     """Return, by path, the modes that files had at the baseline, where a patch changed them."""
     modes: dict[str, str] = {}
+    gone: set[str] = set()
     for ops in patches:
+        earlier = set(gone)
         deleted = {op.path for op in ops if isinstance(op, contracts.DeleteFile)}
         for op in ops:
-            if isinstance(op, contracts.UpdateFile) and op.mode:
+            if isinstance(op, contracts.DeleteFile):
+                gone.add(op.path)
+            elif isinstance(op, contracts.UpdateFile) and op.mode and op.path not in gone:
                 modes.setdefault(op.path, EXECUTABLE if op.mode == PLAIN else PLAIN)
-            elif isinstance(op, contracts.CreateFile) and op.path in deleted:
+            elif isinstance(op, contracts.CreateFile) and op.path in deleted - earlier:
                 modes.setdefault(op.path, PLAIN if op.mode == LINK else LINK)
     return modes
 

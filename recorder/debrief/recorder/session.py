@@ -19,7 +19,14 @@ from pydantic import TypeAdapter, ValidationError
 from debrief.errors import ConfigurationError, InputError
 from debrief.git import scratch_of
 from debrief.recorder.changes import keep_state
-from debrief.recorder.commands import RULES_FILE, check_command, default_rules, execute, read_rules
+from debrief.recorder.commands import (
+    RULES_FILE,
+    NotStartedError,
+    check_command,
+    default_rules,
+    execute,
+    read_rules,
+)
 from debrief.recorder.comparison import IgnoreRules, check_clean
 from debrief.recorder.contracts import MAX_STRING, CommandRules, TaskId
 from debrief.recorder.repository import base_of, baseline_of, head_commit, reflog_size, worktree_of
@@ -146,7 +153,7 @@ def run(
                     show=show,
                     grace=_GRACE,
                 )
-        except ConfigurationError:
+        except NotStartedError:
             session.remove_command(number)
             raise
         session.end_command(number, end)

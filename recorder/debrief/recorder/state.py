@@ -22,7 +22,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,8 @@ _SHORT_WAIT = 0.3
 """Seconds in which a process that only reads a session is done with it."""
 _LONG_WAIT = 60.0
 """Seconds that another process may take for a transaction."""
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""No next try can read the file."""
 _INTERRUPTED = "(the recorder was ended while this ran)"
 _TAKEN_OVER, _VERSION = 1, 2
 """Of the file: it has what an earlier version kept; that is gone from its folders as well."""
@@ -198,7 +200,9 @@ class RecorderHome:
                 self._prepare(state)
                 yield state
         except sqlite3.Error as error:
-            move = "Mend that, or move the file away: with it goes what was not sent."
+            move = "Mend that, and try again."
+            if getattr(error, "sqlite_errorcode", None) in _BROKEN:
+                move = "Move the file away, and keep it: what was not sent is in it."
             raise ConfigurationError(str(self.file), f"cannot be used: {error}", move) from error
 
     def query(self, statement: str, *values: object) -> list[Any]:
@@ -216,12 +220,15 @@ class RecorderHome:
 
     def _prepare(self, state: sqlite3.Connection) -> None:
         """Make the tables, and take over what an earlier version kept."""
-        if (version := _version(state)) == _VERSION:
+        version = _version(state)
+        if version == _VERSION and not self._has_folders():
             return
         if version > _VERSION:
             raise InputError(str(self.file), f"has version {version}", "Update debrief.")
         with locked(self.path / "locks" / "state", math.inf):
-            if _version(state) < _TAKEN_OVER:
+            version = _version(state)
+            # An earlier version that is still installed may have made its folders again.
+            if version < _TAKEN_OVER or (version == _VERSION and self._has_folders()):
                 self.file.chmod(0o600)
                 state.executescript(_TABLES)
                 state.execute("BEGIN IMMEDIATE")
@@ -229,8 +236,16 @@ class RecorderHome:
                 state.execute(f"PRAGMA user_version = {_TAKEN_OVER}")
                 state.execute("COMMIT")
             for name in FOLDERS:
-                shutil.rmtree(self.path / name, ignore_errors=True)
+                try:
+                    with suppress(FileNotFoundError):
+                        shutil.rmtree(self.path / name)
+                except OSError as error:  # texts would stay there, where nothing looks for them
+                    reason = f"is taken over, and cannot be removed: {error.strerror}"
+                    raise ConfigurationError(str(self.path / name), reason, "Remove it.") from error
             state.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def _has_folders(self) -> bool:
+        return any((self.path / name).is_dir() for name in ("open", "outbox"))
 
     @contextmanager
     def lock_worktree(self, worktree: Path) -> Iterator[None]:
@@ -293,6 +308,13 @@ class RecorderHome:
             if sent is not None:
                 row = (session.id, sent.stopped_at.timestamp(), _encode(sent))
                 state.execute("INSERT OR REPLACE INTO sent VALUES (?, ?, ?)", row)
+        self._empty_log()
+
+    def _empty_log(self) -> None:
+        """Have no deleted text in SQLite's log, which stays while another process is at it."""
+        with self.connected() as state:
+            state.execute(f"PRAGMA busy_timeout = {round(_SHORT_WAIT * 1000)}")
+            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def kept_file(self, session_id: str) -> Path:
         """Return where a record is kept after it was sent, if that is asked for."""
@@ -309,12 +331,26 @@ class RecorderHome:
         return [msgspec.json.decode(record, type=SentRecord) for (record,) in rows]
 
     def forget(self, session_id: str, *, act: bool) -> int:
-        """Remove all that is kept of a session, or only count it; return how much that is."""
-        kept, found = self.kept_file(session_id), 0
+        """Remove all that is kept of a session, or only count it; return how much that is.
+
+        Raises:
+            InputError: a process is at the session, such as a running command.
+        """
+        kept = self.kept_file(session_id)
+        opened = self.opened() if act and self.path.is_dir() else []
+        with ExitStack() as held:
+            for session in opened:
+                if session.id == session_id:
+                    held.enter_context(self.lock_worktree(session.worktree))
+            return self._forget(session_id, kept, act=act)
+
+    def _forget(self, session_id: str, kept: Path, *, act: bool) -> int:
+        found = 0
         for table in ("sessions", "sent") if self.path.is_dir() else ():
             found += len(self.query(f"SELECT 1 FROM {table} WHERE id = ?", session_id))
             if act:
                 self.query(f"DELETE FROM {table} WHERE id = ?", session_id)
+                self._empty_log()
         if "/" not in session_id and kept.is_file():
             found += 1
             if act:

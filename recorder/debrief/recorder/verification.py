@@ -14,7 +14,7 @@ from pathlib import Path
 
 from debrief.errors import InputError, shown
 from debrief.git import find_commit
-from debrief.git.scratch import SUBMODULE, Entry, FileState, Scratch, scratch_of
+from debrief.git.scratch import PLAIN, SUBMODULE, Entry, FileState, Scratch, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.comparison import check_clean, snapshot_tree
 from debrief.recorder.contracts import MAX_STRING, Record
@@ -96,6 +96,12 @@ def round_trip(
         if texts.get(path) != text:
             problems.append(f"{path!r}: the record has another text of it than the baseline")
         before[path] = FileState(entry.mode, text)
+    deleted = {op.path for patch in patches for op in patch if op.type == "delete_file"}
+    modes = {path: file.mode for path, file in before.items() if file.mode != PLAIN}
+    if meta.version > 2 and (meta.modes or {}) != {
+        path: mode for path, mode in modes.items() if path in deleted
+    }:
+        problems.append("meta.modes: not those of the baseline")
     if problems:
         return problems
     others = {os.fsdecode(path) for path in baseline} - before.keys()

@@ -160,7 +160,7 @@ def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResu
     decided = decisions(lake)
     for key in keys:
         lines = list(_lines(lake, [key]))
-        held = held_tokens((_session_of(line), line) for _, _, line in lines)
+        held = held_tokens(((_session_of(line), line) for _, _, line in lines), decided)
         for name, number, line in lines:
             found += [(name, number, finding.kind) for finding in contains_secret(line)]
             if held_for(held.get(_session_of(line), ()), decided):

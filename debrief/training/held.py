@@ -54,11 +54,17 @@ def decisions(lake: Lake) -> dict[str, Decision]:
     return {row.digest: row.decision for row in rows}
 
 
-def held_tokens(lines: Iterable[tuple[str, bytes]]) -> dict[str, list[HeldToken]]:
+def held_tokens(
+    lines: Iterable[tuple[str, bytes]], decided: Mapping[str, Decision]
+) -> dict[str, list[HeldToken]]:
     """Return the random tokens that only one session of a set holds, by session.
+
+    A session that is left out for its tokens no longer speaks for those of others: a token that it
+    shared with one session alone is then held by that one.
 
     Args:
         lines: of the set, each with its session's id.
+        decided: by people, by digest of the token.
     """
     found: dict[str, dict[str, HeldToken]] = {}
     for session_id, line in lines:
@@ -73,12 +79,17 @@ def held_tokens(lines: Iterable[tuple[str, bytes]]) -> dict[str, list[HeldToken]
                     after=after,
                 ),
             )
-    held: dict[str, list[HeldToken]] = {}
-    for by_session in found.values():
-        if len(by_session) == 1:
-            (alone,) = by_session.values()
-            held.setdefault(alone.session_id, []).append(alone)
-    return held
+    left_out: dict[str, list[HeldToken]] = {}
+    while True:
+        held: dict[str, list[HeldToken]] = {}
+        for by_session in found.values():
+            kept = [token for name, token in by_session.items() if name not in left_out]
+            if len(kept) == 1:
+                held.setdefault(kept[0].session_id, []).append(kept[0])
+        more = {name: tokens for name, tokens in held.items() if held_for(tokens, decided)}
+        if not more:
+            return left_out | held
+        left_out |= more
 
 
 def held_for(

@@ -61,7 +61,7 @@ def short_lines(
         selection = select(candidates_in(materials, kinship), options, kinship)
         with tempfile.TemporaryFile() as scratch:
             made = make_lines(lake, members, materials, selection, options, SetCounts(), scratch)
-            held = held_tokens(lines_in(scratch, made))
+            held = held_tokens(lines_in(scratch, made), decided)
             found[pair] = rows = []
             for candidate in selection.selected:
                 name = candidate.session_id

@@ -260,7 +260,7 @@ def store_training_set(
     name, card_name = (training_path(task, fingerprint, end) for end in (".jsonl", ".card.md"))
     with tempfile.TemporaryFile() as scratch, lake.create(name) as creation:
         made = make_lines(lake, members, materials, selection, options, counts, scratch)
-        held = held_tokens(lines_in(scratch, made))
+        held = held_tokens(lines_in(scratch, made), decided)
         stretches: dict[str, list[LineRow]] = {}
         for session_id, lines in made.items():
             if kind := held_for(held.get(session_id, ()), decided):

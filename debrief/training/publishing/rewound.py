@@ -107,5 +107,5 @@ def _passes(line: SampleLine, decided: Mapping[str, Decision]) -> bool:
         data = checked_line(line)
     except InputError:
         return False
-    held = held_tokens([("", data)])
+    held = held_tokens([("", data)], decided)
     return not held_for(held.get("", ()), decided)

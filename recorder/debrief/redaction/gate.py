@@ -15,7 +15,7 @@ from itertools import pairwise
 from debrief.errors import InputError
 
 UNSEEN = "holds letters and digits made by chance, which no rule names"
-_VERSION = "4"
+_VERSION = "5"
 _SHORTEST, _LONGEST = 20, 200
 """Characters of a token. Longer ones are pictures, files and signatures."""
 _FEWEST_DIGITS = 2

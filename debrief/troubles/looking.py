@@ -141,13 +141,13 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         if step is not None and _is_wait(step.call, run):
             run.append(step)
             continue
-        looks = len({look.message for look in run})  # several of one message are one look
-        if looks >= _POLLS:
+        rounds = len({look.message for look in run})  # several of one message are one look
+        if rounds >= _POLLS:
             yield Mishap(
                 kind="polling",
                 subject=f"{_polled(run, runs, begun)}: waited for by looking",
                 at=run[0].at,
-                evidence=run[0].evidence(f"{looks} looks in a row: {label(run[0].call)}"),
+                evidence=run[0].evidence(f"{rounds} looks in a row: {label(run[0].call)}"),
                 steps=tuple(run),
                 command=shorten(run[0].call.command, 200),
             )

@@ -80,14 +80,14 @@ def session(
 
 
 def edits(missed: int, of: int = 10) -> list[ToolCall]:
-    """Edits of one file, the first of which miss: their text is not there."""
+    """Edits of a file each, the first of which miss: their text is not there."""
     return [
         ToolCall(
             id=f"edit-{number}",
             name="Edit",
-            input='{"file_path":"shop/cart.py"}',
+            input=f'{{"file_path":"shop/cart{number}.py"}}',
             action="edit",
-            path="shop/cart.py",
+            path=f"shop/cart{number}.py",
             status="failed" if number < missed else "ok",
             result=MISSED if number < missed else "The file was updated.",
         )

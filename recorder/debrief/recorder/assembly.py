@@ -165,8 +165,8 @@ def first_versions(steps: Sequence[StepChanges]) -> list[tuple[str, str]]:
 
 
 def deleted_modes(steps: Sequence[StepChanges]) -> dict[str, contracts.FileMode]:
-    """Return, by path, what no patch tells of the baseline's files that one of them deletes: the
-    modes of those that are no plain files."""
+    """Return, by path, the modes at the baseline of files that a patch deletes, where they were no
+    plain files: no patch has these."""
     first: dict[str, FileState | None] = {}
     deleted = set()
     for step in steps:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
-from debrief.retry import waits_end_with_it
+from debrief.retry import current_wait, waits_end_with_it, waits_since
 from debrief.sessions.model import Session
 from debrief.stats import mean_of
 
@@ -46,11 +46,13 @@ def evaluate(
         workers: calls at a time; 1 makes them in this thread.
     """
 
+    began = current_wait()
+
     def row_of(item: Item) -> Row:
         row = stored(item)
         if row is not None:
             return row
-        with asking_about(*_session_of(item)):
+        with waits_since(began), asking_about(*_session_of(item)):
             return ask(item)
 
     if workers <= 1:

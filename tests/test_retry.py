@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import httpx
 import pytest
 
-from debrief.retry import RetryPolicy, parse_retry_after, retry_after, retrying
+from debrief.retry import (
+    RetryPolicy,
+    WaitEndedError,
+    current_wait,
+    parse_retry_after,
+    retry_after,
+    retrying,
+    wait,
+    waits_end_with_it,
+    waits_since,
+)
 
 
 class BusyError(Exception):
@@ -104,3 +115,12 @@ def test_a_retry_after_is_a_number_or_a_date() -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1e9", "nan"])
 def test_anything_else_is_no_retry_after(text: str) -> None:
     assert parse_retry_after(text) is None
+
+
+def test_a_wait_that_begins_after_its_work_was_stopped_ends_at_once() -> None:
+    began = current_wait()
+    with suppress(KeyboardInterrupt), waits_end_with_it():
+        raise KeyboardInterrupt
+    with waits_since(began), pytest.raises(WaitEndedError):
+        wait(600)
+    wait(0.01)  # the next work is not touched by it

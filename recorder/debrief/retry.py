@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from threading import Condition
+from threading import Condition, local
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,13 +31,22 @@ class _Waits:
     changed = Condition()
 
 
+class _Thread(local):
+    """Of each thread: as of when its waits may have been ended; None: as of their beginning."""
+
+    began: int | None = None
+
+
+_THREAD = _Thread()
+
+
 class WaitEndedError(Exception):
     """Whoever waited is not needed any more."""
 
 
 def current_wait() -> int:
     """Return what ``is_ended`` compares with."""
-    return _Waits.ended
+    return _Waits.ended if _THREAD.began is None else _THREAD.began
 
 
 def is_ended(began: int) -> bool:
@@ -55,6 +64,19 @@ def wait(seconds: float) -> None:
     with _Waits.changed:
         if _Waits.changed.wait_for(lambda: is_ended(began), seconds):
             raise WaitEndedError("stopped while waiting")
+
+
+@contextmanager
+def waits_since(began: int) -> Iterator[None]:
+    """Have this thread's waits end at once when waits were ended since ``began``.
+
+    A thread that works for others may come to its wait only after they were stopped.
+    """
+    before, _THREAD.began = _THREAD.began, began
+    try:
+        yield
+    finally:
+        _THREAD.began = before
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import pytest
 
 from debrief.lake import Lake
 from tests.view.shown import MONDAY, app_of, fill, served, serving, session_of, settings_of
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_until
 
 PAGES = (
     "/",
@@ -176,7 +176,9 @@ def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[0]
-        assert "Add a tax." in httpx.get(f"{address}/sessions", timeout=LONG).text
+        # The first page may come before the lake is read: it says so, and fills in.
+        sessions = f"{address}/sessions"
+        wait_until(lambda: "Add a tax." in httpx.get(sessions, timeout=LONG).text)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(LONG)

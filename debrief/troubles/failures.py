@@ -46,6 +46,13 @@ _GUESSES = 3
 """Times that one test fails, with a change in between, from which on it is no test-first work."""
 _SHOWS_LOGS = re.compile(r"(?:^|[\s-])(?:logs?|inspect|view|journalctl)\b")
 """Commands that print what happened elsewhere."""
+_VERSION = re.compile(r"[\d.]+\Z")
+"""Of a program, at the end of its name: ``python3``."""
+_UNKNOWN_OPTION = re.compile(
+    r"\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|no such|undefined)\W+"
+    r"(?:\w+ )?(?:flag|option|argument|parameter)s?\b[\s:=]*['\"`‘]?(?P<it>--?\w[\w-]*)",
+    re.IGNORECASE,
+)
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -227,13 +234,15 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         return
     if not line or (is_plain(words) and not _says_itself(words, line)):
         return
-    worked, by = _what_worked(words, rest) if not is_plain(words) else ((), "")
+    worked, by = _what_worked(words, rest)
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
     if absent and any(_SHOWS_LOGS.search(shown(part)) for part in parts):
         return  # it was not there on another machine
     subject = f"{name}: {plain_error(line)}"
     file = ""
+    if option := _refused_option(line, words):
+        subject = f"{name.partition(' ')[0]}: unknown option {option}"
     if absent:
         kind, subject = "missing_tool", absent
     elif pattern("wrong_folder").search(line):
@@ -301,6 +310,14 @@ def _absent(line: str, program: str) -> str:
             if found := form.search(line):
                 return name.format(it=found["it"], program=program).strip()
     return ""
+
+
+def _refused_option(line: str, words: Sequence[str]) -> str:
+    """Return the option that a program says it does not know, whatever it was to do; empty where it
+    says no such thing."""
+    found = _UNKNOWN_OPTION.search(line)
+    option = found["it"] if found and not is_plain(words) else ""
+    return option if any(word.partition("=")[0] == option for word in words) else ""
 
 
 def _missing_file(line: str, words: Sequence[str]) -> str:
@@ -467,7 +484,11 @@ def _can_stand_for(other: Sequence[str], words: Sequence[str]) -> bool:
     program, or the same by another runner of tasks, put before it or taken away."""
     program, failed = other[0].rpartition("/")[2], words[0].rpartition("/")[2]
     if program == failed:
-        return name_of(other) == name_of(words)
+        return name_of(other) == name_of(words) and not is_plain(words)
+    if _VERSION.sub("", program) == _VERSION.sub("", failed):
+        return other[1:] == words[1:]
+    if is_plain(words):
+        return False  # its words are what it works on, and not what it does
     runners = set(tables()["commands"]["runners"].split())
     return (failed in runners or failed in other) and (program in runners or program in words)
 

@@ -16,7 +16,7 @@ from debrief.troubles.model import TroubleEvent
 from debrief.troubles.person import said
 from debrief.troubles.steps import Course, Mishap, cost_of
 
-VERSION = "9"
+VERSION = "10"
 """Raised when the same session gives other events."""
 
 

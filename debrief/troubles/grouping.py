@@ -1,7 +1,8 @@
 """Group what went wrong in a repository's sessions into troubles, the costliest first.
 
-A trouble is what a colleague should know of: several sessions had it, or one had it often. What
-one session had two or three times is shown on its own page (``session_troubles``).
+A trouble is what a colleague should know of: three sessions had it; or two, or one often, and it
+took more than the calls that failed, or it is known what stops it. What one session had two or
+three times is shown on its own page (``session_troubles``).
 """
 
 from __future__ import annotations
@@ -9,17 +10,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import astuple
 
 from debrief.sessions.model import Usage
 from debrief.troubles.failures import runs_check
-from debrief.troubles.model import Trouble, TroubleEvent, trouble_id
+from debrief.troubles.model import Trouble, TroubleEvent, TroubleKind, trouble_id
+from debrief.troubles.remedies import line_for
 
-VERSION = "5"
+VERSION = "6"
 """Raised when the same events give other troubles."""
+_SESSIONS = 3
+"""Sessions from which on whatever happened is a trouble of the repository."""
 _OFTEN = 4
-"""Times from which on what one session alone had is a trouble of the repository."""
+"""Times from which on what one session alone had may be one."""
+_CALLS = 6
+"""Calls that it took, from which on what fewer sessions had is worth knowing."""
+_NEEDS_NO_REMEDY: Final[frozenset[TroubleKind]] = frozenset(
+    ["correction", "interruption", "refused_permission", "blind_check"]
+)
+"""Kinds that count from two sessions on, whatever they took: a person had to step in, or nobody
+knows whether the work holds."""
 _OF_FILES = ("missed_edit", "long_output", "repeated_read")
 """Kinds that are about a file; one outside the repository is no trouble of it."""
 _ONE_OFF = re.compile(
@@ -27,7 +39,6 @@ _ONE_OFF = re.compile(
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
 )
 """Scripts on the command line, which say little of the repository that they run in."""
-_ONE_OFF_SESSIONS = 3
 _LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
@@ -36,8 +47,8 @@ _STARTS = 4
 def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     """Return the troubles of all repositories, by repository, the costliest first.
 
-    Events of one repository, kind and subject are one trouble, if several sessions had it, or one
-    at least four times. Those that cost next to nothing come last.
+    Events of one repository, kind and subject are one trouble, if they happened often enough for
+    what they took. Those that cost next to nothing come last.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
     for event in events:
@@ -45,7 +56,7 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
             continue  # what it has to do with the others is not known
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
-    recurring = [group for group in groups.values() if _recurs(group, begun)]
+    recurring = [group for group in groups.values() if len(group) > 1 and _recurs(group, begun)]
     troubles = [_trouble(group) for group in _without_doubles(recurring)]
     return sorted(troubles, key=lambda trouble: (trouble.repository, *_order(trouble)))
 
@@ -62,17 +73,37 @@ def _sessions_that_begin(groups: Iterable[Sequence[TroubleEvent]]) -> Counter[st
 
 
 def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
+    first = group[0]
     sessions = {event.session_id for event in group}
-    if group[0].kind == "same_start":
-        return len(sessions) >= max(_STARTS, begun[group[0].repository] / 3)
-    if group[0].kind in _OF_FILES and _is_outside(group[0].file):
+    if first.kind == "same_start":
+        return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
+    if first.kind in _OF_FILES and _is_outside(first.file):
         return False
-    if group[0].kind == "failing_command" and _ONE_OFF.search(group[0].command):
-        return len(sessions) >= _ONE_OFF_SESSIONS
-    if group[0].kind == "failing_command" and runs_check(group[0].command):
-        return len(sessions) > 1  # within one session, what a check finds is the work itself
-    is_several = len(sessions) > 1 and not _is_of_chance(group)
-    return is_several or len(group) >= _OFTEN
+    if _is_of_chance(group) and len(group) < _OFTEN:
+        return False
+    if len(sessions) >= _SESSIONS:
+        return True
+    if _says_little(first) or (len(sessions) == 1 and len(group) < _OFTEN):
+        return False
+    if first.kind in _NEEDS_NO_REMEDY:
+        return True
+    calls = {(event.session_id, call) for event in group for call in event.calls}
+    if len(calls) >= _CALLS:
+        return len(sessions) > 1 or not _is_of_check(first)
+    return len(sessions) > 1 and line_for(_trouble(group)) is not None
+
+
+def _says_little(event: TroubleEvent) -> bool:
+    """Return whether it takes several sessions to say more than that a program was run: the
+    outputs of a program have only that in common, and so have scripts on the command line."""
+    if event.kind == "long_output":
+        return not event.file
+    return event.kind == "failing_command" and bool(_ONE_OFF.search(event.command))
+
+
+def _is_of_check(event: TroubleEvent) -> bool:
+    """Return whether a check found it: within one session, that is the work itself."""
+    return event.kind == "failing_command" and runs_check(event.command)
 
 
 def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import UNSET
+
 from debrief.facts.checks import can_check, language_of, languages_of
 from debrief.facts.ending import end_of
 from debrief.facts.quoting import label, printed_lines
 from debrief.facts.session_facts import is_work
 from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
-from debrief.sessions.model import ToolCall
+from debrief.sessions.model import Session, ToolCall
 from debrief.troubles.failures import has_failed
 from debrief.troubles.naming import listed, name_of, parts_of, shown
 from debrief.troubles.steps import CallMade, Course, Mishap
@@ -57,6 +59,7 @@ _ANYWAY = re.compile(
     re.IGNORECASE,
 )
 """Files that agents look up first in any repository."""
+_SKILL = re.compile(r"(?:^|/)skills/(?:[^/]+/)+SKILL\.md$")
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
 _NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|h|hh|hpp|m|s|asm)$", re.IGNORECASE)
@@ -76,7 +79,7 @@ def needless(course: Course) -> Iterator[Mishap]:
         yield from _blind_checks(strand)
     yield from _unchecked(course)
     yield from _after_compactions(course)
-    yield from _start(course.strands[0])
+    yield from _start(course)
 
 
 def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
@@ -109,6 +112,8 @@ def _read_again(step: CallMade) -> Mishap:
     file = step.below(_read_by(call))
     words = next(iter(parts_of(call.command)), ()) if call.command else ()
     what = file or name_of(words) or call.name
+    if _SKILL.search(file):  # whichever was read anew: what stops it is the same
+        what, file = "skills", ""
     return Mishap(
         kind="repeated_read",
         subject=f"{shorten(what, 150)}: looked at again, unchanged",
@@ -245,8 +250,10 @@ def _look_of(call: ToolCall) -> tuple[str, str]:
     return call.name, call.command or call.input
 
 
-def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
-    """Yield what a session looks up before its first edit."""
+def _start(course: Course) -> Iterator[Mishap]:
+    """Yield what a session looks up before its first edit, unless it was told to."""
+    own = course.strands[0]
+    told = _told(course.session)
     edited = {
         step.below(path) for step in own if step.call.action == "edit" for path in step.call.paths
     }
@@ -264,7 +271,9 @@ def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
             or file.startswith(("/", "~", ".."))
             or file in known
             or _ANYWAY.search(file)
+            or file in told
         ):
+            told += call.result or "" if _ANYWAY.search(file) else ""
             continue
         known.add(file)
         yield Mishap(
@@ -276,6 +285,15 @@ def _start(own: Sequence[CallMade]) -> Iterator[Mishap]:
             file=file,
             put_in=len(call.result or "") // _A_TOKEN,
         )
+
+
+def _told(session: Session) -> str:
+    """Return what a session was given before it began: prompt files, and the person's words."""
+    given = session.instructions if session.instructions is not UNSET else ()
+    system = session.system_prompt if session.system_prompt is not UNSET else ""
+    return "\n".join(
+        [system, *(file.text for file in given), *(turn.prompt for turn in session.turns)]
+    )
 
 
 def _read_by(call: ToolCall) -> str:

@@ -28,7 +28,7 @@ _OUTPUT_ALONE = re.compile(r"\s*(?:2>&1|\d?>\s*/dev/null|\|\s*(?:tail|head|cat)\
 _OF_A_MACHINE = re.compile(
     r"(?:^|[\s='\":])(?:/(?:home|Users|root|private|tmp|var|mnt)/|~/|[A-Z]:\\)"
 )
-_PLACES = re.compile(r"\S*[/.]\S*|\d+")
+_PLACES = re.compile(r"\S*[/.]\S*|\b\d+")
 """Paths and numbers, which two runs of one command may differ in."""
 
 

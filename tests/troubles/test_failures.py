@@ -92,7 +92,9 @@ def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> Non
     assert told(story("docs/old.md"), story("docs/plan.md")) == []
     again = Story().turn("Look")
     again.call("Read", "File does not exist.", "failed", file_path="/home/ada/shop/docs/old.md")
-    assert told(story("docs/old.md"), again) == [("failing_command", "docs/old.md: not there")]
+    assert told(story("docs/old.md"), again, again) == [
+        ("failing_command", "docs/old.md: not there")
+    ]
 
 
 def test_edits_that_miss_and_permissions_that_are_refused() -> None:
@@ -120,7 +122,7 @@ def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
     def story(path: str) -> Story:
         return Story().turn("Go on").call("Edit", NOT_THERE, "failed", file_path=path)
 
-    assert told(story("/home/ada/shop/a.py"), story("/home/ada/shop/b.py")) == []
+    assert told(*(story(f"/home/ada/shop/{name}.py") for name in "abcd")) == []
     assert events(story("")) == []  # nor have those of files that are not known
 
 
@@ -130,8 +132,8 @@ def test_two_files_that_cannot_be_read_are_two_troubles() -> None:
         return Story().turn("Look").call("Read", denied, "failed", file_path=path)
 
     a, b = (f"/home/ada/shop/{name}" for name in ("a.py", "b.py"))
-    assert told(story(a), story(b)) == []
-    assert told(story(a), story(a)) == [("failing_command", "Read a.py: EACCES: permission denied")]
+    assert told(story(a), story(a), story(b), story(b)) == []
+    assert told(*[story(a)] * 3) == [("failing_command", "Read a.py: EACCES: permission denied")]
 
 
 def test_an_answer_is_no_failure() -> None:
@@ -143,7 +145,7 @@ def test_an_answer_is_no_failure() -> None:
         .run("which node", "node not found", "failed")
         .run("for f in *; do cat $f; done", "Exit code 1\nall of this is text", "failed")
     )
-    assert told(story, story) == []
+    assert told(*[story] * 3) == []
 
 
 def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
@@ -265,8 +267,8 @@ def test_a_result_of_blocks_is_called_by_its_text() -> None:
         return Story().turn("Look").call("mcp__page__js", blocks, "failed", code="go()")
 
     words = "the page of the shop was not there although the server had said that it would be"
-    assert told(failed(f"TypeError: {words}"), failed(f"Timed out: {words}")) == []
-    assert told(failed("no tab is open"), failed("no tab is open")) == [
+    assert told(*(failed(f"{what}: {words}") for what in ("TypeError", "Timed out", "Gone"))) == []
+    assert told(*[failed("no tab is open")] * 3) == [
         ("failing_command", "mcp__page__js: no tab is open")
     ]
 

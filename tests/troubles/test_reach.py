@@ -24,11 +24,40 @@ def in_session(story: Story) -> list[tuple[str, int, tuple[str, ...]]]:
     ]
 
 
-def test_a_repository_has_what_several_sessions_had_or_one_had_often() -> None:
-    missing = [("missing_tool", "pnpm: command not found")]
-    assert told(without_pnpm(3)) == []
-    assert told(without_pnpm(4)) == missing
-    assert told(without_pnpm(1), without_pnpm(1)) == missing
+def locked(times: int, more_calls: int = 0) -> Story:
+    """A command that fails, nobody knows why, and what is tried meanwhile."""
+    story = Story().turn("Go")
+    for _ in range(times):
+        story.run("pnpm db:reset --yes", "error: the database is locked", "failed")
+        for _ in range(more_calls):
+            story.run("pnpm db:status", "locked").run("pnpm db:reset --yes", "done")
+    return story
+
+
+def test_what_three_sessions_had_is_a_trouble_of_the_repository() -> None:
+    reset = [("failing_command", "pnpm db:reset: error: the database is locked")]
+    assert told(*[locked(1)] * 2) == []
+    assert told(*[locked(1)] * 3) == reset
+
+
+def test_of_two_sessions_it_took_more_than_the_failed_calls_or_it_is_known_what_stops_it() -> None:
+    assert len(told(*[locked(1, more_calls=1)] * 2)) == 1
+    assert told(*[without_pnpm(1)] * 2) == [("missing_tool", "pnpm: command not found")]
+
+
+def test_what_one_session_had_often_is_a_trouble_where_it_took_more_than_the_failed_calls() -> None:
+    assert told(locked(4)) == []
+    assert told(locked(2, more_calls=1)) == []
+    assert len(told(locked(4, more_calls=1))) == 1
+
+
+def test_a_script_that_prints_much_twice_says_little_of_a_repository() -> None:
+    def printed(path: str) -> Story:
+        return Story().turn("Look").run(f"curl -s {path}", "x" * 40_000)
+
+    stories = [printed(f"https://shop.example/{name}") for name in ("a", "b", "c")]
+    assert told(*stories[:2]) == []
+    assert told(*stories) == [("long_output", "curl: long output")]
 
 
 def test_a_session_shows_what_it_had_twice() -> None:
@@ -74,16 +103,23 @@ def test_what_a_script_on_the_command_line_met_needs_three_sessions() -> None:
     def script(command: str) -> Story:
         return Story().turn("Look").run(command, "SyntaxError: invalid syntax", "failed")
 
-    assert told(*[script("python3 -c 'a b'")] * 2) == []
+    def often(command: str) -> Story:
+        story = Story().turn("Look")
+        for _ in range(3):
+            story.run(command, "SyntaxError: invalid syntax", "failed")
+        return story
+
+    assert told(*[often("python3 -c 'a b'")] * 2) == []
     assert len(told(*[script("python3 -c 'a b'")] * 3)) == 1
-    assert len(told(*[script("python3 -m tools.seed")] * 2)) == 1
+    assert len(told(*[often("python3 -m tools.seed")] * 2)) == 1
 
 
 def test_a_file_outside_the_repository_is_no_trouble_of_it() -> None:
     def missed(path: str) -> Story:
         story = Story().turn("Go")
         for number in range(4):
-            story.edit(path, f"{number}", "b", status="failed").say("Again.")
+            story.edit(path, f"{number}", "b", status="failed").say("Again.").read(path)
+            story.edit(path, f"{number}", "b")
         return story
 
     assert told(missed("/home/ada/.notes/MEMORY.md")) == []

@@ -52,6 +52,8 @@ _INTERPRETER = re.compile(
     r"(?:python[\d.]*|pypy3?|node|ruby|perl|php|bash|sh|zsh|Rscript|tsx|deno)$"
 )
 _TASK_RUNNERS = _set("npm pnpm yarn bun make just mise task rake composer invoke gmake")
+_FORMATTERS = frozenset(["ruff format", "cargo fmt", "deno fmt", "mix format"])
+"""They check only where they are told to."""
 _NO_RUN = _set("--version -V --help -h --collect-only --markers --fixtures --listTests --list")
 _CODE_WRITES = re.compile(
     r"open\(\s*[rf]?(['\"])(?P<path>[^'\"]+)\1\s*,\s*(?:mode=)?['\"][wax]|(?P<call>\.write_text\(|"
@@ -169,8 +171,14 @@ def _typed(command: str) -> list[tuple[list[str], list[str]]]:
     targets: list[str] = []
     into: list[str] = words
     word: str | None = None
+    within = 0
+    """Parentheses that are open in a word, such as a path's that nobody quoted."""
     for token in _TOKEN.finditer(f"{flat}\n"):
         kind, text = token.lastgroup, token[0]
+        if text == "(" and word and word[-1] not in "$=" and not flat.startswith(")", token.end()):
+            kind, within = "other", within + 1
+        elif text == ")" and word and within:
+            kind, within = "other", within - 1
         if kind in ("quoted", "escaped", "plain", "other"):
             word = (word or "") + _bare(kind, text)
             continue
@@ -248,10 +256,10 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
             script = None if _INTERPRETER.match(_program(plain[0])) else check_of(tuple(plain))
             return script or _named(plain[0], plain[0])
     kind = _runs().get(program)
-    if kind and (program, *plain[:1]) != ("ruff", "format"):
-        return kind, program
+    if (name := " ".join([program, *plain[:1]])) in _FORMATTERS:
+        return ("lint", name) if any(word.startswith("--check") for word in rest) else None
     if kind:
-        return (kind, "ruff format") if "--check" in rest else None
+        return kind, program
     for word in (" ".join(plain[:2]), *plain[:1], *rest[:3]):
         if kind := _runs().get(f"{program} {word}"):
             return kind, f"{program} {word}".replace(" --", " ")

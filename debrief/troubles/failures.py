@@ -13,8 +13,9 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from debrief.facts.quoting import first_line, printed_lines
-from debrief.facts.shell import bare_words, check_of, commands_in
+from debrief.facts.checks import checks_in
+from debrief.facts.quoting import ANSI, first_line, printed_lines
+from debrief.facts.shell import bare_words, check_of, commands_in, folder_of, writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleKind
@@ -31,6 +32,7 @@ from debrief.troubles.naming import (
     shown,
     tables,
     text_of_blocks,
+    without_diffs,
 )
 from debrief.troubles.steps import CallMade, Mishap
 
@@ -44,15 +46,16 @@ _CLOSE = 4
 """Calls in between that are all about what failed; of more that is not known."""
 _GUESSES = 3
 """Times that one test fails, with a change in between, from which on it is no test-first work."""
+_UNTOUCHED = -1
+"""Place of the last edit where there was none."""
 _SHOWS_LOGS = re.compile(r"(?:^|[\s-])(?:logs?|inspect|view|journalctl)\b")
 """Commands that print what happened elsewhere."""
-_VERSION = re.compile(r"[\d.]+\Z")
-"""Of a program, at the end of its name: ``python3``."""
 _UNKNOWN_OPTION = re.compile(
     r"\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|no such|undefined)\W+"
     r"(?:\w+ )?(?:flag|option|argument|parameter)s?\b[\s:=]*['\"`‘]?(?P<it>--?\w[\w-]*)",
     re.IGNORECASE,
 )
+_TO_ROOT = 'cd "$(git rev-parse --show-toplevel)"'
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
 
@@ -70,22 +73,25 @@ def failures(strand: Sequence[CallMade]) -> list[Mishap]:
 
 
 def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
-    edited = -1
+    edited = _UNTOUCHED
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
     red: dict[str, list[Mishap]] = {}
     """The failures of each test, by its subject."""
+    counted: list[Mishap] = []
+    """Those that were yielded."""
     for place, step in enumerate(strand):
         call = step.call
         result = call.result or ""
         if call.status == "rejected" or (call.status == "failed" and _is_denied(result)):
             continue  # the person's doing
         if not has_failed(call):
-            if call.status == "ok" and (call.action == "edit" or call.path is not None):
+            if _has_changed_files(call):
                 edited = place
-            elif call.action == "run":
+            if call.action == "run":
                 yield from _behind_a_pipe(step, strand[place + 1 : place + 1 + _NEAR])
-            continue
+            if not _failed_behind_a_pipe(call):
+                continue
         if _CALLED_OFF.search(result[:120]) or _is_stopped(call):
             continue
         if call.action == "edit":
@@ -100,10 +106,41 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             if found.is_test:
                 held = red.setdefault(found.subject, [])
                 held.append(found)
-                if len(held) < _GUESSES:
+                is_work = edited != _UNTOUCHED and not _passes_unchanged(step, rest)
+                if is_work and len(held) < _GUESSES:
                     continue  # a test that fails is what tests are for
-                yield from held[:-1] if len(held) == _GUESSES else ()
+                if len(held) == _GUESSES:
+                    yield from (early for early in held[:-1] if early not in counted)
+                counted.append(found)
             yield found
+
+
+def _has_changed_files(call: ToolCall) -> bool:
+    is_edit = call.action == "edit" or call.path is not None
+    is_write = call.action == "run" and any(write.is_edit for write in writes_of(call.command))
+    return call.status == "ok" and (is_edit or is_write)
+
+
+def _passes_unchanged(step: CallMade, rest: Sequence[CallMade]) -> bool:
+    """Return whether the same check passed the next time, and nothing was changed in between."""
+    names = {name_of(words) for words in parts_of(step.call.command) if is_check(words)}
+    for later in rest:
+        if later.call.action == "edit":
+            return False
+        if names & set(map(name_of, parts_of(later.call.command))):
+            return not (has_failed(later.call) or _failed_behind_a_pipe(later.call))
+    return False
+
+
+def _failed_behind_a_pipe(call: ToolCall) -> tuple[str, ...]:
+    """Return the check of a command line that printed its failure into another program, whose exit
+    status is that of the line; empty where none did."""
+    if call.action != "run" or "|" not in call.command:
+        return ()
+    runs = checks_in(call, turn=0, place=0, failed=False, changed=(), known=())
+    if not any(run.passed is False for run in runs):
+        return ()
+    return next((words for words in parts_of(call.command) if is_check(words)), ())
 
 
 def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
@@ -120,6 +157,7 @@ def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]
             if absent in (
                 f"{program}: command not found",
                 *(f"{program} {word}: no such subcommand" for word in words),
+                *(f"script {word}: not there" for word in words),
             ):
                 until, worked = _what_worked(words, rest)
                 yield _mishap(
@@ -212,9 +250,11 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     result = call.result or ""
     line = error_line(result)
     parts = parts_of(call.command)
-    if not parts or (_is_answer(call) and not pattern("answers", "failed").search(result[:600])):
+    check = _failed_behind_a_pipe(call)
+    is_answer = not check and _is_answer(call)
+    if not parts or (is_answer and not pattern("answers", "failed").search(result[:600])):
         return
-    words = culprit(call.command, line)
+    words = check or culprit(call.command, line)
     name = name_of(words)
     if not name:
         return
@@ -223,7 +263,7 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         for what, is_test in found_by_check(result).items():
             found = _mishap(
                 "failing_command",
-                f"{name}: {what}",
+                f"{what}: the test failed" if is_test else f"{name}: {what}",
                 step,
                 what,
                 command=shown(words),
@@ -235,6 +275,10 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     if not line or (is_plain(words) and not _says_itself(words, line)):
         return
     worked, by = _what_worked(words, rest)
+    there = _elsewhere(step, words, worked) if by == shown(words) else ""
+    if by in ("", shown(words)) and not is_plain(words):
+        until, before = _steps_until(words, rest)
+        worked, by = (until, before) if before else (worked, by)
     kind: TroubleKind = "failing_command"
     absent = _absent(line, words[0].rpartition("/")[2])
     if absent and any(_SHOWS_LOGS.search(shown(part)) for part in parts):
@@ -243,7 +287,9 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     file = ""
     if option := _refused_option(line, words):
         subject = f"{name.partition(' ')[0]}: unknown option {option}"
-    if absent:
+    if there:
+        kind, by = "wrong_folder", there
+    elif absent:
         kind, subject = "missing_tool", absent
     elif pattern("wrong_folder").search(line):
         kind = "wrong_folder"
@@ -260,6 +306,19 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         until=worked,
         worked=by if by != shown(words) else "",
     )
+
+
+def _elsewhere(step: CallMade, words: Sequence[str], until: Sequence[CallMade]) -> str:
+    """Return the command with the folder that it then worked in, nothing having been changed;
+    empty where it did not change to one."""
+    folder = folder_of(until[-1].call.command)
+    is_changed = any(later.call.action == "edit" for later in until)
+    if is_changed or not folder or folder == folder_of(step.call.command) or ".." in folder:
+        return ""
+    if folder.rstrip("/") == step.folder.rstrip("/"):
+        return f"{_TO_ROOT} && {name_of(words)}"
+    below = step.below(folder)
+    return f"cd {below} && {name_of(words)}" if not below.startswith(("/", "~", "$")) else ""
 
 
 def _says_itself(words: Sequence[str], line: str) -> bool:
@@ -367,14 +426,15 @@ def runs_check(command: str) -> bool:
 
 
 _MOST = 6
+_MOCHA = re.compile(r"^ +[1-9]\d* failing$", re.MULTILINE)
 
 
 @cache
-def _finding_forms() -> tuple[tuple[re.Pattern[str], bool], ...]:
-    """Return the forms of what a check found, and whether each is of a test's name."""
+def _finding_forms() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the forms of what a check found, each with the name of its list."""
     table = tables()["findings"]
     return tuple(
-        (re.compile(form), name == "tests") for name in ("tests", "forms") for form in table[name]
+        (re.compile(form), name) for name in ("tests", "forms", "lines") for form in table[name]
     )
 
 
@@ -387,12 +447,18 @@ def found_by_check(result: str) -> dict[str, bool]:
     if pattern("findings", "unformatted").search(result):
         found["not formatted"] = False
     unsaid = pattern("findings", "unsaid")
-    for line in result[-20_000:].split("\n"):
+    text = ANSI.sub("", result)
+    if _MOCHA.search(text):
+        for block in pattern("findings", "blocks").finditer(text[-20_000:]):
+            found[plain_error(block["it"])] = True
+    for line in without_diffs(text)[-20_000:].split("\n"):
         if len(line) > 400 or unsaid.search(line):
             continue
-        for form, is_test in _finding_forms():
-            if (match := form.search(line.strip())) and (name := plain_error(match["it"])):
-                found[name] = is_test
+        for form, name in _finding_forms():
+            if name == "lines" and any(found.values()):
+                continue  # tests may print such lines
+            if (match := form.search(line.strip())) and (what := plain_error(match["it"])):
+                found[what] = name == "tests"
                 break
         if len(found) >= _MOST:
             break
@@ -409,11 +475,12 @@ def _steps_until(
         if later.call.action != "run" or name not in map(name_of, parts_of(later.call.command)):
             continue
         between = rest[:number]
-        if has_failed(later.call):
+        if has_failed(later.call) or _failed_behind_a_pipe(later.call):
             return tuple(between), ""
         only = between[0].call if len(between) == 1 else None
-        mended = only is not None and only.action == "run" and only.status == "ok"
-        by = shown(parts_of(only.command)[-1]) if mended and only and only.command else ""
+        is_deed = only is not None and only.action == "run" and only.status == "ok"
+        part = parts_of(only.command)[-1:] if is_deed and only is not None else ()
+        by = shown(part[0]) if part and not is_look_or_help(part[0]) else ""
         return tuple(rest[: number + 1]), by
     return (), ""
 
@@ -437,7 +504,7 @@ def _what_worked(
             continue  # which part went well is not known
         for part in parts_of(call.command):
             own = _key_words(part)
-            if is_look_or_help(part) or not _can_stand_for(part, words):
+            if is_look_or_help(part) or not can_stand_for(part, words):
                 continue
             if not _passes_by().isdisjoint(set(part) - set(words)):
                 continue  # what had refused was not asked any more
@@ -479,14 +546,14 @@ def is_look_or_help(words: Sequence[str]) -> bool:
     }.isdisjoint(words[1:])
 
 
-def _can_stand_for(other: Sequence[str], words: Sequence[str]) -> bool:
+def can_stand_for(other: Sequence[str], words: Sequence[str]) -> bool:
     """Return whether another command may do what one failed to do: the same thing by the same
     program, or the same by another runner of tasks, put before it or taken away."""
     program, failed = other[0].rpartition("/")[2], words[0].rpartition("/")[2]
+    if other[0] != words[0] and other[1:] == words[1:] and program.startswith(failed):
+        return True  # another of its versions, or the one of a folder
     if program == failed:
         return name_of(other) == name_of(words) and not is_plain(words)
-    if _VERSION.sub("", program) == _VERSION.sub("", failed):
-        return other[1:] == words[1:]
     if is_plain(words):
         return False  # its words are what it works on, and not what it does
     runners = set(tables()["commands"]["runners"].split())

@@ -39,6 +39,8 @@ _ONE_OFF = re.compile(
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
 )
 """Scripts on the command line, which say little of the repository that they run in."""
+_RULE = re.compile(r": (?:[a-z][a-z-]*|lint/\S+|[A-Z]*\d+|(?:error )?TS\d+\b.*)$")
+"""What a check found, by a rule's or an error's name: slips that have no more in common."""
 _LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
@@ -94,11 +96,14 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
 
 
 def _says_little(event: TroubleEvent) -> bool:
-    """Return whether it takes several sessions to say more than that a program was run: the
-    outputs of a program have only that in common, and so have scripts on the command line."""
+    """Return whether it takes three sessions to say more than that a file was read, a script was
+    typed, or a slip of one kind was made."""
     if event.kind == "long_output":
-        return not event.file
-    return event.kind == "failing_command" and bool(_ONE_OFF.search(event.command))
+        return True
+    if event.kind != "failing_command":
+        return False
+    is_slip = runs_check(event.command) and _RULE.search(event.subject)
+    return bool(_ONE_OFF.search(event.command) or is_slip)
 
 
 def _is_of_check(event: TroubleEvent) -> bool:

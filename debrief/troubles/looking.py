@@ -34,6 +34,8 @@ _LONG = 30_000
 """Characters of a result: some eight thousand tokens."""
 _A_TOKEN = 4
 """Characters, about."""
+_SOON = 6
+"""Calls after a look within which a file is changed because of it."""
 _AGAIN = 3
 """Files read again after a compaction from which on work was done twice."""
 _AFTER = 40
@@ -48,7 +50,9 @@ DOCUMENT = re.compile(
 _CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
 """A line that was added and is no comment."""
 _HOOK = re.compile(
-    r"^(?:\[STARTED\]|[✔❯⚠]) (?!No staged)\S*(?:eslint|tsc|test|lint|ruff|mypy)", re.MULTILINE
+    r"^(?:\[STARTED\]|[✔❯⚠]) (?!No staged)(?:\S*[ /:])?"
+    r"(?:eslint|oxlint|tsc|vue-tsc|vitest|jest|tests?|ruff|mypy|pyright|golangci-lint)\b",
+    re.MULTILINE,
 )
 """What programs print that check staged files when a commit is made."""
 _TASK = re.compile(r"/tasks/[\w-]+\.output\b")
@@ -87,7 +91,7 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
     compaction took away may be looked at again."""
     seen: dict[tuple[str, str], tuple[int, str]] = {}
     compacted = set(course.compactions)
-    for step in strand:
+    for place, step in enumerate(strand):
         call = step.call
         if step.message in compacted:
             seen.clear()
@@ -96,6 +100,9 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
             continue
         if not (call.action in ("read", "search") or _is_look(call)):
             continue
+        file = _read_by(call)
+        if file and any(file in later.call.paths for later in _edits(strand, place)):
+            continue  # looked at right before it is changed, as tools ask for
         if _UNCHANGED in result[:200] and call.action == "read" and len(result) < _MUCH:
             yield _read_again(step)
         if len(result) < _MUCH:
@@ -105,6 +112,12 @@ def _reads_again(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]
         if message != step.message and printed_lines(before) == printed_lines(result):
             yield _read_again(step)
         seen[what] = step.message, result
+
+
+def _edits(strand: Sequence[CallMade], place: int) -> Iterator[CallMade]:
+    """Yield the edits among the next few steps."""
+    near = strand[place + 1 : place + 1 + _SOON]
+    return (step for step in near if step.call.action == "edit")
 
 
 def _read_again(step: CallMade) -> Mishap:
@@ -313,38 +326,54 @@ def _writes(call: ToolCall) -> bool:
 
 
 def _blind_checks(strand: Sequence[CallMade]) -> Iterator[Mishap]:
-    """Yield checks that passed after nothing but changes which they cannot see."""
+    """Yield checks that passed and cannot see what was changed before them, where nothing else was
+    run that could: the first since the change."""
     changed: list[str] = []
+    has_run, blind = False, None
     for step in strand:
-        call = step.call
-        if call.action == "edit" and call.status == "ok":
-            changed += call.paths
-            continue
-        if call.action != "run":
-            continue
-        found = [
-            (words, check)
-            for words in parts_of(call.command)
-            if (check := check_of(bare_words(words))) and check[0] != "lint"
-        ]
-        if not found:
-            if call.command and any(write.is_edit for write in writes_of(call.command)):
-                changed.append("a file, by a command")
-            continue
-        words, (_, tool) = found[0]
-        if changed and not has_failed(call) and all(_is_unseen(path, tool) for path in changed):
-            yield Mishap(
-                kind="blind_check",
-                subject=f"{name_of(words)}: cannot see what was changed",
-                at=step.at,
-                evidence=step.evidence(
-                    f"{label(call)}, after {', '.join(map(step.below, changed[:2]))}"
-                ),
-                steps=(step,),
-                command=shown(words),
-                file=step.below(changed[-1]),
-            )
-        changed = []
+        files = _changed_by(step.call)
+        if files and has_run:
+            yield from [blind] if blind is not None else ()
+            changed, has_run, blind = [], False, None
+        changed += files
+        if not files and changed and can_check(step.call) and not _is_look(step.call):
+            found = _blind_check(step, changed)
+            blind = (blind or found) if found and (blind or not has_run) else None
+            has_run = True
+    if blind is not None:
+        yield blind
+
+
+def _changed_by(call: ToolCall) -> list[str]:
+    if call.action == "edit" and call.status == "ok":
+        return list(call.paths)
+    is_write = call.command and any(write.is_edit for write in writes_of(call.command))
+    is_check = any(check_of(bare_words(words)) for words in parts_of(call.command))
+    return ["a file, by a command"] if is_write and not is_check else []
+
+
+def _blind_check(step: CallMade, changed: Sequence[str]) -> Mishap | None:
+    """Return a check that passed and cannot see any of these changes; None where a command may."""
+    call = step.call
+    tests = [
+        (words, check[1])
+        for words in parts_of(call.command)
+        if (check := check_of(bare_words(words))) and check[0] != "lint"
+    ]
+    if not tests or has_failed(call):
+        return None
+    if any(not _is_unseen(path, tool) for path in changed for _, tool in tests):
+        return None
+    words = tests[0][0]
+    return Mishap(
+        kind="blind_check",
+        subject=f"{name_of(words)}: cannot see what was changed",
+        at=step.at,
+        evidence=step.evidence(f"{label(call)}, after {', '.join(map(step.below, changed[:2]))}"),
+        steps=(step,),
+        command=shown(words),
+        file=step.below(changed[-1]),
+    )
 
 
 def _unchecked(course: Course) -> Iterator[Mishap]:

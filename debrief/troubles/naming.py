@@ -33,6 +33,10 @@ _NUMBER = re.compile(
     r"(?<![A-Za-z_\d])(?<!HTTP )(?<!HTTP/)(?<!code )\d+(?:[.:,]\d+)*(?:ms|s|m|h|[kKMG]i?B?)?\b"
 )
 _LONG = re.compile(r"(['\"`])[^'\"`\n]{60,}\1")
+_SHELL = re.compile(r"^(?:\(eval\)|(?:ba|da|z)?sh): ?(?:line )?(?:<n>: ?)?(?=\w)")
+"""What says an error, and where in the command line."""
+_PATTERN = re.compile(r"\b(no matches found): .*")
+"""What a shell says of a pattern that nothing has: which one differs each time."""
 _SUBJECT = 160
 _WORD = re.compile(r"[A-Za-z][A-Za-z_:-]*\Z")
 _RUNS = frozenset(["run", "exec", "tool", "x", "dlx"])
@@ -51,6 +55,8 @@ def plain_error(text: str) -> str:
     text = _ID.sub("<id>", text)
     text = _NUMBER.sub("<n>", text)
     text = _LONG.sub(r"\1…\1", text)
+    text = _SHELL.sub("", text)
+    text = _PATTERN.sub(r"\1", text)
     text = re.sub(r"^(?:(?:<path>|<file>)(?::<n>)*|at)[:\s]+(?=\S)", "", text)
     text = re.sub(r"(?:<path>|<file>)(?::<n>)+", "<path>", text)
     text = re.sub(r"^[^\w<'\"`(\[]+", "", re.sub(r"\s+", " ", text))
@@ -157,6 +163,18 @@ def text_of_blocks(result: str) -> str:
         return text[1]
 
 
+_DIFF = re.compile(
+    r"^(?:Diff in \S|@@ -\d|diff --git ).*\n?"
+    r"(?:(?:[ +\-\\@].*|(?:index|new file|deleted file|similarity|rename) .*)?\n)*",
+    re.MULTILINE,
+)
+
+
+def without_diffs(text: str) -> str:
+    """Return a result without the diffs that it prints: their lines are the code itself."""
+    return _DIFF.sub("", text)
+
+
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 _RAISED = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Warning)\b(?::.*)?$", re.MULTILINE
@@ -169,6 +187,7 @@ def error_line(result: str) -> str:
     if _TRACEBACK.search(text) and (raised := _RAISED.findall(text)):
         last: str = raised[-1]
         return last.strip()
+    text = without_diffs(text)
     lines = printed_lines(text[:8_000]) + (
         printed_lines(text[-4_000:]) if len(text) > 8_000 else []
     )

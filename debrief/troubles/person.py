@@ -22,6 +22,8 @@ _WORDS = 300
 _GO_ON = re.compile(
     r"\A(?:sorry|continue|go on|go ahead|resume|keep going|proceed|ok\b|yes\b|weiter)", re.I
 )
+_ANSWER = re.compile(r"(?:no|nope|nah|wait|hold on|hmm+|actually|not|nein|nee)\b", re.IGNORECASE)
+"""How a person begins who was asked, and chooses otherwise."""
 _AT_ONCE = timedelta(seconds=5)
 _CODE = re.compile(r"`([^`\n]{2,60})`")
 _NAMED = re.compile(
@@ -48,18 +50,28 @@ def said(course: Course) -> Iterator[Mishap]:
         after = course.turns[number + 1] if number + 1 < len(course.turns) else None
         steps = [step for step in own if step.turn == turn.number]
         yield from _interruptions(course, turn, after)
-        yield from _corrections(course, turn, steps)
+        before = course.turns[number - 1] if number else None
+        yield from _corrections(course, turn, before, steps)
     for strand in course.strands:
         yield from _refusals(course, strand)
 
 
-def _corrections(course: Course, turn: Turn, steps: Sequence[CallMade]) -> Iterator[Mishap]:
+def _corrections(
+    course: Course, turn: Turn, before: Turn | None, steps: Sequence[CallMade]
+) -> Iterator[Mishap]:
     messages = course.messages_of_turn(turn.number)
-    if turn.number > 1 and (quote := correction_in(turn.prompt)):
+    quote = correction_in(turn.prompt) if turn.number > 1 else None
+    if quote and not (_ANSWER.match(quote) and before is not None and _asks(before)):
         yield _correction(turn, quote, turn.prompt, turn.at, messages, steps)
     for deed in turn.interventions:
         if deed.kind == "remark" and (quote := correction_in(deed.text)):
             yield _correction(turn, quote, deed.text, deed.at, (), ())
+
+
+def _asks(turn: Turn) -> bool:
+    """Return whether the agent ended a turn with a question."""
+    last = next((message.text for message in reversed(turn.messages) if message.text.strip()), "")
+    return last.rstrip(" \n*_)").endswith("?")
 
 
 def _correction(

@@ -18,6 +18,7 @@ from debrief.facts.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.sessions.model import ToolCall, Usage
+from debrief.troubles.failures import can_stand_for
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed
@@ -108,10 +109,14 @@ def _remedy(trouble: Trouble) -> str:
     match trouble.kind:
         case "failing_command" if is_other and _is_check(command):
             return f"Run `{worked}` before `{command}`: it mends what that finds."
+        case "failing_command" if is_other and not _is_instead(worked, command):
+            return f"Run `{worked}` before `{command}`, which fails here without it."
         case "failing_command" if is_other:
             return f"Run `{worked}`, not `{command}`, which fails here."
         case "missing_tool" if is_other and _is_named(trouble, command):
             return f"Run `{worked}`, not `{command}`, which fails here."
+        case "missing_tool" if is_other and trouble.subject.startswith("Python module "):
+            return f"Run `{worked}`: `{command}` lacks a module."
         case "missing_tool" if named and _is_named(trouble, named):
             return f"Do not count on `{named}`: it was not there."
         case "wrong_folder" if command and worked and command != worked:
@@ -165,6 +170,11 @@ def _common_command(trouble: Trouble) -> str:
     if same := _same(example.command for example in trouble.examples):
         return code(same)
     return code(name) if is_named else ""
+
+
+def _is_instead(worked: str, command: str) -> bool:
+    """Return whether one command stands for the other, and was not run before it."""
+    return can_stand_for(tuple(worked.split()), tuple(command.split()))
 
 
 def _is_named(trouble: Trouble, command: str) -> bool:

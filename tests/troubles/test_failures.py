@@ -57,9 +57,9 @@ def test_two_failures_are_one_trouble_up_to_paths_and_numbers() -> None:
             .run("mise run lint", "")
         )
 
-    assert told(story("resume.go", 221), story("cmd/explain.go", 31)) == [
-        ("failing_command", "mise run lint: nilerr")
-    ]
+    three = [story("resume.go", 221), story("cmd/explain.go", 31), story("a.go", 4)]
+    assert told(*three[:2]) == []  # two slips of one kind
+    assert told(*three) == [("failing_command", "mise run lint: nilerr")]
 
 
 def test_a_check_that_found_something_once_is_the_work_itself() -> None:
@@ -81,7 +81,7 @@ def test_fixes_that_did_not_help_are_seen_where_they_come_back() -> None:
     story.edit("a.go", "c", "d").run("go test ./...", red, "failed")
     assert troubles(story) == []  # what a check finds within one session is the work itself
     (trouble,) = troubles(story, story)
-    assert (trouble.subject, trouble.count) == ("go test: TestRetry", 6)
+    assert (trouble.subject, trouble.count) == ("TestRetry: the test failed", 6)
 
 
 def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> None:
@@ -294,3 +294,69 @@ def test_what_the_log_of_another_machine_lacks_is_not_missing_here() -> None:
     assert events(elsewhere) == []
     here = Story().turn("Go").run("npm run build", printed, "failed")
     assert [event.kind for event in events(here)] == ["missing_tool"]
+
+
+def test_an_option_that_a_program_does_not_know_is_one_trouble_whatever_it_was_to_do() -> None:
+    def story(command: str, error: str) -> Story:
+        return Story().turn("Look").run(command, error, "failed")
+
+    stories = (
+        story("shop status --no-pager", "Error: unknown flag: --no-pager"),
+        story("shop search cart --no-pager", "error: unexpected argument '--no-pager' found"),
+        story("shop log --no-pager | head", "shop: unrecognized option '--no-pager'"),
+    )
+    assert told(*stories) == [("failing_command", "shop: unknown option --no-pager")]
+    other = story("shop sell", "unknown flag: --all")  # of something that it ran itself
+    assert events(other)[0].subject == "shop sell: unknown flag: --all"
+
+
+def test_what_worked_may_be_another_version_of_a_program() -> None:
+    def worked(command: str) -> str:
+        story = (
+            Story().turn("Go").run("python tools/a.py", "sh: python: command not found", "failed")
+        )
+        return events(story.run(command, "done"))[0].worked
+
+    assert worked("python3 tools/a.py") == "python3 tools/a.py"
+    assert worked(".venv/bin/python tools/a.py") == ".venv/bin/python tools/a.py"
+    assert worked("python3 tools/b.py") == ""
+    assert worked("node tools/a.py") == ""
+
+
+def test_what_worked_may_be_the_only_command_in_between() -> None:
+    refused = "husky - generated files are stale\nerror: commit refused"
+
+    def worked(*between: str) -> str:
+        story = Story().turn("Go").run("git commit -m x", refused, "failed")
+        for command in between:
+            story.run(command, "done")
+        return events(story.run("git commit -m x", "[main 0a1b2c3] x"))[0].worked
+
+    assert worked("pnpm api:generate") == "pnpm api:generate"
+    assert worked("git status") == ""  # a look mends nothing
+    assert worked("pnpm api:generate", "pnpm build") == ""  # which of them is not known
+
+
+def test_a_command_that_then_works_in_another_folder_was_in_the_wrong_one() -> None:
+    gone = "fatal: pathspec 'go/a.go' did not match any files"
+
+    def event(then: str) -> tuple[str, str]:
+        story = Story().turn("Go").run("git add go/a.go", gone, "failed").run(then)
+        (found,) = events(story)
+        return found.kind, found.worked
+
+    root = 'cd "$(git rev-parse --show-toplevel)" && git add'
+    assert event("cd /home/ada/shop && git add go/a.go") == ("wrong_folder", root)
+    assert event("cd /home/ada/shop/sub && git add go/a.go") == (
+        "wrong_folder",
+        "cd sub && git add",
+    )
+    assert event("git add go/a.go") == ("failing_command", "")
+
+
+def test_a_pattern_that_nothing_has_is_one_trouble() -> None:
+    def story(line: str) -> Story:
+        return Story().turn("Look").run("cat src/(shop)/a.ts", line, "failed")
+
+    lines = ("zsh:1: no matches found: src/(shop)/a.ts", "(eval):3: no matches found: [id]/b.ts")
+    assert told(*map(story, [*lines, lines[0]])) == [("failing_command", "shell: no matches found")]

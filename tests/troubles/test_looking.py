@@ -154,3 +154,53 @@ def test_a_file_that_is_edited_later_is_no_start_however_it_is_looked_up() -> No
         return story.edit("/home/ada/shop/src/cart.py", "a", "b")
 
     assert told(*[begins() for _ in range(4)]) == []
+
+
+def test_skills_that_are_read_anew_are_one_trouble_whichever_they_are() -> None:
+    def story(name: str) -> Story:
+        path = f"/home/ada/.codex/skills/{name}/SKILL.md"
+        return Story().turn("Go").read(path, LONG).turn("Go on").read(path, LONG)
+
+    stories = [story(name) for name in ("trail", "design", "yeet")]
+    assert told(*stories) == [("repeated_read", "skills: looked at again, unchanged")]
+
+
+def test_a_file_that_is_read_right_before_it_is_changed_is_not_read_in_vain() -> None:
+    path = "/home/ada/shop/plan.md"
+    story = Story().turn("Go").read(path, LONG).say("Hm.").read(path, LONG)
+    assert kinds(story) == ["repeated_read"]
+    assert kinds(story.edit(path, "a", "b")) == []
+
+
+def test_a_session_that_was_told_of_a_file_did_not_have_to_find_it() -> None:
+    def begins(prompt: str, first: str = "ls") -> Story:
+        story = Story().turn(prompt).run(first, "Read docs/rules.md before all else.")
+        return story.read("/home/ada/shop/docs/rules.md").edit("/home/ada/shop/b.py", "a", "b")
+
+    found = [("same_start", "docs/rules.md: looked up at the beginning")]
+    assert told(*[begins("Add a cap")] * 4) == found
+    assert told(*[begins("Add a cap, see docs/rules.md")] * 4) == []
+    assert told(*[begins("Add a cap", "cat AGENTS.md")] * 4) == []
+
+
+def test_a_check_is_not_blind_where_something_else_was_run_that_could_see_the_change() -> None:
+    def changed() -> Story:
+        return Story().turn("Fix it").edit("/home/ada/shop/tool.py", "a", "b")
+
+    blind = changed().run("cargo check", "Finished dev").run("git status", "clean")
+    assert kinds(blind) == ["blind_check"]
+    assert (
+        kinds(changed().run("cargo check", "Finished").run("uv run python -c 'import tool'")) == []
+    )
+    assert kinds(changed().run("python3 tool.py", "3").run("cargo check", "Finished dev")) == []
+    again = changed().run("cargo check", "Finished").edit("/home/ada/shop/tool.py", "b", "c")
+    assert kinds(again.run("cargo check", "Finished dev")) == ["blind_check"] * 2
+
+
+def test_a_hook_that_checks_documents_saw_no_code() -> None:
+    def committed(printed: str) -> Story:
+        story = Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b")
+        return story.run("git commit -m x", printed).say("Done.")
+
+    assert kinds(committed("[STARTED] markdownlint --fix\n[main 0a1b2c3] x")) == ["blind_check"]
+    assert kinds(committed("[STARTED] vitest run\n[main 0a1b2c3] x")) == []

@@ -107,3 +107,14 @@ def test_calls_that_were_refused_at_once_are_one_refusal() -> None:
         for name in ("a", "b", "c")
     ]
     assert [event.subject for event in events(story.say("", *asked))] == ["an edit: refused"]
+
+
+def test_the_answer_to_a_question_is_no_correction() -> None:
+    def story(last: str, words: str) -> Story:
+        return Story().turn("Build a page").say("I will.").turn("Go on").say(last).turn(words)
+
+    no = "no, let's just say that it is open"
+    assert [event.kind for event in events(story("It is done.", no))] == ["correction"]
+    assert events(story("Shall it say that it is closed?", no)) == []
+    wrong = "that is not what I asked for"
+    assert len(events(story("Shall I go on?", wrong))) == 1

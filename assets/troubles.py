@@ -40,7 +40,7 @@ def trouble_events(
 def troubles(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
 ) -> dg.MaterializeResult[None]:
-    """What several sessions of a repository had, or one had four times: how often, in which
+    """What recurs in a repository's sessions, and took something: how often, in which
     sessions, what it took, and what then worked. The costliest of each repository first."""
     run = StageRun(lake.open(), scope=scope.open())
     filled = ALL_TROUBLES.fill(run, ALL)

@@ -266,7 +266,7 @@ def _look_of(call: ToolCall) -> tuple[str, str]:
 def _start(course: Course) -> Iterator[Mishap]:
     """Yield what a session looks up before its first edit, unless it was told to."""
     own = course.strands[0]
-    told = _told(course.session)
+    given = _given(course.session, until=own[0].turn) if own else ""
     edited = {
         step.below(path) for step in own if step.call.action == "edit" for path in step.call.paths
     }
@@ -284,9 +284,9 @@ def _start(course: Course) -> Iterator[Mishap]:
             or file.startswith(("/", "~", ".."))
             or file in known
             or _ANYWAY.search(file)
-            or file in told
+            or file in given
         ):
-            told += call.result or "" if _ANYWAY.search(file) else ""
+            given += call.result or "" if _ANYWAY.search(file) else ""
             continue
         known.add(file)
         yield Mishap(
@@ -300,13 +300,12 @@ def _start(course: Course) -> Iterator[Mishap]:
         )
 
 
-def _told(session: Session) -> str:
-    """Return what a session was given before it began: prompt files, and the person's words."""
-    given = session.instructions if session.instructions is not UNSET else ()
+def _given(session: Session, until: int) -> str:
+    """Return what a session was given up to a turn: prompt files, and the person's words."""
+    files = session.instructions if session.instructions is not UNSET else ()
     system = session.system_prompt if session.system_prompt is not UNSET else ""
-    return "\n".join(
-        [system, *(file.text for file in given), *(turn.prompt for turn in session.turns)]
-    )
+    prompts = (turn.prompt for turn in session.turns if turn.number <= until)
+    return "\n".join([system, *(file.text for file in files), *prompts])
 
 
 def _read_by(call: ToolCall) -> str:

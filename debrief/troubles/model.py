@@ -87,7 +87,7 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """What several sessions of a repository had, or one had often. A row of ``troubles``, all in
+    """What recurs in a repository's sessions, and took something (``grouping``). A row of ``troubles``, all in
     one partition."""
 
     id: str

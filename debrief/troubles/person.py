@@ -61,14 +61,14 @@ def _corrections(
 ) -> Iterator[Mishap]:
     messages = course.messages_of_turn(turn.number)
     quote = correction_in(turn.prompt) if turn.number > 1 else None
-    if quote and not (_ANSWER.match(quote) and before is not None and _asks(before)):
+    if quote and not (_ANSWER.match(quote) and before is not None and _ends_with_a_question(before)):
         yield _correction(turn, quote, turn.prompt, turn.at, messages, steps)
     for deed in turn.interventions:
         if deed.kind == "remark" and (quote := correction_in(deed.text)):
             yield _correction(turn, quote, deed.text, deed.at, (), ())
 
 
-def _asks(turn: Turn) -> bool:
+def _ends_with_a_question(turn: Turn) -> bool:
     """Return whether the agent ended a turn with a question."""
     last = next((message.text for message in reversed(turn.messages) if message.text.strip()), "")
     return last.rstrip(" \n*_)").endswith("?")

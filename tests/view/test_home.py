@@ -123,7 +123,7 @@ def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Cli
 def test_a_strangers_words_in_a_trouble_are_shown_and_not_obeyed(settings: Settings) -> None:
     own = settings_of(settings.home.parent / "hostile")
     lake = Lake(own.lake)
-    sessions = [day(0, wrong_runner()), day(2, wrong_runner())]
+    sessions = [day(number, wrong_runner()) for number in (0, 2, 4)]
     fill(lake, [(session, 0.4) for session in sessions])
     evil = dict.fromkeys(("subject", "repository", "command", "file", "words", "worked"), EVIL)
     found = [replace(event, **evil) for session in sessions for event in events_of(session, prices)]

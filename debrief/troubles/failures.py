@@ -8,7 +8,7 @@ what was wrong is left out too: whether it is the same as another is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from debrief.troubles.naming import (
     culprit,
     error_line,
     forms,
+    is_outside,
     is_plain,
     listed,
     name_of,
@@ -55,6 +56,13 @@ _UNKNOWN_OPTION = re.compile(
     r"(?:\w+ )?(?:flag|option|argument|parameter)s?\b[\s:=]*['\"`‘]?(?P<it>--?\w[\w-]*)",
     re.IGNORECASE,
 )
+_NOT_READ = "the file was not read before it was edited"
+_RAN = re.compile(
+    r"\b\d+ (?:pass|fail|error|warning|problem|test|example|spec)|^(?:FAIL|PASS|ok|---)\b", re.M
+)
+"""What a check prints that did its work."""
+_ENDED = re.compile(r"\bexit(?:ed)?\b.{0,20}\b(?:code|status)\b", re.IGNORECASE)
+"""A line that says no more than that a program failed."""
 _TO_ROOT = 'cd "$(git rev-parse --show-toplevel)"'
 _KEY_WORDS = re.compile(r"[A-Za-z_][\w.-]{1,}")
 
@@ -74,6 +82,7 @@ def failures(strand: Sequence[CallMade]) -> list[Mishap]:
 
 def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     edited = _UNTOUCHED
+    fine = _that_went_well(strand)
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
     red: dict[str, list[Mishap]] = {}
@@ -98,7 +107,7 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             yield from _missed(step, strand[place + 1 : place + 1 + _NEAR])
             continue
         rest = strand[place + 1 : place + 1 + _NEAR]
-        for found in _command(step, rest) if call.action == "run" else _tool(step):
+        for found in _command(step, rest, fine) if call.action == "run" else _tool(step):
             if found.kind == "failing_command" and runs_check(found.command):
                 if seen.get(found.subject) == edited:
                     continue  # nothing was changed since: the same failure, looked at again
@@ -113,6 +122,16 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                     yield from (early for early in held[:-1] if early not in counted)
                 counted.append(found)
             yield found
+
+
+def _that_went_well(strand: Sequence[CallMade]) -> frozenset[tuple[str, ...]]:
+    """Return the simple commands, as typed, that went well at least once, alone on their line."""
+    parts = (parts_of(step.call.command) for step in strand if _is_fine(step.call))
+    return frozenset(words for (words, *others) in filter(None, parts) if not others)
+
+
+def _is_fine(call: ToolCall) -> bool:
+    return call.action == "run" and call.status == "ok" and not has_failed(call)
 
 
 def _has_changed_files(call: ToolCall) -> bool:
@@ -204,9 +223,10 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         return  # misses of files that are not known have nothing in common
     file = step.below(path)
     until = _next_edit(path, rest)
+    is_habit = what == _NOT_READ and not is_outside(file)  # whichever file it is
     yield Mishap(
         kind="missed_edit",
-        subject=f"{file}: {what}",
+        subject=f"an edit: {what}" if is_habit else f"{file}: {what}",
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
         steps=(step, *until),
@@ -242,12 +262,16 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     else:
         what = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
         subject = f"{what}: {plain_error(line)}"
+    if pattern("machine").search(line):
+        subject = plain_error(line)
     yield _mishap("failing_command", subject, step, line, file=path)
 
 
-def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
+def _command(
+    step: CallMade, rest: Sequence[CallMade], fine: Collection[tuple[str, ...]]
+) -> Iterator[Mishap]:
     call = step.call
-    result = call.result or ""
+    result = text_of_blocks(call.result or "")
     line = error_line(result)
     parts = parts_of(call.command)
     check = _failed_behind_a_pipe(call)
@@ -258,9 +282,12 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     name = name_of(words)
     if not name:
         return
-    if is_check(words) and not _absent(line, name):
+    found_by = found_by_check(result) if is_check(words) and not _absent(line, name) else {}
+    if not found_by and is_check(words) and (_RAN.search(result) or _ENDED.search(line)):
+        return  # it found something, and does not say it in a form that is known
+    if found_by:
         until, by = _steps_until(words, rest)
-        for what, is_test in found_by_check(result).items():
+        for what, is_test in found_by.items():
             found = _mishap(
                 "failing_command",
                 f"{what}: the test failed" if is_test else f"{name}: {what}",
@@ -272,9 +299,12 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
             )
             yield replace(found, is_test=is_test)
         return
-    if not line or (is_plain(words) and not _says_itself(words, line)):
+    is_lost = bool(pattern("wrong_folder").search(line))
+    if not line or (is_plain(words) and not is_lost and not _says_itself(words, line)):
         return
     worked, by = _what_worked(words, rest)
+    if words in fine and by != shown(words):
+        by = ""  # it does work, though not at that time
     there = _elsewhere(step, words, worked) if by == shown(words) else ""
     if by in ("", shown(words)) and not is_plain(words):
         until, before = _steps_until(words, rest)
@@ -291,8 +321,10 @@ def _command(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         kind, by = "wrong_folder", there
     elif absent:
         kind, subject = "missing_tool", absent
-    elif pattern("wrong_folder").search(line):
+    elif is_lost:
         kind = "wrong_folder"
+    elif pattern("machine").search(line):
+        subject = plain_error(line)  # whichever command ran into it
     elif missing := _missing_file(line, words):
         file = step.below(missing)
         subject = _not_there(file)
@@ -480,9 +512,15 @@ def _steps_until(
         only = between[0].call if len(between) == 1 else None
         is_deed = only is not None and only.action == "run" and only.status == "ok"
         part = parts_of(only.command)[-1:] if is_deed and only is not None else ()
-        by = shown(part[0]) if part and not is_look_or_help(part[0]) else ""
+        is_mend = part and not is_look_or_help(part[0]) and not _only_checks(part[0])
+        by = shown(part[0]) if is_mend else ""
         return tuple(rest[: number + 1]), by
     return (), ""
+
+
+def _only_checks(words: Sequence[str]) -> bool:
+    """Return whether a command checks the work and does not mend it: ``lint``, not ``lint:fix``."""
+    return is_check(words) and not re.search(r"fix|write|format|fmt", " ".join(words))
 
 
 def _what_worked(
@@ -498,7 +536,9 @@ def _what_worked(
         return (), ""
     for number, later in enumerate(rest):
         call = later.call
-        if call.action != "run" or call.status != "ok" or has_failed(call):
+        if not _is_fine(call):
+            if call.action == "run" and name_of(words) in map(name_of, parts_of(call.command)):
+                return (), ""  # what works later mends that failure
             continue
         if "||" in call.command or ("|" in call.command and _absent_lines(call)):
             continue  # which part went well is not known
@@ -511,8 +551,16 @@ def _what_worked(
             common = 2 * len(own & sought)
             if own and common >= len(sought) and common >= len(own):
                 by = "" if _does_less(part, words) else shown(part)
+                by = part[0] if is_version_of(part[0], words[0]) else by
                 return tuple(rest[: number + 1] if number < _CLOSE else [later]), by
     return (), ""
+
+
+def is_version_of(other: str, program: str) -> bool:
+    """Return whether one program is another of its versions, or the one of a folder: ``python3``
+    and ``.venv/bin/python`` of ``python``."""
+    names = other.rpartition("/")[2], program.rpartition("/")[2]
+    return other != program and names[0].startswith(names[1])
 
 
 def _does_less(part: Sequence[str], words: Sequence[str]) -> bool:
@@ -549,9 +597,11 @@ def is_look_or_help(words: Sequence[str]) -> bool:
 def can_stand_for(other: Sequence[str], words: Sequence[str]) -> bool:
     """Return whether another command may do what one failed to do: the same thing by the same
     program, or the same by another runner of tasks, put before it or taken away."""
+    if is_version_of(other[0], words[0]):
+        return other[1:] == words[1:]
     program, failed = other[0].rpartition("/")[2], words[0].rpartition("/")[2]
-    if other[0] != words[0] and other[1:] == words[1:] and program.startswith(failed):
-        return True  # another of its versions, or the one of a folder
+    if "ssh" in (program, failed):
+        return False  # what it is to do is one word, for another machine
     if program == failed:
         return name_of(other) == name_of(words) and not is_plain(words)
     if is_plain(words):

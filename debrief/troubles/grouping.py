@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 from debrief.sessions.model import Usage
 from debrief.troubles.failures import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, TroubleKind, trouble_id
+from debrief.troubles.naming import is_outside
 from debrief.troubles.remedies import line_for
 
 VERSION = "6"
@@ -79,7 +80,7 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
     sessions = {event.session_id for event in group}
     if first.kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
-    if first.kind in _OF_FILES and _is_outside(first.file):
+    if first.kind in _OF_FILES and is_outside(first.file):
         return False
     if _is_of_chance(group) and len(group) < _OFTEN:
         return False
@@ -97,8 +98,9 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
 
 def _says_little(event: TroubleEvent) -> bool:
     """Return whether it takes three sessions to say more than that a file was read, a script was
-    typed, or a slip of one kind was made."""
-    if event.kind == "long_output":
+    typed, any edit was refused, or a slip of one kind was made."""
+    is_any_edit = event.kind == "missed_edit" and event.subject.startswith("an edit: ")
+    if event.kind == "long_output" or is_any_edit:
         return True
     if event.kind != "failing_command":
         return False
@@ -113,16 +115,13 @@ def _is_of_check(event: TroubleEvent) -> bool:
 
 def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
     """Return whether two of these say little: any file that is edited much is missed at times; and
-    of edits of several files, or of a command that was granted elsewhere, other things were
-    refused each time."""
+    of edits of several files, of a tool that names none, or of a command that was granted
+    elsewhere, other things were refused each time."""
     if group[0].kind == "refused_permission":
         is_granted = any(event.worked for event in group)
-        return is_granted or (not group[0].command and len({event.file for event in group}) > 1)
+        files = {event.file for event in group}
+        return is_granted or (not group[0].command and (len(files) > 1 or files == {""}))
     return group[0].kind == "missed_edit"
-
-
-def _is_outside(file: str) -> bool:
-    return file.startswith(("/", "~", ".."))
 
 
 def _without_doubles(

@@ -19,7 +19,7 @@ from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writ
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
 from debrief.troubles.failures import has_failed
-from debrief.troubles.naming import listed, name_of, parts_of, shown
+from debrief.troubles.naming import is_outside, listed, name_of, parts_of, shown
 from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
@@ -59,10 +59,11 @@ _TASK = re.compile(r"/tasks/[\w-]+\.output\b")
 """Where Claude Code keeps what a program prints that goes on in the background."""
 _ANYWAY = re.compile(
     r"^(?:README|AGENTS|CLAUDE|GEMINI|CONTRIBUTING)\b[^/]*$"
-    r"|(?:^|/)(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Makefile|Gemfile|mix\.exs)$",
+    r"|(?:^|/)(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Makefile|Gemfile|mix\.exs)$"
+    r"|(?:^|/)skills/",
     re.IGNORECASE,
 )
-"""Files that agents look up first in any repository."""
+"""Files that agents look up first in any repository, or are sent to by a skill."""
 _SKILL = re.compile(r"(?:^|/)skills/(?:[^/]+/)+SKILL\.md$")
 _TEMPLATE = re.compile(r"\.(?:html?|s?css|vue|svelte|astro|erb|sql|sh|bash|ipynb|proto)$")
 """Files that programs of another language read."""
@@ -70,6 +71,8 @@ _NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|h|hh|hpp|m|s|asm)$", re.IGNORECASE)
 """Sources that tests of another language may be built with."""
 
 
+_SHORTENS = ("head", "tail", "sort", "uniq", "cut", "tr", "wc", "xargs", "grep")
+"""Programs that what another one prints goes into."""
 _PRINTERS = ("cat", "sed", "head", "tail", "nl", "less")
 """Programs that print files."""
 
@@ -217,7 +220,10 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         size = len(call.result or "")
         if size < _LONG or call.status != "ok" or call.action in ("delegate", "web", "edit"):
             continue
-        words = parts_of(call.command)[0] if call.command and parts_of(call.command) else ()
+        parts = [part for part in parts_of(call.command) if part[0] not in _SHORTENS]
+        if len({name_of(part) for part in parts}) > 1:
+            continue  # whose output it is is not known
+        words = next(iter(parts or parts_of(call.command)), ())
         is_read = call.action == "read" or (bool(words) and words[0] in _PRINTERS)
         path = _read_by(call) if is_read else next(iter(call.paths), "")
         file = step.below(path)
@@ -281,13 +287,14 @@ def _start(course: Course) -> Iterator[Mishap]:
         if (
             not file
             or file in edited
-            or file.startswith(("/", "~", ".."))
+            or is_outside(file)
             or file in known
             or _ANYWAY.search(file)
             or file in given
         ):
-            given += call.result or "" if _ANYWAY.search(file) else ""
+            given += call.result or "" if file else ""
             continue
+        given += call.result or ""
         known.add(file)
         yield Mishap(
             kind="same_start",

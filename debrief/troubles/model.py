@@ -87,8 +87,8 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """What recurs in a repository's sessions, and took something (``grouping``). A row of ``troubles``, all in
-    one partition."""
+    """What recurs in a repository's sessions, and took something (``grouping``). A row of
+    ``troubles``, all in one partition."""
 
     id: str
     """A short digest of repository, kind and subject: its page's address."""

@@ -112,6 +112,11 @@ def parts_of(command: str) -> tuple[tuple[str, ...], ...]:
     return about or all_parts
 
 
+def is_outside(file: str) -> bool:
+    """Return whether a path is of no file of the repository, or not known to be."""
+    return file.startswith(("/", "~", "..")) or file[1:3] in (":/", ":\\")
+
+
 def asked_for(command: str) -> tuple[str, ...]:
     """Return the part of a command line that a person decides on: the last that is no mere look."""
     parts = parts_of(command)
@@ -141,20 +146,22 @@ def culprit(command: str, error: str) -> tuple[str, ...]:
     return parts[-1] if len(parts) > 1 else parts[0]
 
 
-_BLOCK = re.compile(r"(?:\A|\nOutput:\n)\s*\[\s*(?=\{\s*\"type\"\s*:\s*\"text\")")
+_BLOCK = re.compile(
+    r"(?:\A|\nOutput:\n)\s*(?:\[\s*(?=\{\s*\"type\"\s*:\s*\"text\")|(?=\{\"chunk_id\"))"
+)
 
 
 def text_of_blocks(result: str) -> str:
-    """Return the text of a result that is JSON of blocks, as servers of tools return it; another
-    result as it is. It may be cut off.
+    """Return the text of a result that is JSON: of blocks, as servers of tools return it, or of
+    a program's output, as Codex does; another result as it is. It may be cut off.
 
     >>> text_of_blocks('[{"type":"text","text":"Not found"}]')
     'Not found'
     """
-    begun = _BLOCK.search(result)
+    begun = _BLOCK.search(result[:400])
     if begun is None:
         return result
-    text = re.search(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', result[begun.end() :])
+    text = re.search(r'"(?:text|output)"\s*:\s*"((?:[^"\\]|\\.)*+)', result[begun.end() :])
     if text is None:
         return result
     try:

@@ -61,7 +61,9 @@ def _corrections(
 ) -> Iterator[Mishap]:
     messages = course.messages_of_turn(turn.number)
     quote = correction_in(turn.prompt) if turn.number > 1 else None
-    if quote and not (_ANSWER.match(quote) and before is not None and _ends_with_a_question(before)):
+    if quote and not (
+        _ANSWER.match(quote) and before is not None and _ends_with_a_question(before)
+    ):
         yield _correction(turn, quote, turn.prompt, turn.at, messages, steps)
     for deed in turn.interventions:
         if deed.kind == "remark" and (quote := correction_in(deed.text)):
@@ -137,6 +139,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
         denied = call.status == "failed" and pattern("denied").search((call.result or "")[:400])
         if not (call.status == "rejected" or denied) or call.action == "ask":
             continue
+        if (call.result or "").startswith("[Request interrupted by user"):
+            continue  # it was stopped while it ran
         command = ""
         if call.action == "run":
             words = asked_for(call.command)

@@ -18,7 +18,7 @@ from debrief.facts.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.sessions.model import ToolCall, Usage
-from debrief.troubles.failures import can_stand_for
+from debrief.troubles.failures import can_stand_for, is_version_of
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed
@@ -105,6 +105,8 @@ def _remedy(trouble: Trouble) -> str:
     command, worked = _tried_and_worked(trouble)
     named = _common_command(trouble)
     file = named_file(_same(example.file for example in trouble.examples))
+    if " " not in worked and is_version_of(worked, program := command.split(" ")[0]):
+        command = program
     is_other = _is_other(command, worked)
     match trouble.kind:
         case "failing_command" if is_other and _is_check(command):
@@ -121,7 +123,7 @@ def _remedy(trouble: Trouble) -> str:
             return f"Do not count on `{named}`: it was not there."
         case "wrong_folder" if command and worked and command != worked:
             return f"Run `{worked}`: `{command}` fails from another folder."
-        case "missed_edit" if file:
+        case "missed_edit" if file and "had changed" not in trouble.subject:
             return (
                 f"Edits of `{file}` keep missing: read it again right before, and give enough of "
                 "its text to be found once."
@@ -174,7 +176,7 @@ def _common_command(trouble: Trouble) -> str:
 
 def _is_instead(worked: str, command: str) -> bool:
     """Return whether one command stands for the other, and was not run before it."""
-    return can_stand_for(tuple(worked.split()), tuple(command.split()))
+    return can_stand_for(worked.split(), command.split())
 
 
 def _is_named(trouble: Trouble, command: str) -> bool:

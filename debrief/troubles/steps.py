@@ -36,6 +36,8 @@ class CallMade(Struct, frozen=True, kw_only=True):
     def below(self, path: str) -> str:
         """Return a path below the session's folder; as it is where it lies elsewhere."""
         folder = self.folder.rstrip("/") + "/"
+        if "\\" in folder:  # of Windows
+            folder, path = (text.replace("\\", "/") for text in (folder, path))
         return path.removeprefix(folder) if len(folder) > 1 else path
 
     def evidence(self, quote: str) -> Evidence:

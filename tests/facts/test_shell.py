@@ -79,14 +79,14 @@ CHECKS = {
     "lint": (
         "ruff check ., uvx ruff format --check, npx eslint@9 src, "
         "cd web && \\\n  npx eslint src, npm run lint, golangci-lint run, go vet ./..., "
-        "cargo clippy, make check, pre-commit run -a"
+        "cargo clippy, make check, pre-commit run -a, cargo fmt --all -- --check, mix format --check-formatted"
     ),
     "types": ("npx tsc --noEmit, mypy ., uv run ty check, npm run typecheck"),
     "build": ("go build ./..., cargo build, npm run build, make, docker build ."),
     None: (
         "grep -rn pytest ., cat tests/test_a.py, pytest --version, npm install jest, "
         "npm run dev, make install, make deploy, git commit -m 'make test', go mod tidy, "
-        "cargo add serde, echo npm test"
+        "cargo add serde, echo npm test, cargo fmt, ruff format src"
     ),
 }
 

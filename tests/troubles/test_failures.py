@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -317,8 +319,8 @@ def test_what_worked_may_be_another_version_of_a_program() -> None:
         )
         return events(story.run(command, "done"))[0].worked
 
-    assert worked("python3 tools/a.py") == "python3 tools/a.py"
-    assert worked(".venv/bin/python tools/a.py") == ".venv/bin/python tools/a.py"
+    assert worked("python3 tools/a.py") == "python3"
+    assert worked(".venv/bin/python tools/a.py") == ".venv/bin/python"
     assert worked("python3 tools/b.py") == ""
     assert worked("node tools/a.py") == ""
 
@@ -333,7 +335,10 @@ def test_what_worked_may_be_the_only_command_in_between() -> None:
         return events(story.run("git commit -m x", "[main 0a1b2c3] x"))[0].worked
 
     assert worked("pnpm api:generate") == "pnpm api:generate"
-    assert worked("git status") == ""  # a look mends nothing
+    assert (
+        worked("git status") == worked("pnpm lint") == ""
+    )  # a look mends nothing, nor does a check
+    assert worked("pnpm lint:fix") == "pnpm lint:fix"
     assert worked("pnpm api:generate", "pnpm build") == ""  # which of them is not known
 
 
@@ -360,3 +365,62 @@ def test_a_pattern_that_nothing_has_is_one_trouble() -> None:
 
     lines = ("zsh:1: no matches found: src/(shop)/a.ts", "(eval):3: no matches found: [id]/b.ts")
     assert told(*map(story, [*lines, lines[0]])) == [("failing_command", "shell: no matches found")]
+
+
+def test_what_the_machine_refuses_is_one_trouble_whichever_command_ran_into_it() -> None:
+    refused = "Error: listen EPERM: operation not permitted 127.0.0.1"
+
+    def story(command: str, result: str) -> Story:
+        return Story().turn("Test it").run(command, result, "failed")
+
+    as_json = json.dumps(
+        separators=(",", ":"),
+        obj={"chunk_id": "1", "exit_code": 1, "output": f"\n> shop test\n{refused}\n"},
+    )
+    stories = [
+        story("pnpm test", f"> shop test\n{refused}"),  # a check that found nothing
+        story("node serve.js", refused),
+        story("npx vitest run", f"Script completed\nOutput:\n{as_json}"),
+    ]
+    assert told(*stories) == [
+        ("failing_command", "Error: listen EPERM: operation not permitted <n>")
+    ]
+    ran = story("pnpm test", "3 passed, 1 failed\nError: logged by a test")
+    assert events(ran) == []  # what it found, it does not say in a form that is known
+
+
+def test_a_remedy_is_of_the_last_failure_before_it_and_of_what_never_works() -> None:
+    def worked(*later: tuple[str, str, str]) -> list[str]:
+        story = (
+            Story().turn("Go").run("git fetch origin", "error: cannot open FETCH_HEAD", "failed")
+        )
+        for command, result, status in later:
+            story.run(command, result, status)
+        return [event.worked for event in events(story)]
+
+    https = ("git fetch https://shop.example/a origin", "done", "ok")
+    assert worked(https) == ["git fetch https://shop.example/a origin"]
+    unread = ("git fetch origin", "fatal: Could not read from remote repository.", "failed")
+    assert worked(unread, https) == ["", "git fetch https://shop.example/a origin"]
+    assert worked(https, ("git fetch origin", "done", "ok")) == [""]
+
+
+def test_edits_of_files_that_were_not_read_are_one_trouble_of_three_sessions() -> None:
+    unread = "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>"
+
+    def story(*names: str) -> Story:
+        story = Story().turn("Go")
+        for name in names:
+            story.call("Edit", unread, "failed", file_path=f"/home/ada/shop/{name}").say("Hm.")
+        return story
+
+    assert told(story("a.py", "b.py", "c.py"), story("d.py", "e.py")) == []
+    assert told(story("a.py", "b.py"), story("c.py"), story("d.py")) == [
+        ("missed_edit", "an edit: the file was not read before it was edited")
+    ]
+
+
+def test_a_folder_that_is_not_there_is_a_wrong_folder() -> None:
+    lost = "/bin/bash: line 1: cd: src: No such file or directory"
+    (event,) = events(Story().turn("Go").run("cd src && ls", lost, "failed"))
+    assert event.kind == "wrong_folder"

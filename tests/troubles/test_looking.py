@@ -204,3 +204,12 @@ def test_a_hook_that_checks_documents_saw_no_code() -> None:
 
     assert kinds(committed("[STARTED] markdownlint --fix\n[main 0a1b2c3] x")) == ["blind_check"]
     assert kinds(committed("[STARTED] vitest run\n[main 0a1b2c3] x")) == []
+
+
+def test_a_long_output_of_several_commands_is_of_none() -> None:
+    def printed(command: str) -> list[str]:
+        return [event.subject for event in events(Story().turn("Look").run(command, "x" * 40_000))]
+
+    assert printed("git log --oneline -5; git diff") == []
+    assert printed("git diff a.py && git diff b.py") == ["git diff: long output"]
+    assert printed("git diff | head -5000") == ["git diff: long output"]

@@ -71,7 +71,7 @@ def test_a_plan_that_another_session_carries_out_was_not_refused() -> None:
         return story.deed("rejection", words)
 
     assert told(planned(), planned()) == []
-    assert told(planned("keep the floor"), planned("no cap")) == [
+    assert told(*map(planned, ["keep the floor", "no cap", "say why", "more"])) == [
         ("refused_permission", "a plan: refused")
     ]
 
@@ -118,3 +118,14 @@ def test_the_answer_to_a_question_is_no_correction() -> None:
     assert events(story("Shall it say that it is closed?", no)) == []
     wrong = "that is not what I asked for"
     assert len(events(story("Shall I go on?", wrong))) == 1
+
+
+def test_what_was_stopped_while_it_ran_was_not_refused() -> None:
+    def story(result: str) -> Story:
+        return Story().turn("Go").call("Agent", result, "rejected", prompt="Look").turn("By hand")
+
+    stopped = "[Request interrupted by user for tool use]"
+    assert told(*[story(stopped)] * 4) == []
+    assert told(*[story("The user doesn't want to proceed.")] * 4) == [
+        ("refused_permission", "Agent: refused")
+    ]

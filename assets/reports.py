@@ -16,6 +16,7 @@ from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import raw_sessions, session_metadata
 from assets.training import FOLLOWS
 from assets.weekly import OFF, ShownWeeks, stage, weekly_asset
+from debrief.lake import Lake
 from debrief.snapshots.model import fingerprint_names
 from debrief.stages.reports import (
     ALL,
@@ -24,13 +25,14 @@ from debrief.stages.reports import (
     WEEKLY_MOVES,
     calibrated_scores,
     report_path,
+    report_version,
 )
 from debrief.stages.run import StageRun
 from debrief.training.decomposition import moves_markdown
 from debrief.training.leaderboard import leaderboard_markdown
 from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from debrief.view import links
-from debrief.weekly import Done, added_up, headline, page_of, report_of
+from debrief.weekly import DONE, Done, WeekDone, added_up, headline, page_of, report_of
 from resources import LakeResource, ScopeResource, WebhookResource, account_of
 
 _ROOT, _BACKFILL = "dagster/root_run_id", "dagster/backfill"
@@ -153,8 +155,8 @@ def weekly_report(
     """One page a week: what the run did, what it cost, what failed and why, and what changed since
     the week before.
 
-    Also `reports/<week>.md` in the lake. A run that did nothing new leaves the page of the one
-    that did. The headline of the run's last week is sent where messages go.
+    Also `reports/<week>.md` in the lake. After a run that did nothing new, the page still says what
+    the one before did. The headline of the run's last week is sent where messages go.
     """
     tables, weeks = lake.open(), ShownWeeks(context, lake.open())
     read = set(tables.partitions("raw_sessions"))
@@ -166,12 +168,11 @@ def weekly_report(
             weeks.show_none(week)
             continue
         report = report_of(tables, week, done, names_in)
-        stored = tables.read_bytes(report_path(week))
+        kept = report.done if report.did_something else _done_before(tables, week)
         path = links.page_path("weeks", week)
-        page = page_of(report, links.address(path))
-        if stored is not None and not report.did_something:
-            page = stored.decode()
+        page = page_of(replace(report, done=kept), links.address(path))
         written = tables.write_bytes(report_path(week), page.encode())
+        tables.write(DONE, week, [WeekDone(kept)], WeekDone, report_version)
         scheduled = SCHEDULE_TAG in context.run.tags
         if week == last and (report.did_something or scheduled):
             webhook.send(context.log, f"Debrief: {headline(report)}.", context.run_id)
@@ -196,6 +197,14 @@ def weekly_report(
             },
         )
     return weeks.result()
+
+
+def _done_before(lake: Lake, week: str) -> tuple[Done, ...] | None:
+    """Return what the last run that did anything did for a week; see ``WeekDone``."""
+    kept = next(lake.read(DONE, week, WeekDone), None)
+    if kept is None:
+        return () if lake.read_bytes(report_path(week)) is None else None
+    return kept.stages
 
 
 SCHEDULE_TAG = "dagster/schedule_name"

@@ -14,6 +14,7 @@ from debrief.keys import digest_of
 from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
 from debrief.snapshots.rows import ROWS
+from debrief.stages.reports import report_version
 from debrief.training.store import LINE_FORMAT
 from debrief.troubles import finding, grouping, helped
 
@@ -61,4 +62,4 @@ AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)
 TRAINING = _version("training", LINE_FORMAT, AGREEMENT)
 CANDIDATES = _version("candidates", _prompts("candidate_*.txt"), TRAINING)
 LEADERBOARD = _version("leaderboard", JUDGING, SCORING)
-WEEKLY_REPORT = _version("weekly report", AGREEMENT)
+WEEKLY_REPORT = _version("weekly report", report_version(), AGREEMENT)

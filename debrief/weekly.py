@@ -9,6 +9,7 @@ from operator import attrgetter
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.keys import is_week, week_after
 from debrief.lake import Lake
@@ -89,8 +90,15 @@ def by_stage(parts: Iterable[Done]) -> list[Done]:
     return [added_up(stage, stages[stage]) for stage in names]
 
 
+class WeekDone(Struct, frozen=True):
+    """What the last run that did anything did for a week."""
+
+    stages: tuple[Done, ...] | None
+    """One a stage; None where an earlier version kept it in the words of its page alone."""
+
+
 MOST_FAILURES = 20
-MOVES = "weekly_moves"
+MOVES, DONE = "weekly_moves", "weekly_done"
 
 
 class WeeklyReport(Struct, frozen=True, kw_only=True):
@@ -100,8 +108,8 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
     week_before: str
     now: Content
     before: Content
-    done: tuple[Done, ...]
-    """What the run did for this week and for stages without weeks, one a stage."""
+    done: tuple[Done, ...] | None
+    """What a run did for this week and for stages without weeks; see ``WeekDone``."""
     move: WeeklyMove | None
     """How the mean came about from that of the week before; None without one to compare with."""
     names: Mapping[str, str]
@@ -112,7 +120,13 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
     @property
     def did_something(self) -> bool:
         """Return whether the run made a row or asked a question."""
-        return any(part.fresh or part.calls for part in self.done)
+        return any(part.fresh or part.calls for part in self.done or ())
+
+    @property
+    def whole(self) -> Done:
+        """Return what all stages did; of what is not known, the cost is not known either."""
+        whole = added_up("", self.done or ())
+        return whole if self.done is not None else replace(whole, cost_usd=None)
 
 
 def report_of(
@@ -160,8 +174,9 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
         heading=Markdown(f"[{report.week}]({link})" if link else report.week),
         headline=headline(report),
         verdicts=report.now.verdicts.sentences(),
-        done=[(part.stage, *(f"{count:,}" for count in counts(part))) for part in report.done],
-        whole=added_up("", report.done),
+        is_known=report.done is not None,
+        done=[(part.stage, *(f"{n:,}" for n in counts(part))) for part in report.done or ()],
+        whole=report.whole,
         failures=failures,
         most=MOST_FAILURES,
         more_failures=more.most_common(),
@@ -182,7 +197,7 @@ def headline(report: WeeklyReport) -> str:
         known = f"{verdicts.known} with a verdict ({each})"
     elif verdicts.unknown:
         known = "none with a verdict"
-    whole = added_up("", report.done)
+    whole = report.whole
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
     failed = f"{len(now.failures)} failed" if now.failures else "nothing failed"
     sessions = counted(len(now.heads), "session")

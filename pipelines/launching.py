@@ -399,15 +399,17 @@ def weeks_with_sessions(
         InputError: no session is anywhere, in the lake neither, or none in ``weeks``.
     """
     from debrief.sessions.scanning import is_reported
-    from debrief.sessions.sources import no_session_in
+    from debrief.sessions.sources import no_session_in, reasons_for_none
     from debrief.sessions.store import SESSIONS_TABLE, scan_into
 
     sources = _sources(resources)
     places = sources.places()
     scan = scan_into(lake, places, sources.redactor(), sources.servers())
     known = scan.weeks()
-    if not (any(entry.session_id for entry in scan.entries) or lake.partitions(SESSIONS_TABLE)):
-        raise no_session_in(places)
+    stamps = (lake.stamp(SESSIONS_TABLE, week) for week in lake.partitions(SESSIONS_TABLE))
+    is_filled = any(stamp is None or stamp.rows for stamp in stamps)  # None: damaged, and made anew
+    if not is_filled and (reasons := reasons_for_none(scan)) is not None:
+        raise no_session_in(places, reasons)
     taken = [week for week in known if week in weeks or not weeks]
     if weeks and not taken:
         asked = weeks[0] if len(weeks) == 1 else f"{weeks[0]}..{weeks[-1]}"

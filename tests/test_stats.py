@@ -148,6 +148,7 @@ def test_a_share_of_nothing_is_not_known_and_none_of_ten_may_still_be_a_quarter(
         stats.share_of(11, 10)
 
 
+@pytest.mark.filterwarnings("ignore:Precision loss occurred:RuntimeWarning")  # equal values
 @given(
     st.lists(st.integers(0, 9), min_size=2, max_size=20),
     st.lists(st.integers(0, 9), min_size=2, max_size=20),

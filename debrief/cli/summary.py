@@ -162,21 +162,14 @@ def _holding(lake: Lake) -> str:
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _by_verdict(rows: Sequence[TrainingSetRow]) -> Counter[str]:
-    """Return how many sessions training sets left out for their verdict, by reason."""
+def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+    from debrief.training.model import left_out_shown
     from debrief.training.selection import by_verdict
 
-    out: Counter[str] = Counter()
-    for row in rows:
-        out.update({left.reason: left.count for left in by_verdict(row.left_out)})
-    return out
-
-
-def _training_line(rows: Sequence[TrainingSetRow]) -> str:
-    out = _by_verdict(rows)
+    out = by_verdict(left for row in rows for left in row.left_out)
     samples = counted(sum(row.samples for row in rows), "sample")
-    reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
-    left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
+    sessions = counted(sum(left.count for left in out), "session")
+    left = f"; left out {sessions}: {'; '.join(left_out_shown(out))}" if out else ""
     sets = counted(sum(row.samples > 0 for row in rows), "set")
     return f"Training sets: {samples} in {sets}{left}"
 

@@ -63,6 +63,7 @@ from debrief.troubles.model import (
     Trouble,
     TroubleEvent,
 )
+from debrief.weekly import DONE, WeekDone
 
 
 class LakeTable(Struct, frozen=True):
@@ -125,6 +126,7 @@ TABLES: dict[str, LakeTable] = {
     ORDER_PROBES: LakeTable(OrderProbe),
     "fingerprint_leaderboard": LakeTable(LeaderboardRow),
     "weekly_moves": LakeTable(WeeklyMove),
+    DONE: LakeTable(WeekDone),
     # What is no session's.
     JUDGE_SETS: LakeTable(Judge),
     NAMES: LakeTable(PromptName),

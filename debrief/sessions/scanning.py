@@ -18,14 +18,12 @@ from debrief.keys import digest_of, week_of
 from debrief.sessions.model import Name, Own, Session, UnreadCause
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.forks import Branch, leaves_of
-from debrief.sessions.readers.values import UNIQUE, time_without_records
+from debrief.sessions.readers.values import UNIQUE, is_made_up, time_without_records
 
 MIRRORED_FILES, ORIGIN = "files", "origin"
 """In the folder of a mirror: the files that were brought here, and the address that they are of."""
 _NO_TIME = datetime.max.replace(tzinfo=UTC)
 _TWIN = "its session's own file is here, which says more"
-_FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
-"""In an id that is no word, as those are with which other tools mask ids."""
 
 
 class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
@@ -313,19 +311,14 @@ def identities(entry: ScanEntry) -> list[tuple[str, str, str, str]]:
     if not _is_unique(entry):
         beginning = f"{entry.root} {entry.own_started or entry.path}"
     known = [("id", entry.source, entry.own_id, beginning)]
-    if UNIQUE.fullmatch(entry.root) and len(set(entry.root)) >= _FEWEST_SIGNS:
+    if UNIQUE.fullmatch(entry.root) and is_made_up(entry.root):
         known.append(("root", entry.source, entry.root, ""))
     return known
 
 
 def _is_unique(entry: ScanEntry) -> bool:
     """Return whether an entry's id is one that its tool makes up for one session alone."""
-    id = entry.own_id
-    if len(set(id)) < _FEWEST_SIGNS:
-        return False
-    if UNIQUE.search(id):
-        return True
-    return not entry.root and sum(map(str.isdigit, id)) >= _FEWEST_DIGITS
+    return is_made_up(entry.own_id) and (not entry.root or bool(UNIQUE.search(entry.own_id)))
 
 
 def _name(

@@ -8,6 +8,7 @@ should have been a transcript ends up in a session or in an ``UnreadTranscript``
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,6 +19,7 @@ from msgspec.structs import asdict, replace
 
 from debrief.errors import InputError, LangfuseError
 from debrief.keys import week_of
+from debrief.markdown import counted
 from debrief.opening import MARK, is_ours
 from debrief.sessions.actions import with_actions
 from debrief.sessions.model import Session, UnreadCause, UnreadTranscript
@@ -130,8 +132,30 @@ def _transcript(entry: ScanEntry, real: Mapping[str, str]) -> Transcript:
     return Transcript(source=entry.source, path=at.path, companions=companions)
 
 
-def no_session_in(folders: Iterable[Path]) -> InputError:
-    """Return the error for folders in which nothing can be read."""
+def reasons_for_none(found: Scan) -> Counter[str] | None:
+    """Read transcripts until one of them gives a session, and return None then.
+
+    A scan looks at beginnings alone, so that a file may seem to hold a session that nothing is
+    said in. Without any session, return how many transcripts give none for which reason.
+    """
+    if any(entry.is_on_server for entry in found.entries):
+        return None
+    reasons = Counter[str]()
+    for week in found.weeks():
+        for item in read_week(found, week):
+            if isinstance(item, Session):
+                return None
+            reasons[item.reason] += bool(item.source)
+    return +reasons
+
+
+def no_session_in(folders: Iterable[Path], reasons: Mapping[str, int] | None = None) -> InputError:
+    """Return the error for folders in which nothing can be read.
+
+    Args:
+        folders: that were searched.
+        reasons: of the transcripts in them, with how many have each; may be empty.
+    """
     named = ", ".join(map(str, folders))
     if not named:
         return InputError(
@@ -139,9 +163,12 @@ def no_session_in(folders: Iterable[Path]) -> InputError:
             "holds no known tool's transcripts",
             "Name the folders: debrief run --sessions FOLDER, or DEBRIEF_SESSIONS.",
         )
-    return InputError(
-        named, "no session is in it that can be read", "debrief sources FOLDER lists what is there."
-    )
+    reason = "no session is in it that can be read"
+    if reasons:
+        (first, count), *others = Counter(reasons).most_common()
+        most = f", {count} of them: {first}" if others else f": {first}"
+        reason += f". Found {counted(sum(reasons.values()), 'transcript')}{most}"
+    return InputError(named, reason, "debrief sources FOLDER lists what is there.")
 
 
 def _kinds(found: Walk, settled: Sequence[ScanEntry]) -> Iterator[ScanEntry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from debrief.content import folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -15,16 +16,32 @@ from debrief.stages.run import StageRun
 from debrief.stages.table import TableStage, upstream
 from debrief.training.decomposition import WeeklyMove, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, WorkedOn, leaderboard, work_of
+from debrief.weekly import DONE
 
 ALL = "all"
 FORM = "5"
 """Raised when the same sessions give other rows or pictures."""
+PAGE = "1"
+"""Raised when the same week gives another page by other words than those of its template."""
 LEADERBOARD_PAGE = "reports/fingerprint_leaderboard.md"
 
 
 def report_path(week: str) -> str:
     """Return where a week's page is in the lake."""
     return f"reports/{week}.md"
+
+
+def report_version() -> str:
+    """Return what a week's page is made by, beside the lake: pages of other versions are made anew,
+    so that all of them speak alike."""
+    template = folder("reports") / "week.md"
+    return digest_of(PAGE, template.read_text(encoding="utf-8"))
+
+
+def report_is_current(lake: Lake, week: str) -> bool:
+    """Return whether a week's page was made by this version."""
+    stamp = lake.stamp(DONE, week)
+    return stamp is not None and stamp.inputs == report_version()
 
 
 def calibrated_scores(run: StageRun) -> Iterator[SessionScores]:

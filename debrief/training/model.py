@@ -7,6 +7,7 @@ metadata has at least one entry, and every number that can be a fraction is writ
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
@@ -349,6 +350,23 @@ class SkippedSessions(Struct, frozen=True, kw_only=True):
     def reason(self) -> str:
         """Return why, in words."""
         return Exclusion(self.kind, self.detail).reason
+
+
+def left_out_shown(left_out: Iterable[SkippedSessions]) -> list[str]:
+    """Return each kind of reason once with the number of sessions, the most frequent first:
+    ``its verdict: partly done (5), not done (1)``."""
+    kinds: dict[ExclusionKind, Counter[str]] = defaultdict(Counter)
+    for row in left_out:
+        kinds[row.kind][row.detail] += row.count
+    shown = []
+    for kind, details in sorted(kinds.items(), key=lambda item: -item[1].total()):
+        (detail, count), *others = details.most_common()
+        if others:
+            each = ", ".join(f"{detail} ({count})" for detail, count in details.most_common())
+            shown.append(Exclusion(kind, each).reason)
+        else:
+            shown.append(f"{Exclusion(kind, detail).reason} ({count})")
+    return shown
 
 
 class JudgeResult(BaseModel):

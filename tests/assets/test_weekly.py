@@ -10,8 +10,10 @@ import dagster as dg
 import pytest
 
 from assets.evaluations import session_scores
-from assets.reports import done_in, fingerprint_leaderboard
+from assets.reports import done_in, fingerprint_leaderboard, weekly_report
 from assets.sessions import raw_sessions, tokens_as_reported
+from debrief.stages import reports
+from debrief.weekly import DONE
 from resources import EvaluatorResource, SessionStore
 from tests.assets.running import resources
 from tests.sessions.scenario import MONDAY, Log, usage
@@ -28,12 +30,15 @@ def _without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(
-    asset: dg.AssetsDefinition, tmp_path: Path, week: str | None, **evaluator: object
+    assets: dg.AssetsDefinition | Sequence[dg.AssetsDefinition],
+    tmp_path: Path,
+    week: str | None,
+    **evaluator: object,
 ) -> tuple[dg.ExecuteInProcessResult, Sequence[dg.EventLogEntry]]:
     by = EvaluatorResource.model_validate(evaluator)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
-            [asset],
+            assets if isinstance(assets, Sequence) else [assets],
             partition_key=week,
             instance=instance,
             resources=resources(str(tmp_path / "lake"), evaluator=by),
@@ -65,6 +70,33 @@ def test_a_week_without_sessions_is_skipped_and_nothing_is_written(tmp_path: Pat
     (made,) = result.asset_materializations_for_node("session_scores")
     assert made.metadata["dagster/partition_row_count"].value == 0
     assert not (tmp_path / "lake" / "session_scores").exists()
+
+
+def test_a_page_of_an_earlier_version_is_made_anew_and_keeps_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_of(tmp_path / "lake", team(2), {})
+    path, done = f"reports/{WEEK}.md", "| session_scores | 1 | 1 | 0 | 0 |"
+
+    def page(*assets: dg.AssetsDefinition) -> str:
+        result, _ = _run([*assets, weekly_report], tmp_path, WEEK, offline=True)
+        assert result.success
+        assert reports.report_is_current(lake, WEEK)
+        return (lake.read_bytes(path) or b"").decode()
+
+    first = page(session_scores)
+    assert done in first
+    monkeypatch.setattr(reports, "PAGE", "of a later version")
+    assert not reports.report_is_current(lake, WEEK)
+    lake.write_bytes(path, b"other words")
+    assert page() == first
+    lake.drop(DONE, WEEK)  # as versions left it that had the page alone
+    assert not reports.report_is_current(lake, WEEK)
+    upgraded = page()
+    assert done not in upgraded
+    assert upgraded.count("Not known") == 2
+    assert "cost not known" in upgraded
+    assert page() == upgraded
 
 
 def test_rows_of_a_table_without_weeks_count_as_done(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from debrief.execution import sandbox as sandboxes
 from debrief.execution.sandbox import TREE, Mount, Ran, Sandbox, SandboxLimits
 from debrief.execution.syscalls import refusals
 from tests.execution.sandboxes import sandbox_or_skip
+from tests.waiting import LONG
 
-SMALL = SandboxLimits(seconds=20, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
+SMALL = SandboxLimits(seconds=LONG, memory_mb=200, processes=40, disk_mb=20, output_mb=1)
 KEY = "planted-key-5f1d"
 _FORKS = """python3 -c '
 import os
@@ -92,14 +93,14 @@ def test_a_run_that_takes_too_much_ends_with_the_limit_that_ended_it(
     ran = _run(sandbox, tree, command, limits if limit == "time" else SMALL)
     assert (ran.limit, ran.exit_code) == (limit, None), ran.output[-500:]
     assert ran.end == ("timed_out" if limit == "time" else "killed")
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < LONG
     assert len(ran.output) < 2_000_000
 
 
 def test_what_a_run_leaves_running_ends_with_it(sandbox: Sandbox, tree: Path) -> None:
     ran = _run(sandbox, tree, "setsid sleep 98765 & nohup sleep 98765 >/dev/null 2>&1 & exit 4")
     assert (ran.end, ran.exit_code) == ("ended", 4)
-    assert ran.seconds < 5
+    assert ran.seconds < LONG
 
 
 def test_nothing_outside_is_written(

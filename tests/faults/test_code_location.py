@@ -16,6 +16,7 @@ ASKED = """
 """
 
 
+@pytest.mark.filterwarnings("ignore:Error loading repository location debrief")  # it is to fail
 def test_the_reason_names_the_file_and_the_next_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

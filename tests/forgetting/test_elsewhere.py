@@ -27,8 +27,8 @@ from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.labels import annotations_of
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.exporting import lines_of
+from debrief.recorder.local_session import Started
 from debrief.recorder.service.ingest import Ingest
-from debrief.recorder.session_facts import Started
 from debrief.recorder.state import RecorderHome
 from debrief.recorder.storage.rows import NotFoundError
 from debrief.recorder.storage.store import RecordStore

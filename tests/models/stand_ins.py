@@ -9,8 +9,8 @@ from typing import Any
 
 _HEAD = """#!/bin/sh
 at={folder}
-number=$(ls "$at" | grep -c '^asked\\.')
-number=$((number + 1))
+number=1
+until (set -C; : > "$at/asked.$number") 2> /dev/null; do number=$((number + 1)); done
 cat > "$at/asked.$number"
 printf '%s\\n' "$@" > "$at/arguments"
 env > "$at/environment"

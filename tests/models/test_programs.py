@@ -227,9 +227,13 @@ def test_what_needs_a_person_is_one_line_and_asked_once(
 
 def test_a_program_that_hangs_is_ended_with_what_it_started(claude: StandIn) -> None:
     claude.does('sleep 600 & echo $! > "$at/child"', "wait")
-    with pytest.raises(ModelError, match=r"no answer came for 1\.5 s.*once in a terminal"):
-        model(timeout=0.5).ask("x")
-    assert len(claude.asked) == 1
+    for times, timeout in enumerate((0.5, 5.0, 50.0), 1):  # a busy machine may not have begun it
+        after = rf"no answer came for {timeout + 1:g} s.*once in a terminal"
+        with pytest.raises(ModelError, match=after):
+            model(timeout=timeout).ask("x")
+        assert len(claude.asked) <= times
+        if (claude.folder / "child").is_file():
+            break
     for name in ("pid", "child"):
         wait_until(lambda name=name: is_over(int(claude.read(name))))  # type: ignore[misc]
 

@@ -17,8 +17,8 @@ import pytest
 from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RecorderClient
+from debrief.recorder.local_session import StopOptions
 from debrief.recorder.service.ingest import Ingest
-from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from debrief.sessions.model import Session

@@ -11,7 +11,7 @@ from msgspec import Struct
 from debrief.lake import Lake
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.summary import content_of
-from tests.pipelines.conftest import Home, Said
+from tests.pipelines.conftest import Home, Said, only_line
 
 WEEK = "2026-11-02"
 
@@ -208,11 +208,23 @@ def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_eval
     assert "--offline" in said.err
 
 
-def test_a_run_over_nothing_that_can_be_read_fails_and_names_the_folder(home: Home) -> None:
-    folder = home.path / "transcripts"
+def test_a_run_over_nothing_that_can_be_read_says_what_it_found_and_never_loads_dagster(
+    home: Home,
+) -> None:
+    folder, lake = home.path / "transcripts", home.path / "lake"
     folder.mkdir()
     write(folder, "notes.jsonl", b'{"temperature": 21}\n')
-    lake = str(home.path / "lake")
-    said = home.typed("run", "--sessions", str(folder), "--offline", "--lake", lake)
-    assert said.code == 1
-    assert f"{folder}: no session is in it that can be read" in said.err
+    run = ("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
+    nothing = f"debrief: {folder}: no session is in it that can be read"
+    assert only_line(home.typed(*run)).startswith(f"{nothing}. debrief sources FOLDER")
+    # Its beginning is longer than what a scan looks at, and nobody says anything after it.
+    rules = {"id": "0199-a", "cwd": "/shop", "base_instructions": {"text": "Be brief. " * 20_000}}
+    start = {"timestamp": "2026-11-03T09:00:00Z", "type": "session_meta", "payload": rules}
+    write(folder, "rollout-2026-11-03T09-00-00-0199-a.jsonl", [json.dumps(start)])
+    write(
+        folder, "s1.jsonl", [json.dumps({"type": "summary", "summary": "A cart.", "leafUuid": ""})]
+    )
+    line = only_line(home.typed(*run))
+    assert line.startswith(f"{nothing}. Found 2 transcripts, 1 of them: ")
+    assert line.endswith("debrief sources FOLDER lists what is there.")
+    assert not (lake / ".dagster").exists()

@@ -130,7 +130,8 @@ def test_a_long_log_is_rotated_while_its_program_writes(tmp_path: Path) -> None:
         "while True: print('here', flush=True); time.sleep(0.05)"
     )
     run_until(
-        Supervisor([program("part", source)], logs), lambda: "here" in lines(logs / "part.log")
+        Supervisor([program("part", source)], logs),
+        lambda: (logs / "part.log.1").exists() and "here" in lines(logs / "part.log"),
     )
     assert lines(logs / "part.log.1")[1] == "first"
     assert (logs / "part.log").stat().st_size < 5_000_000

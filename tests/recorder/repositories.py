@@ -15,9 +15,9 @@ from debrief.recorder.changes import WorktreeChanges, find_changes, keep_state
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.local_session import KeptState, RanCommand, SessionFacts
 from debrief.recorder.messages import operations_of, patches_of
 from debrief.recorder.patching import apply_operations
-from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
 from debrief.redaction import Redactor
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

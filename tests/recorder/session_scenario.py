@@ -20,8 +20,8 @@ from msgspec import structs
 
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RETRIES, RecorderClient
+from debrief.recorder.local_session import CommandEnd, NewSession, Started, StopOptions
 from debrief.recorder.session import run, start
-from debrief.recorder.session_facts import CommandEnd, NewSession, Started, StopOptions
 from debrief.recorder.state import RecorderHome
 from debrief.recorder.stopping import Stopped, stop
 from debrief.redaction import Redactor

@@ -27,9 +27,9 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import encode_record
+from debrief.recorder.local_session import shown_output
 from debrief.recorder.messages import calls_of, changes_of, files_of, operations_of
 from debrief.recorder.scrubbing import SecretLog, scrubbed
-from debrief.recorder.session_facts import shown_output
 from debrief.recorder.verification import verify
 from tests.recorder.records import BEFORE, build
 from tests.recorder.repositories import (

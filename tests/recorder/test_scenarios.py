@@ -17,7 +17,7 @@ import pytest
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import AssistantMessage, ToolMessage
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.session_facts import StopOptions
+from debrief.recorder.local_session import StopOptions
 from debrief.recorder.stopping import Stopped
 from debrief.recorder.verification import verify
 from debrief.sessions.readers.recorder import session_of as read_session

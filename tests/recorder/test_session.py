@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError, InputError
+from debrief.recorder.local_session import CommandStart
 from debrief.recorder.session import discard, session_of, utc_now
-from debrief.recorder.session_facts import CommandStart
 from debrief.recorder.state import LocalSession, RecorderHome
 from tests.machine import files_below
 from tests.recorder.session_scenario import Shop, add_pnpm

@@ -13,7 +13,7 @@ import pytest
 
 from debrief.errors import ConfigurationError
 from debrief.recorder.commands import execute
-from debrief.recorder.session_facts import CommandEnd
+from debrief.recorder.local_session import CommandEnd
 from tests.waiting import LONG, is_over, wait_until
 
 SHELL = ("/bin/sh", "-c")

@@ -14,9 +14,9 @@ from debrief.errors import InputError
 from debrief.recorder.checks import problems_of, validations_of
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.local_session import StopOptions
 from debrief.recorder.messages import calls_of, changes_of, operations_of
 from debrief.recorder.session import opened
-from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.repositories import apply_to_folder

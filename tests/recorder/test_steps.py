@@ -15,9 +15,9 @@ from debrief.git.scratch import FileState, scratch_of
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import AssistantMessage, Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.local_session import StopOptions
 from debrief.recorder.messages import changes_of, files_of, patches_of
 from debrief.recorder.patching import apply_operations
-from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.verification import replay, round_trip, verify
 from tests.recorder.repositories import run, tree_of_folder, trees_of
 from tests.recorder.session_scenario import Shop, a_shop, add_pnpm

@@ -20,6 +20,7 @@ from debrief.sessions.model import Message, Turn
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind
 from tests.view.shown import MONDAY, fill, placed_lake, served, session_of, settings_of, words
+from tests.waiting import wait_until
 
 LAST_WEEK = MONDAY - timedelta(weeks=1)
 
@@ -212,9 +213,7 @@ def test_a_table_of_the_users_own_places_sessions_anew(tmp_path: Path) -> None:
     with served(settings) as client:
         assert listed(client, "first=1&sort=place") == ids[:4]
         store_table(Lake(settings.lake), replace(table, coding=turned))
-        limit = datetime.now(UTC) + timedelta(seconds=60)
-        while listed(client, "first=1&sort=place") != ids[:-5:-1]:
-            assert datetime.now(UTC) < limit
+        wait_until(lambda: listed(client, "first=1&sort=place") == ids[:-5:-1])
         page = words(client.get(f"/sessions/{ids[0]}").text)
         assert "Probability that it was done, by your labels: 0.72" in page
 
@@ -227,17 +226,10 @@ def test_pages_follow_the_lake(tmp_path: Path) -> None:
     with served(settings) as client:
         assert "0.30" in client.get("/sessions").text
         fill(lake, [(session, 0.8), (session_of("two", started=LAST_WEEK), 0.5)])
-        assert _later(client, "two") == ["two", "one"]
+        # The list follows: the lake is looked at once a second at most.
+        wait_until(lambda: listed(client, "") == ["two", "one"])
         (Path(settings.lake) / "raw_sessions" / "2026-10-26.jsonl.zst").unlink()
-        assert _later(client, "one") == ["one"]
-
-
-def _later(client: httpx.Client, first: str) -> list[str]:
-    """The list, once it has followed: the lake is looked at once a second at most."""
-    limit = datetime.now(UTC) + timedelta(seconds=60)
-    while (found := listed(client, ""))[:1] != [first] or len(found) != 1 + (first == "two"):
-        assert datetime.now(UTC) < limit
-    return found
+        wait_until(lambda: listed(client, "") == ["one"])
 
 
 def test_a_row_says_that_its_session_holds_words_for_a_judge(tmp_path: Path) -> None:

@@ -81,6 +81,19 @@ def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: P
     assert "Fix the retry loop of next" in shown(second)
 
 
+def test_a_set_without_samples_says_each_reason_once(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    lake = lake_of(Path(settings.lake), [])
+    unfinished = [session(name, started=MONDAY) for name in ("one", "two")]
+    add(lake, unfinished, verdict=said("partly"))
+    add(lake, [session("three", started=MONDAY + timedelta(days=7))], verdict=said("not_done"))
+    stored(lake)
+    with served(settings) as client:
+        page = shown(page_of(client, "/training"))
+    assert "1 set without samples" in page
+    assert f"{FINGERPRINT} · its verdict: partly done (2), not done (1)" in page
+
+
 def test_what_was_left_out_is_named_with_its_reason_and_the_card_is_there(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     lake = lake_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,7 +23,7 @@ from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
 from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
 from debrief.sessions.readers.forks import Branch, branch_of, joined
 from debrief.sessions.readers.timeline import CallDraft
-from debrief.sessions.readers.values import first_string, moment
+from debrief.sessions.readers.values import first_string, is_made_up, moment
 
 _LOOKED_AT = 1 << 20
 _OUR_MARK = MARK.encode()
@@ -346,9 +347,18 @@ class TranscriptReader(Reader):
         )
 
     def grouped(self, peeks: Mapping[str, Peek | None]) -> Iterator[Transcript]:
-        """Yield one transcript a session, given each file of the source in path order."""
+        """Yield one transcript a session, given each file of the source in path order.
+
+        An id that several files have as their own, and that is not one session's alone, such as
+        the word that ids were masked with, is nobody's parent.
+        """
         files = {path: peek or Peek(session_id="") for path, peek in peeks.items()}
-        own = {peek.session_id: path for path, peek in reversed(files.items()) if peek.session_id}
+        ids = Counter(peek.session_id for peek in files.values() if peek.session_id)
+        own = {
+            peek.session_id: path
+            for path, peek in reversed(files.items())
+            if ids[peek.session_id] == 1 or is_made_up(peek.session_id)
+        }
         parents = {peek.session_id: peek.parent for peek in files.values() if peek.parent}
         children: dict[str, list[str]] = {}
         for path, peek in files.items():

@@ -28,12 +28,24 @@ from debrief.sessions.readers.documents import compact_json
 UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """An id that its tool made up for one thing alone."""
 
+_FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
+"""In an id that is no word, as those are with which other tools mask ids."""
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 _REMINDER_S_END = 32
 """Characters in which a reminder ends, with some white space."""
+
+
+def is_made_up(id: str) -> bool:
+    """Return whether an id looks made up by its tool for one session alone.
+
+    A word does not (``test``, ``REDACTED``): others mask ids with one, the same for all.
+    """
+    if len(set(id)) < _FEWEST_SIGNS:
+        return False
+    return UNIQUE.search(id) is not None or sum(map(str.isdigit, id)) >= _FEWEST_DIGITS
 
 
 def string(value: Any) -> str:

@@ -85,8 +85,8 @@ def record_start(
     server, such as a task that it does not have.
     """
     from debrief.recorder.answers import error_answer, session_answer
+    from debrief.recorder.local_session import NewSession
     from debrief.recorder.session import session_of, start
-    from debrief.recorder.session_facts import NewSession
     from debrief.recorder.stopping import preflight_check
 
     settings, home = settings_and_home()
@@ -244,8 +244,8 @@ def record_stop(
     a crash sends the same bytes, which the server has once.
     """
     from debrief.recorder.answers import plain
+    from debrief.recorder.local_session import StopOptions
     from debrief.recorder.messages import changes_of
-    from debrief.recorder.session_facts import StopOptions
     from debrief.recorder.stopping import stop
 
     settings, home = settings_and_home()

@@ -20,7 +20,7 @@ from debrief.markdown import counted
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
     from debrief.recorder.contracts import FileChange, Meta, Redactions
-    from debrief.recorder.session_facts import RanCommand
+    from debrief.recorder.local_session import RanCommand
     from debrief.recorder.state import RecorderHome
     from debrief.recorder.status import SessionStatus
     from debrief.redaction import Redactor

@@ -29,9 +29,9 @@ from debrief.recorder.commands import (
 from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.local_session import RanCommand, SentRecord, rules_of, shown_output
 from debrief.recorder.repository import baseline_of, worktree_of
 from debrief.recorder.session import utc_now
-from debrief.recorder.session_facts import RanCommand, SentRecord, rules_of, shown_output
 from debrief.recorder.state import LocalSession, RecorderHome
 from debrief.recorder.status import status_of
 

@@ -27,9 +27,9 @@ from debrief.recorder.encoding import (
     encode_record,
     tools_for,
 )
+from debrief.recorder.local_session import RanCommand, SessionFacts, rules_of, shown_output
 from debrief.recorder.repository import warning_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
-from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of, shown_output
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
 from debrief.version import VERSION

@@ -29,7 +29,7 @@ from debrief.recorder.comparison import (
     compare,
 )
 from debrief.recorder.contracts import IGNORED, MANY_FILES, MAX_STRING, Skipped
-from debrief.recorder.session_facts import KeptFile, KeptState
+from debrief.recorder.local_session import KeptFile, KeptState
 
 Files = Mapping[str, FileState | None]
 """Files by path; None where there is none."""

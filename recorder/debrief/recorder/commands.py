@@ -33,7 +33,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError, first_problem
 from debrief.recorder.contracts import CommandRule, CommandRules
-from debrief.recorder.session_facts import CommandEnd
+from debrief.recorder.local_session import CommandEnd
 
 RULES_FILE = ".debrief/recorder.toml"
 _LARGEST = 65_536

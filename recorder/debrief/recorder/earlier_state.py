@@ -19,7 +19,7 @@ from msgspec import Struct
 from debrief.errors import DebriefError, InputError
 from debrief.files import locked
 from debrief.git import git
-from debrief.recorder.session_facts import (
+from debrief.recorder.local_session import (
     CommandEnd,
     CommandStart,
     SentRecord,

@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 from debrief.recorder import contracts
 from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
 from debrief.recorder.encoding import encode_arguments, encode_record
+from debrief.recorder.local_session import SessionFacts
 from debrief.recorder.messages import operations_of
-from debrief.recorder.session_facts import SessionFacts
 from debrief.redaction import Finding, Redacted, Redactor
 from debrief.redaction.spans import WITHHELD
 

@@ -29,8 +29,8 @@ from debrief.recorder.commands import (
 )
 from debrief.recorder.comparison import IgnoreRules, check_clean
 from debrief.recorder.contracts import MAX_STRING, CommandRules, TaskId
+from debrief.recorder.local_session import CommandEnd, CommandStart, NewSession, Started, rules_of
 from debrief.recorder.repository import base_of, baseline_of, head_commit, reflog_size, worktree_of
-from debrief.recorder.session_facts import CommandEnd, CommandStart, NewSession, Started, rules_of
 from debrief.recorder.state import OUTPUT_KEPT, LocalSession, RecorderHome
 
 _GRACE = 5.0

@@ -33,7 +33,7 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.files import locked, make_folder, write_durably
 from debrief.recorder.contracts import OUTPUT_LIMIT, CommandRules
 from debrief.recorder.earlier_state import FOLDERS, take_over
-from debrief.recorder.session_facts import (
+from debrief.recorder.local_session import (
     CommandEnd,
     CommandStart,
     RanCommand,

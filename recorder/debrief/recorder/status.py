@@ -17,8 +17,8 @@ from debrief.recorder.checks import RanCheck, ReadyFacts, ReadyRule, missing_for
 from debrief.recorder.commands import is_validation
 from debrief.recorder.comparison import ChangedFile, IgnoreRules, change_of, compare
 from debrief.recorder.contracts import CommandRules, FileChange, Skipped
+from debrief.recorder.local_session import KeptFile, RanCommand, rules_of
 from debrief.recorder.repository import base_of, warning_of
-from debrief.recorder.session_facts import KeptFile, RanCommand, rules_of
 from debrief.recorder.state import LocalSession
 
 _PATHS_A_CALL = 1_000

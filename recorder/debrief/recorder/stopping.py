@@ -29,10 +29,10 @@ from debrief.recorder.client import (
 )
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.local_session import SentRecord, SessionFacts, StopOptions
 from debrief.recorder.messages import calls_of
 from debrief.recorder.repository import base_of
 from debrief.recorder.session import check_text, opened, utc_now
-from debrief.recorder.session_facts import SentRecord, SessionFacts, StopOptions
 from debrief.recorder.state import LocalSession, RecorderHome
 from debrief.recorder.storage.rows import NewTask
 from debrief.redaction import Redactor

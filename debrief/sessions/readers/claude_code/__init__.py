@@ -30,7 +30,7 @@ from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.forks import Branch
 from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
-from debrief.sessions.readers.values import mapping, moment, string
+from debrief.sessions.readers.values import is_made_up, mapping, moment, string
 
 SOURCE = "claude-code"
 
@@ -413,8 +413,14 @@ def _is_agent(path: str) -> bool:
 
 
 def _parent_of(path: str, known: Container[str]) -> str:
-    """Return the session's file of a subagent's: above ``subagents/``, else beside it by its id."""
+    """Return the session's file of a subagent's: above ``subagents/``, else beside it by its id.
+
+    Where neither is there, subagents are of one session by an id that is one session's alone; by
+    any other, such as the word that ids were masked with, each is of a session that is not known.
+    """
     above = f"{path.rpartition('/subagents/')[0]}.jsonl"
     if above in known:
         return above
-    return f"{path.rpartition('/')[0]}/{Head.of(path).text(_SESSION_ID) or path}.jsonl"
+    id = Head.of(path).text(_SESSION_ID)
+    beside = f"{path.rpartition('/')[0]}/{id}.jsonl"
+    return beside if beside in known or is_made_up(id) else path

@@ -44,7 +44,7 @@ def command_in(arguments: str) -> str:
     Args:
         arguments: JSON text.
     """
-    if not any(name in arguments for name in _FIELDS):
+    if not _FIELD.search(arguments):
         return ""
     try:
         leaves = strings_in(arguments)
@@ -54,6 +54,7 @@ def command_in(arguments: str) -> str:
 
 
 _FIELDS = ("command", "cmd", "commands", "script")
+_FIELD = re.compile(f'"(?:{"|".join(_FIELDS)})"')
 
 
 def kind_printed(command: str) -> str:

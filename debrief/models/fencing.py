@@ -209,7 +209,8 @@ _BREAKS = "\n\x00\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _UNSEEN = ("Mn", "Me", "Cc", "Cf", "Cs")
 _PLAIN = _Plain()
 _BIDI_OR_TAGS = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f](?:(?<=\x1b)\[[0-9;?]*[@-~])?")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ORDINARY = re.compile(
     rf"(?:{_HEADINGS})\s*:?\s*\Z"
     rf"|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
@@ -246,7 +247,7 @@ def is_suspected(session: Session) -> bool:
     if key not in _SUSPECTED:
         if len(_SUSPECTED) >= _MOST_REMEMBERED:
             _SUSPECTED.clear()
-        _SUSPECTED[key] = any(True for text in texts for _ in _signs(text))
+        _SUSPECTED[key] = any(True for text in set(texts) for _ in _signs(text))
     return _SUSPECTED[key]
 
 
@@ -255,13 +256,16 @@ _MOST_REMEMBERED = 100_000
 
 
 def _signs(text: str) -> Iterator[str]:
-    if hidden := _BIDI_OR_TAGS.search(text):
-        yield f"hidden character U+{ord(hidden[0]):04X}"
-    text = _CONTROL.sub("\n", text)
-    for mark in _marks(make_visible(text)):
+    shown = plain = _CONTROL.sub("\n", text)
+    if not text.isascii():
+        if hidden := _BIDI_OR_TAGS.search(text):
+            yield f"hidden character U+{ord(hidden[0]):04X}"
+        shown = make_visible(shown)
+        plain = _NOT_ASCII.sub(lambda found: found[0].translate(_PLAIN), plain)
+    for mark in _marks(shown):
         if not _ORDINARY.match(mark):
             yield " ".join(mark[:_LONGEST_SIGN].split())
-    data = (text if text.isascii() else text.translate(_PLAIN)).encode("utf-8")
+    data = plain.encode("utf-8")
     for _, end, _ in _orders().scan(data):
         yield " ".join(data[max(0, end - _LONGEST_SIGN) : end].decode("utf-8", "ignore").split())
 
@@ -272,7 +276,7 @@ def _marks(text: str) -> Iterator[str]:
     begins = {unicodedata.normalize("NFKC", label[0]).upper() for label in labels}
     if "A" in begins and begins & {"H", "U"}:
         yield f"dialogue: {labels[0]}"
-    wide = "" if text.isascii() else "\n".join(map(_narrow, _WIDE_LINE.findall(text)))
+    wide = "\n".join(_narrow(line) for line in text.split("\n") if not line.isascii())
     for lines in (text, wide):
         ends = chain(
             (at.end() for at in _CHAT_TOKENS.finditer(lines)),

@@ -23,7 +23,7 @@ from debrief.redaction.finder import (
     SearchBudget,
     find,
     find_at,
-    may_hold_secret,
+    may_hold_secrets,
     placeholders,
     prefilter,
 )
@@ -84,28 +84,28 @@ def _without_secrets(session: Session, redactor: Redactor) -> Session:
 
     fields = fields_of(Session)
     rebuilt(session, fields, collect)
-    parts = list(texts)
-    plain = [text for text, _ in parts]
-    known = _Known(SearchBudget(sum(map(len, plain))))
-    suspects = _suspects(text for text, form in parts if form == "name")
-    numbers = {n for n, (text, form) in enumerate(parts) if form == "name" and text in suspects}
-    hit = prefilter().hits_in_each(plain)
-    for number, (text, form) in enumerate(parts):
-        # A secret after a line break is not seen in JSON, where the break is written as two signs.
-        if form == "json" and number not in hit and may_hold_secret(text):
-            hit[number] = []
-    for number in sorted(hit, key=lambda each: len(hit[each])):
-        # Texts with most hits come last: what they take is not taken from the others.
-        if known.learn(*parts[number], hit[number]):
-            numbers.add(number)
+    hits = prefilter().hits_in_each(text for text, _ in texts)
+    # A secret after a line break is not seen in JSON, where the break is written as two signs.
+    escaped = (text for text, form in texts if form == "json" and "\\" in text and text not in hits)
+    hits |= dict.fromkeys(may_hold_secrets(escaped), ())
+    # Texts with most hits come last: what they take is not taken from the others.
+    searched = sorted((part for part in texts if part[0] in hits), key=lambda p: len(hits[p[0]]))
+    inner = {part: list(_parts(*part)) for part in searched}
+    leaves = (leaf for pairs in inner.values() for leaf, _ in pairs if leaf not in hits)
+    hits |= prefilter().hits_in_each(leaves)
+    known = _Known(SearchBudget(sum(len(text) for text, _ in texts)))
+    suspects = _suspects(text for text, form in texts if form == "name")
+    held = {part for part in texts if part[1] == "name" and part[0] in suspects}
+    held |= {part for part in searched if known.learn(inner[part], hits)}
     for call in calls_of(session):
         if call.result and (command := command_in(call.input)):
             known.learn_printed(command, call.result)
-    if not numbers and not known.kinds:
+    if not held and not known.kinds:
         return session
     literals = known.prefilter()
-    numbers.update(literals.hits_in_each(plain) if literals else ())
-    results = {parts[number]: known.redact(*parts[number], redactor) for number in sorted(numbers)}
+    same = literals.hits_in_each(text for text, _ in texts) if literals else ()
+    held |= {part for part in texts if part[0] in same}
+    results = {part: known.redact(*part, redactor) for part in texts if part in held}
     replaced = {part: result for part, result in results.items() if result.findings}
     if not replaced:
         return session
@@ -176,9 +176,9 @@ def redact_name(name: str, redactor: Redactor, budget: SearchBudget | None = Non
 
 def _suspects(names: Iterable[str]) -> set[str]:
     """Return the names that may hold a secret, by one pass over all of them."""
-    names = list(names)
-    spelled = [name.replace("-", sign) for sign in _SIGNS for name in names]
-    return {names[number % len(names)] for number in prefilter().hits_in_each(spelled)}
+    names = set(names)
+    hits = prefilter().hits_in_each(name.replace("-", sign) for sign in _SIGNS for name in names)
+    return {name for name in names if any(name.replace("-", sign) in hits for sign in _SIGNS)}
 
 
 def _task_of(session: Session, clean: Session) -> str:
@@ -198,12 +198,12 @@ class _Known:
         """What was found by text and name: all texts with hits are here before one is replaced."""
         self._literals: Prefilter | None = None
 
-    def learn(self, text: str, form: _Form, hits: list[Hit]) -> bool:
-        """Remember the secrets that a text gives away where the prefilter hit it, if any."""
+    def learn(self, parts: list[tuple[str, str]], hits: Mapping[str, Sequence[Hit]]) -> bool:
+        """Remember the secrets that the parts of a text give away by name or hit, if any."""
         learnt = False
-        for part, name in _parts(text, form):
-            budget = self._budget
-            spans = find_at(part, hits, "", budget) if part is text else find(part, name, budget)
+        for part, name in parts:
+            found = hits.get(part, ())
+            spans = find_at(part, found, name, self._budget) if found or name else []
             self._found[part, name] = spans
             for span in spans:
                 learnt = True

@@ -44,11 +44,21 @@ def may_hold_secret(json_text: str) -> bool:
 
     A secret at the beginning of a line, or over two, shows where line breaks are no escapes.
     """
-    data = json_text.encode("utf-8", "surrogatepass")
-    if b"\\" not in data:
-        return bool(prefilter().scan(data, 1))
-    parts = (part.replace(b"\\n", b"\n") for part in data.split(rb"\\"))
-    return b"\\/" in data or bool(prefilter().scan(rb"\\".join(parts), 1))
+    data = _with_breaks(json_text).encode("utf-8", "surrogatepass")
+    return "\\/" in json_text or bool(prefilter().scan(data, 1))
+
+
+def may_hold_secrets(json_texts: Iterable[str]) -> set[str]:
+    """Return those of many JSON texts whose strings have to be looked at, scanned as one."""
+    spelled = {text: _with_breaks(text) for text in json_texts}
+    hits = prefilter().hits_in_each(spelled.values())
+    return {text for text, plain in spelled.items() if "\\/" in text or plain in hits}
+
+
+def _with_breaks(json_text: str) -> str:
+    if "\\" not in json_text:
+        return json_text
+    return r"\\".join(part.replace(r"\n", "\n") for part in json_text.split(r"\\"))
 
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>|<withheld: [a-z ]{1,80}>")

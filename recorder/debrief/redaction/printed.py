@@ -15,10 +15,11 @@ from debrief.redaction.strings import strings_in
 _LONGEST_COMMAND = 4_000
 _MOST_LINES = 200
 _START = (
-    r"(?:^|[|;&(\n`]|\bsudo|\bthen|\bdo|sh -l?c|\bssh [\w.@-]{1,60})[ \t]{0,8}[\"']?"
-    r"(?:[A-Z_]{1,40}=\S{0,80}[ ])?(?:\S{0,60}/)?"
+    r"(?:[|;&(\n`]|s(?<=\bs)udo|t(?<=\bt)hen|d(?<=\bd)o|sh -l?c|s(?<=\bs)sh [\w.@-]{1,60})"
+    r"[ \t]{0,8}[\"']?(?:[^\W\d]{1,40}=\S{0,80}[ ])?(?:\S{0,60}/)?"
 )
-"""Where a simple command begins, up to its program's name."""
+"""Where a simple command begins, up to its program's name. Each way begins with a letter or a sign
+of its own, in small letters, and a line with its break: Python then skips what begins none."""
 _NAME = re.compile(r"[A-Za-z_][\w\-]{2,}")
 _OUTPUT = re.compile(r"\A(?:[^\n]{0,120}\n){0,8}?Output:\n")
 """What some programs write before the output of a command."""
@@ -32,8 +33,7 @@ _PAIR = re.compile(
 def _commands() -> tuple[re.Pattern[str], re.Pattern[str]]:
     table = tomllib.loads((files(__package__) / "commands.toml").read_text("utf-8"))
     prints, shows = (
-        re.compile(rf"{_START}(?:{'|'.join(table[name])})(?!\w)", re.IGNORECASE)
-        for name in ("prints", "shows")
+        re.compile(rf"{_START}(?:{'|'.join(table[name])})(?!\w)") for name in ("prints", "shows")
     )
     return prints, shows
 
@@ -44,7 +44,7 @@ def command_in(arguments: str) -> str:
     Args:
         arguments: JSON text.
     """
-    if not any(name in arguments for name in _FIELDS):
+    if not _FIELD.search(arguments):
         return ""
     try:
         leaves = strings_in(arguments)
@@ -54,17 +54,24 @@ def command_in(arguments: str) -> str:
 
 
 _FIELDS = ("command", "cmd", "commands", "script")
+_FIELD = re.compile(f'"(?:{"|".join(_FIELDS)})"')
 
 
 def kind_printed(command: str) -> str:
     """Return the kind of secret that a shell command prints; empty when it prints none."""
     prints, shows = _commands()
-    command = command[:_LONGEST_COMMAND]
-    if prints.search(command):
+    command = f"\n{command[:_LONGEST_COMMAND]}"
+    small = _small(command)
+    if prints.search(small):
         return next(map(kind_of, filter(class_of, _NAME.findall(command))), "secret")
-    shown = shows.search(command)
+    shown = shows.search(small)
     names = filter(class_of, _NAME.findall(command, shown.start())) if shown else ()
     return next(map(kind_of, names), "")
+
+
+def _small(text: str) -> str:
+    """Return a text with its ASCII letters small: every sign stays in its place."""
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def printed(command: str, result: str) -> Iterator[SecretSpan]:
@@ -80,7 +87,7 @@ def printed(command: str, result: str) -> Iterator[SecretSpan]:
         return
     lines = body.splitlines(keepends=True)[:_MOST_LINES]
     is_short = sum(map(bool, map(str.strip, lines))) <= 3
-    prints_all = _commands()[0].search(command[:_LONGEST_COMMAND]) is not None
+    prints_all = _commands()[0].search(_small(f"\n{command[:_LONGEST_COMMAND]}")) is not None
     for line in lines:
         for begin, end in _values(line, is_first=is_short, is_all=prints_all):
             if line[begin:end] not in command:

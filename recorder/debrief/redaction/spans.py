@@ -209,25 +209,26 @@ class Prefilter:
         data = text.encode("utf-8", "surrogatepass")
         return in_characters(text, data, self.scan(data, most))
 
-    def hits_in_each(self, texts: Sequence[str]) -> dict[int, list[Hit]]:
-        """Return the hits of many texts, by number, scanned as one; texts without are left out.
+    def hits_in_each(self, texts: Iterable[str]) -> dict[str, Sequence[Hit]]:
+        """Return the hits of each of many texts, scanned as one; texts without are left out.
 
         A pattern's match that runs over the edge of a text is moved to that edge.
         """
+        texts = list(dict.fromkeys(texts))
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
         starts = list(accumulate((len(data) + len(_SEPARATOR) for data in encoded), initial=0))
         found: dict[int, list[tuple[int, int, int]]] = {}
         matches = self.scan(_SEPARATOR.join(encoded), _MOST_AT_ONCE)
         if len(matches) >= _MOST_AT_ONCE:
-            each = [self.hits(text, _MOST_AT_ONCE // 25 + len(text)) for text in texts]
-            return {number: hits for number, hits in enumerate(each) if hits}
+            each = ((text, self.hits(text, _MOST_AT_ONCE // 25 + len(text))) for text in texts)
+            return {text: hits for text, hits in each if hits}
         for start, end, pattern in matches:
             number = bisect_left(starts, end) - 1
             first, size = starts[number], len(encoded[number])
             place = (max(0, start - first), min(size, end - first), pattern)
             found.setdefault(number, []).append(place)
         return {
-            number: in_characters(texts[number], encoded[number], places)
+            texts[number]: in_characters(texts[number], encoded[number], places)
             for number, places in found.items()
         }
 

@@ -45,6 +45,12 @@ EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
 _REFERENCED = re.compile(r"\s*--- Content from referenced files ---")
 _NUDGES = ("System: Please continue.", "You have stopped calling tools without finishing.")
 """What the program says in the person's name when an answer broke off."""
+_RAN = re.compile(
+    r"I ran the following shell command:\n```sh\n.*\n```\n\n"
+    r"This produced the following result:\n```\n.*\n```",
+    re.DOTALL,
+)
+"""What the program says in the person's name of a command that they ran in its shell mode."""
 _LOADED = re.compile(r"\s*<loaded_context>.*</loaded_context>\s*", re.DOTALL)
 _PROMPT_FILE = re.compile(
     r"^--- Context from: ([^\n]+) ---\n(.*?)\n--- End of Context from: \1 ---$",
@@ -201,7 +207,10 @@ def _convert(messages: list[Any], rewound: set[int], draft: TranscriptDraft) -> 
 
 def _ask(message: JsonRecord, at: datetime | None, rewound: bool, draft: TranscriptDraft) -> None:
     prompt, images = asked(message.get("content"))
-    if (prompt or images) and not prompt.strip().startswith(_NUDGES):
+    if _RAN.fullmatch(prompt):
+        if not rewound:
+            draft.timeline.add_context("command", prompt, at)
+    elif (prompt or images) and not prompt.strip().startswith(_NUDGES):
         draft.timeline.prompt(prompt, at, images).rewound = rewound
 
 

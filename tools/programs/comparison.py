@@ -70,7 +70,9 @@ def compare(
     lost = [f"{transcript.path}: {transcript.reason}" for transcript in unread]
     chains: dict[str, list[Run]] = {}
     for run in truth.runs:
-        chains.setdefault(scripts[run.script].resumes or run.script, []).append(run)
+        script = scripts[run.script]
+        if script.steps or script.resumes:  # else nobody asked the model anything
+            chains.setdefault(script.resumes or run.script, []).append(run)
     pairs = []
     for name, runs in chains.items():
         candidates = [

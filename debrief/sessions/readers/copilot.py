@@ -150,6 +150,9 @@ class _Stream:
         self._billed_models: set[str] = set()
         self._asides: dict[str, str] = {}
         """Commands that the person runs beside the conversation, by the ids of their results."""
+        self._looked_up: set[str] = set()
+        """Ids of calls that the program itself makes when work in the background has ended."""
+        self._follows_notice = False
         self._permissions: dict[str, str] = {}
         """The calls that permission was asked for, by the requests' ids."""
         self._events: dict[str, Callable[[JsonRecord, datetime | None], None]] = {
@@ -172,7 +175,12 @@ class _Stream:
         agent = string(record.get("agentId"))
         if agent and "parentToolCallId" not in data and kind != "subagent.started":
             data = {**data, "parentToolCallId": self._callers.get(agent, "")}
+        follows_notice, self._follows_notice = self._follows_notice, kind == "system.notification"
         if kind == "assistant.message":
+            if follows_notice and "interactionId" not in data:  # no request of the model's
+                made = mappings(data.get("toolRequests"))
+                self._looked_up.update(string(call.get("toolCallId")) for call in made)
+                return
             self._answer(data, string(record.get("id")), at)
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact(string(data.get("summaryContent")))
@@ -264,6 +272,8 @@ class _Stream:
 
     def _start(self, data: JsonRecord, at: datetime | None) -> None:
         timeline, call_id = self._of(data).timeline, string(data.get("toolCallId"))
+        if call_id in self._looked_up:
+            return
         call = timeline.calls.get(call_id)
         if call is None:
             name = f"{call_id}-message"
@@ -279,6 +289,10 @@ class _Stream:
         if command is not None:
             output, is_ok = _text_of(result, error) or "", data.get("success") is True
             timeline.add_context("command", _command_text(command, output, is_ok), at)
+            return
+        if call_id in self._looked_up:
+            self._looked_up.remove(call_id)
+            self._add_context("task", _text_of(result, error) or "", at)
             return
         call = timeline.calls.get(call_id)
         if call is None:

@@ -108,6 +108,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Its settings, by path below its home."""
+    told: dict[str, tuple[str, ...]] = {}
+    """What the model must have been told in a script, where that is in the program's own words."""
     sessions: str = ""
     """Where to find the last session's id, as a pattern below its home: the name's stem."""
     types: bool = False

@@ -338,6 +338,9 @@ def test_lost_and_surplus_sessions_are_told(happened: tuple[Truth, Session, Sess
         "agent: no session",
         "session s3 is of nothing that was run",
     ]
+    # Nobody asks the model anything in a script without steps: a session of it is one too many.
+    asked_nothing = replace(truth, runs=(*truth.runs, Run("alone", _clock(30), _clock(31), 0)))
+    assert not compare(asked_nothing, KNOWN.scripts, [first, second]).differences[SESSIONS]
     failed = replace(truth, runs=(replace(truth.runs[0], code=1), *truth.runs[1:]))
     assert compare(failed, KNOWN.scripts, [first, second]).differences[SESSIONS] == [
         "fix: exit code 1"
@@ -376,7 +379,7 @@ def test_every_program_has_a_tool_for_each_deed_of_its_scripts() -> None:
         assert deeds <= program.tools.keys(), name
         assert bool(program.resume) or not any(script.resumes for script in scripts), name
         assert program.unknown.keys() <= {SESSIONS, *FIELDS}, name
-    prompts = [script.prompt for script in KNOWN.scripts.values()]
+    prompts = [script.prompt for script in KNOWN.scripts.values() if script.prompt]
     assert not any(a in b for a in prompts for b in prompts if a is not b)
 
 

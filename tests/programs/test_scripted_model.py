@@ -221,10 +221,20 @@ def test_a_script_goes_through_each_protocol_to_its_end(client: Client, tmp_path
     assert exchanges[-1].results == {one: f"of {one}" for one in ids}
 
 
-def test_a_request_without_tools_is_no_part_of_a_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "tools"),
+    [
+        (f"Title: {PROMPT}", []),
+        (f"Generate a concise, single-line task title.\n\nUser prompt:\n{PROMPT}", ["bash"]),
+    ],
+)
+def test_a_request_for_a_title_is_no_part_of_a_script(
+    words: str, tools: list[str], tmp_path: Path
+) -> None:
     model = ScriptedModel(KNOWN.programs["opencode"], KNOWN.scripts, tmp_path)
+    offered = [{"type": "function", "function": {"name": name}} for name in tools]
     with ModelServer(model) as server:
-        asked = {"model": "m", "messages": [{"role": "user", "content": f"Title: {PROMPT}"}]}
+        asked = {"model": "m", "messages": [{"role": "user", "content": words}], "tools": offered}
         answer = httpx.post(server.url + "/v1/chat/completions", json=asked)
     assert _chat_reply(_events(answer))[:2] == ("Mending add()", [])
     assert model.exchanges[0].script == "title"

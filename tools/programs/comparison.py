@@ -7,6 +7,7 @@ from datetime import date
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.markdown import plain, shorten, table
 from debrief.sessions.model import Session, UnreadTranscript
@@ -50,8 +51,12 @@ def compared(stage: Stage, known: Definitions) -> Comparison:
     """Read a program's home and compare it with the truth."""
     found = scan(default_folders(stage.home, {}))
     read = [one for week in found.weeks() for one in read_week(found, week)]
-    unknown = known.programs[stage.name].unknown
-    return compare(stage.read(), known.scripts, read, unknown)
+    program = known.programs[stage.name]
+    scripts = {
+        name: replace(script, told=program.told.get(name, script.told))
+        for name, script in known.scripts.items()
+    }
+    return compare(stage.read(), scripts, read, program.unknown)
 
 
 def compare(
@@ -70,7 +75,9 @@ def compare(
     lost = [f"{transcript.path}: {transcript.reason}" for transcript in unread]
     chains: dict[str, list[Run]] = {}
     for run in truth.runs:
-        chains.setdefault(scripts[run.script].resumes or run.script, []).append(run)
+        script = scripts[run.script]
+        if script.steps or script.resumes:  # else nobody asked the model anything
+            chains.setdefault(script.resumes or run.script, []).append(run)
     pairs = []
     for name, runs in chains.items():
         candidates = [

@@ -65,6 +65,9 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The script that began the session of which it begins a fork."""
     keys: tuple[str, ...] = ()
     """What the person types on the program's terminal in place of a prompt on its command line."""
+    aside: str = ""
+    """A command that the person runs beside the conversation, on the program's terminal, before
+    the prompt; without steps nobody asks the model anything, and there is no session."""
     told: tuple[str, ...] = ()
     """What the model must have been told that no person wrote: a part of each text."""
     shows: str = ""
@@ -95,7 +98,9 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     show: tuple[str, ...] = ()
     """Starts it with a picture beside the prompt."""
     terminal: tuple[str, ...] = ()
-    """Starts it on a terminal, for scripts with keys."""
+    """Starts it on a terminal, for scripts with keys and with a command of the person's."""
+    aside: tuple[str, ...] = ("!", "{aside}", "\r")
+    """The keys that run such a command; an empty one waits."""
     scripts: tuple[str, ...] = ("fix", "again", "agent", "hello")
     """In the order in which they are run: what resumes comes right behind what it resumes, and
     scripts in which somebody else edits files come last, since git cannot tell whose lines are
@@ -103,6 +108,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Its settings, by path below its home."""
+    told: dict[str, tuple[str, ...]] = {}
+    """What the model must have been told in a script, where that is in the program's own words."""
     sessions: str = ""
     """Where to find the last session's id, as a pattern below its home: the name's stem."""
     types: bool = False

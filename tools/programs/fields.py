@@ -25,6 +25,12 @@ from tools.programs.running import BRANCH, Run, Truth
 from tools.programs.server import NO_SCRIPT, Exchange
 
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_PROMPT_FILES = re.compile(
+    r"<system-reminder>.*?</system-reminder>|# AGENTS\.md instructions for .*?</INSTRUCTIONS>"
+    r"|<loaded_context>.*?</loaded_context>",
+    re.DOTALL,
+)
+"""In which programs put prompt files among the messages."""
 _MARK = re.compile(r"\(\w+-md\)")
 """Of the repository's prompt files."""
 _SLACK = timedelta(seconds=1)
@@ -346,16 +352,18 @@ def _context(pair: Pair) -> Differences:
     if not parts or not sent:
         return
     told = "\n".join(text for role, text in sent[-1].said if role != "assistant")
-    for reminder in _REMINDER.findall(told):  # prompt files are another field's
-        told = told.replace(reminder, "\n") if _MARK.search(reminder) else told
+    for given in _PROMPT_FILES.findall(told):  # they are another field's
+        told = told.replace(given, "\n") if _MARK.search(given) else told
     for part in parts:
         yield from (f"{part!r} was not sent" for _ in [part] if part not in told)
         yield from (f"{part!r} is not read" for _ in [part] if not any(part in one for one in read))
+    commands = [pair.scripts[run.script].aside for run in pair.runs]
     line = conversation_of(pair.session).close()
     in_line = "\n".join(message.content for message in line if message.role in ("user", "tool"))
     lost, more = _lines(told) - _lines(in_line), _lines(in_line) - _lines(told)
     yield from (f"not in the line: {text!r}" for text in lost)
-    yield from (f"in the line alone: {text!r}" for text in more)
+    # A program may give the model what a person ran as a call.
+    yield from (f"in the line alone: {text!r}" for text in more if text not in commands)
 
 
 def _problems(pair: Pair) -> Differences:

@@ -31,6 +31,10 @@ _LONGEST: Final = 120
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _QUIET: Final = 5.0
 """Seconds in which a program draws nothing on its terminal once it waits for keys."""
+_UNANSWERED: Final = 15.0
+"""Seconds that it may take to draw what a key does, which may be nothing."""
+_WHERE, _THERE = b"\x1b[6n", b"\x1b[1;1R"
+"""A terminal's question for the cursor's place, and the answer that it is at the beginning."""
 NOTES = Path(__file__).with_name("notes_server.py")
 _ON_LOOPBACK = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
 """Whoever asks for anything but the scripted model gets nowhere."""
@@ -123,7 +127,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
             script = known.scripts[name]
             session = sessions.get(script.resumes or script.forks, "")
             values |= {"prompt": script.typed or script.prompt, "session": session}
-            values["picture"] = str(stage.repository / script.shows)
+            values |= {"picture": str(stage.repository / script.shows), "aside": script.aside}
             commands = {
                 bool(script.resumes): program.resume,
                 bool(script.forks): program.fork,
@@ -133,9 +137,12 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
             where = {"env": environment, "cwd": stage.repository}
             began = datetime.now(UTC)
             if script.keys:
-                code = _type(script.keys, program.terminal, **where)
+                code = _type(_entered(*script.keys), program.terminal, **where)
+            elif script.aside:
+                keys = (*filled(list(program.aside), values), *_entered(script.prompt))
+                code = _type(keys, program.terminal, **where)
             elif script.resumes and program.types:
-                code = _type([values["prompt"]], arguments, **where)
+                code = _type(_entered(values["prompt"]), arguments, **where)
             else:
                 code = _run(arguments, stage.truth.with_name(f"{name}.log"), **where)
             sessions.setdefault(script.resumes or name, _session(stage, program))
@@ -215,25 +222,38 @@ def _run(arguments: Sequence[str], log: Path, **where: Any) -> int:
     return -1
 
 
-def _type(texts: Iterable[str], arguments: Sequence[str], **where: Any) -> int:
-    """Run a program on a terminal, type texts, and leave when nothing more is drawn."""
+def _entered(*texts: str) -> tuple[str, ...]:
+    """Return the keys that type texts, each with the enter key behind it."""
+    return tuple(keys for text in texts if text for keys in (text, "\r"))
+
+
+def _type(keys: Iterable[str], arguments: Sequence[str], **where: Any) -> int:
+    """Run a program on a terminal, type keys, and leave when nothing more is drawn."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 120))
     with _started(arguments, stdin=theirs, stdout=theirs, **where):
         os.close(theirs)
-        for keys in ("", *(keys for text in texts for keys in (text, "\r"))):
-            os.write(ours, keys.encode())
-            _watch(ours)
+        _watch(ours, _LONGEST)
+        for typed in keys:
+            os.write(ours, typed.encode())
+            _watch(ours, _UNANSWERED)
     os.close(ours)
     return 0
 
 
-def _watch(terminal: int) -> None:
-    """Take what a program draws off a terminal, from when it begins to until it waits for keys."""
-    patience, end = float(_LONGEST), time.monotonic() + _LONGEST
+def _watch(terminal: int, patience: float) -> None:
+    """Take what a program draws off a terminal, from when it begins to until it waits for keys,
+    and tell it where the cursor is when it asks.
+
+    Args:
+        terminal: that it draws on.
+        patience: how long it may take to begin, in seconds.
+    """
+    end = time.monotonic() + _LONGEST
     with suppress(OSError):  # it closed the terminal
         while time.monotonic() < end and select.select([terminal], [], [], patience)[0]:
-            os.read(terminal, 65536)
+            if _WHERE in os.read(terminal, 65536):
+                os.write(terminal, _THERE)
             patience = _QUIET
 
 

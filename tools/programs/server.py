@@ -6,6 +6,7 @@ digit.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,7 +28,8 @@ _REFUSAL: Mapping[str, Any] = {
     "error": {"type": "invalid_request_error", "message": "no answer"},
 }
 NO_SCRIPT = "title"
-"""A request that offers no tools: a program's own, for a title or the like."""
+"""A request that offers no tools, or asks for a title: a program's own."""
+_TITLE = re.compile(r"\AGenerate a [^.\n]*\btitle\b")
 
 
 class RefusedError(Exception):
@@ -150,7 +152,8 @@ class ScriptedModel:
 
     def _place(self, request: Request) -> tuple[str, Step]:
         """Return the script whose prompt was said last, and the step that it is at."""
-        if not request.tools:
+        last = request.said[-1].text if request.said else ""
+        if not request.tools or _TITLE.match(last):
             return NO_SCRIPT, Step("Mending add()")
         for place in range(len(request.said) - 1, -1, -1):
             role, text = request.said[place]

@@ -438,7 +438,11 @@ class TranscriptReader(Reader):
             child.agent_type = child.agent_type or first_string(call.arguments, *AGENT_TYPES)
 
 
-_ANSWER = re.compile(rb'"(?:role|type)"\s*:\s*"(?:assistant|model|gemini|agent)\b')
+_ANSWER = re.compile(
+    rb'"role"\s*:\s*"(?:assistant|model|agent)"|"type"\s*:\s*"(?:assistant|gemini|agent)"'
+)
+"""A speaker's role may be ``model``; where a type is, it is that of something else: Codex says of
+its instructions that they come from a model."""
 
 
 def nothing_in(path: str, problems: Sequence[Problem], otherwise: str) -> InputError:

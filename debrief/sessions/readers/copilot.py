@@ -148,6 +148,11 @@ class _Stream:
         """Output tokens of messages after the last shutdown; one may count none of them."""
         self._shut_down = False
         self._billed_models: set[str] = set()
+        self._asides: dict[str, str] = {}
+        """Commands that the person runs beside the conversation, by the ids of their results."""
+        self._looked_up: set[str] = set()
+        """Ids of calls that the program itself makes when work in the background has ended."""
+        self._follows_notice = False
         self._permissions: dict[str, str] = {}
         """The calls that permission was asked for, by the requests' ids."""
         self._events: dict[str, Callable[[JsonRecord, datetime | None], None]] = {
@@ -158,6 +163,7 @@ class _Stream:
             "session.model_change": self._begin,
             "session.usage_record": self._record_usage,
             "session.shutdown": self._shutdown,
+            "tool.user_requested": self._run_aside,
             "tool.execution_start": self._start,
             "tool.execution_complete": self._complete,
             "permission.completed": self._permitted,
@@ -169,7 +175,12 @@ class _Stream:
         agent = string(record.get("agentId"))
         if agent and "parentToolCallId" not in data and kind != "subagent.started":
             data = {**data, "parentToolCallId": self._callers.get(agent, "")}
+        follows_notice, self._follows_notice = self._follows_notice, kind == "system.notification"
         if kind == "assistant.message":
+            if follows_notice and "interactionId" not in data:  # no request of the model's
+                made = mappings(data.get("toolRequests"))
+                self._looked_up.update(string(call.get("toolCallId")) for call in made)
+                return
             self._answer(data, string(record.get("id")), at)
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact(string(data.get("summaryContent")))
@@ -255,8 +266,14 @@ class _Stream:
         self._since += output
         message.usage += spent or Usage(output=output)
 
+    def _run_aside(self, data: JsonRecord, _: datetime | None) -> None:
+        command = string(mapping(data.get("arguments")).get("command"))
+        self._asides[string(data.get("toolCallId"))] = command
+
     def _start(self, data: JsonRecord, at: datetime | None) -> None:
         timeline, call_id = self._of(data).timeline, string(data.get("toolCallId"))
+        if call_id in self._looked_up:
+            return
         call = timeline.calls.get(call_id)
         if call is None:
             name = f"{call_id}-message"
@@ -266,14 +283,23 @@ class _Stream:
         call.at = at or call.at
 
     def _complete(self, data: JsonRecord, at: datetime | None) -> None:
-        timeline = self._of(data).timeline
-        call = timeline.calls.get(string(data.get("toolCallId")))
+        timeline, call_id = self._of(data).timeline, string(data.get("toolCallId"))
+        result, error = mapping(data.get("result")), data.get("error")
+        command = self._asides.pop(call_id, None)
+        if command is not None:
+            output, is_ok = _text_of(result, error) or "", data.get("success") is True
+            timeline.add_context("command", _command_text(command, output, is_ok), at)
+            return
+        if call_id in self._looked_up:
+            self._looked_up.remove(call_id)
+            self._add_context("task", _text_of(result, error) or "", at)
+            return
+        call = timeline.calls.get(call_id)
         if call is None:
             self._draft.orphan_results += 1
             return
         if call.status == "rejected":
             return
-        result, error = mapping(data.get("result")), data.get("error")
         kind, text = result.get("result_type"), _text_of(result, error)
         exit_code = number_in(text or "", _EXIT_CODE)
         if kind in _REFUSALS or string(mapping(error).get("code")) in _REFUSALS:
@@ -341,6 +367,15 @@ def _text_of(result: JsonRecord, error: Any) -> str | None:
         return string(error.get("message"))
     content = result.get("content", result.get("text_result_for_llm"))
     return content if type(content) is str or content is None else compact_json(content)
+
+
+def _command_text(command: str, output: str, is_ok: bool) -> str:
+    """Return what the model is given of a person's command, in the words of version 1.0.102, which
+    no event holds."""
+    code = "exit code 0" if is_ok else "non-zero exit code"
+    said = f"The user executed a shell command directly in their terminal ({code})."
+    body = f"{said}\n\nCommand:\n{command}\n\nOutput:\n{output}"
+    return f"<user_shell_command_output>\n{body}\n</user_shell_command_output>"
 
 
 def _edit(given: JsonRecord, diff: str) -> FileEdit | None:

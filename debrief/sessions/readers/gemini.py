@@ -45,6 +45,13 @@ EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
 _REFERENCED = re.compile(r"\s*--- Content from referenced files ---")
 _NUDGES = ("System: Please continue.", "You have stopped calling tools without finishing.")
 """What the program says in the person's name when an answer broke off."""
+_RAN = re.compile(
+    r"I ran the following shell command:\n```sh\n.*\n```\n\n"
+    r"This produced the following result:\n```\n.*\n```",
+    re.DOTALL,
+)
+"""What the program says in the person's name of a command that they ran in its shell mode."""
+_CONTEXT = "<session_context>"
 _LOADED = re.compile(r"\s*<loaded_context>.*</loaded_context>\s*", re.DOTALL)
 _PROMPT_FILE = re.compile(
     r"^--- Context from: ([^\n]+) ---\n(.*?)\n--- End of Context from: \1 ---$",
@@ -96,6 +103,8 @@ class GeminiReader(TranscriptReader):
         # One document may be in a ``.jsonl`` file too.
         if Head(first_lines).records():
             draft.read_lines(lambda lines, _: _take_lines(lines, header, messages, rewound))
+            for first in mappings(header.get("messages"))[:1]:
+                _take_context(first, draft)
         else:
             header = draft.load(path)
             listed = header.get("messages")
@@ -199,9 +208,26 @@ def _convert(messages: list[Any], rewound: set[int], draft: TranscriptDraft) -> 
             timeline.compact()
 
 
+def _take_context(message: JsonRecord, draft: TranscriptDraft) -> bool:
+    """Take what the program says of the machine and the folder as a chat begins, without the
+    prompt files in it; return whether a message is that."""
+    text = text_of_content(message.get("content"))
+    is_context = text.lstrip().startswith(_CONTEXT)
+    if is_context:
+        text = _PROMPT_FILE.sub("", _LOADED.sub("\n", text))
+        at = moment(message.get("timestamp"))
+        draft.timeline.add_context("program", text, at, is_ahead=True)
+    return is_context
+
+
 def _ask(message: JsonRecord, at: datetime | None, rewound: bool, draft: TranscriptDraft) -> None:
+    if _take_context(message, draft):
+        return
     prompt, images = asked(message.get("content"))
-    if (prompt or images) and not prompt.strip().startswith(_NUDGES):
+    if _RAN.fullmatch(prompt):
+        if not rewound:
+            draft.timeline.add_context("command", prompt, at)
+    elif (prompt or images) and not prompt.strip().startswith(_NUDGES):
         draft.timeline.prompt(prompt, at, images).rewound = rewound
 
 

@@ -143,10 +143,26 @@ def _message(
     elif role in ("custom", "hookMessage"):
         timeline.add_context("hook", text_of(content), at)
     elif role == "bashExecution" and message.get("excludeFromContext") is not True:
-        command, output = string(message.get("command")), string(message.get("output"))
-        timeline.add_context("command", f"Ran `{command}`\n```\n{output}\n```", at)
+        timeline.add_context("command", _command_text(message), at)
     elif role == "system" and not draft.system_prompt:
         _instruct(message, draft)
+
+
+def _command_text(message: JsonRecord) -> str:
+    """Return what the model is given of a command that the person ran."""
+    output, code = string(message.get("output")), message.get("exitCode")
+    parts = [
+        f"Ran `{string(message.get('command'))}`\n"
+        + (f"```\n{output}\n```" if output else "(no output)")
+    ]
+    if message.get("cancelled") is True:
+        parts.append("(command cancelled)")
+    elif type(code) is int and code != 0:
+        parts.append(f"Command exited with code {code}")
+    whole = string(message.get("fullOutputPath"))
+    if message.get("truncated") is True and whole:
+        parts.append(f"[Output truncated. Full output: {whole}]")
+    return "\n\n".join(parts)
 
 
 def _instruct(message: JsonRecord, draft: TranscriptDraft) -> None:

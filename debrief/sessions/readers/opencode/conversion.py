@@ -27,6 +27,8 @@ Said = tuple[JsonRecord, list[Any]]
 """A message and its parts."""
 _ABORTED = "MessageAbortedError"
 _EDITING = frozenset({"edit", "write", "multiedit", "patch", "apply_patch"})
+_BY_PERSON = "The following tool was executed by the user"
+"""What the program says before a command that the person ran, which it keeps as a call."""
 _HANDING_ON = frozenset({"task", "subagent"})
 
 
@@ -43,6 +45,7 @@ def convert(messages: list[Said], draft: TranscriptDraft) -> None:
     Messages that share an id and differ are different ones: other tools mask ids to one word.
     """
     seen: dict[str, list[Said]] = {}
+    is_persons = False
     for number, (info, parts) in enumerate(messages, 1):
         identity = string(info.get("id")) or f"message-{number}"
         same = seen.setdefault(identity, [])
@@ -55,7 +58,11 @@ def convert(messages: list[Said], draft: TranscriptDraft) -> None:
         draft.see(at)
         draft.see(time_of(info, "completed"))
         if info.get("role") == "user":
+            is_persons = any(_is_by_person(part) for part in mappings(parts))
             _ask(mappings(parts), at, draft)
+        elif info.get("role") == "assistant" and is_persons:
+            _add_command(mappings(parts), at, draft)
+            is_persons = False
         elif info.get("role") == "assistant":
             _answer(info, mappings(parts), identity, at, draft)
         elif info.get("role") == "interruption":
@@ -65,6 +72,20 @@ def convert(messages: list[Said], draft: TranscriptDraft) -> None:
 def time_of(record: JsonRecord, key: str) -> datetime | None:
     """Return one of the times that a record keeps in milliseconds."""
     return moment(mapping(record.get("time")).get(key))
+
+
+def _is_by_person(part: JsonRecord) -> bool:
+    return part.get("synthetic") is True and part.get("text") == _BY_PERSON
+
+
+def _add_command(parts: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -> None:
+    """Take what a person ran beside the conversation, which is no call of the model's."""
+    for part in parts:
+        if part.get("type") == "tool":
+            state = mapping(part.get("state"))
+            command = string(mapping(state.get("input")).get("command"))
+            lines = (_BY_PERSON, command, first_string(state, "output", "error"))
+            draft.timeline.add_context("command", "\n".join(lines), at)
 
 
 def _ask(parts: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -> None:
@@ -77,6 +98,8 @@ def _ask(parts: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -
     for part in parts:
         kind, text = part.get("type"), string(part.get("text"))
         if kind == "text" and text.strip() and not part.get("ignored"):
+            if _is_by_person(part):
+                continue
             if part.get("synthetic"):
                 draft.timeline.add_context("program", text, at)
             else:

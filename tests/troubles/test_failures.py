@@ -240,6 +240,20 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("pnpm test shop.ts cart.ts tax.ts", ("bun test", "3 passed")) == ""
 
 
+def test_a_check_takes_until_its_next_run_and_is_mended_by_the_only_command_between() -> None:
+    def mended(*between: str) -> tuple[str, float | None]:
+        lint = "Exit code 1\na.go:3:3: error is not nil but it returns nil (nilerr)\n1 issues:"
+        story = Story().turn("Go on").edit("a.go", "a", "b").run("mise run lint", lint, "failed")
+        for command in between:
+            story.run(command, "")
+        (event,) = events(story.run("mise run lint", "").run("git push", ""))
+        return event.worked, event.minutes
+
+    assert mended("mise run fix") == ("mise run fix", 3)
+    assert mended("mise run fix", "git add -A") == ("", 4)
+    assert mended() == ("", 2)
+
+
 def test_what_a_program_says_of_its_end_counts_and_what_a_file_says_of_it_does_not() -> None:
     log = "Exit code 1\nTypeError: price is undefined"
     assert events(Story().turn("Look").read("ci.log", log)) == []

@@ -161,7 +161,7 @@ def fate_of(mutant: Mutant, folder: Path, seconds: int) -> tuple[str, str]:
         return "undecided", f"{seconds} s were not enough"
     if code == 0:
         return "survived", ""
-    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", output, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", output, re.MULTILINE)
     return "caught", found[1] if found else "the tests do not start"
 
 

@@ -53,16 +53,16 @@ class Backfill(Struct, frozen=True, kw_only=True):
     """What a backfill is to make, and how far it may go by itself."""
 
     stage: str
-    weeks: tuple[str, ...] = ()
+    weeks: tuple[str, ...]
     """Empty: every week that holds sessions."""
-    where: Where = Where()
-    force: bool = False
-    fingerprint: str = ""
-    """For stages of pairs: only this pair of fingerprints."""
-    downstream: bool = False
-    yes: bool = False
+    where: Where
+    force: bool
+    fingerprint: str
+    """For stages of pairs: only this pair of fingerprints; empty: all of them."""
+    downstream: bool
+    yes: bool
     """Costs were agreed to beforehand."""
-    dry_run: bool = False
+    dry_run: bool
     """Show what would be done and what it would cost, and do nothing."""
 
 

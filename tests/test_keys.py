@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.keys import SLUG, is_week, slugify, week_of
+from debrief.keys import SLUG, Place, is_week, place_of, slugify, week_of
 
 
 @pytest.mark.parametrize("name", ["checkout-retries", "a", "0.1_x", "unknown", "a" * 63])
@@ -68,3 +68,26 @@ def test_a_session_belongs_to_the_week_of_its_monday_in_utc(moment: datetime, we
 @pytest.mark.parametrize("text", ["2026-11-17", "2026-W47", "", "2026-13-01", "soon"])
 def test_only_the_date_of_a_monday_is_a_week(text: str) -> None:
     assert not is_week(text)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "task", "repository"),
+    [
+        ("/home/ann/shop", "shop", "shop"),
+        ("/home/ann/shop/.debrief/worktrees/queue/web", "queue", "shop"),
+        ("/home/ann/shop/.debrief/lake/queue/web", "web", "web"),
+        ("/srv/shop/.worktrees/fix/web", "shop", "shop"),
+        ("/srv/shop/.claude/worktrees/fix", "shop", "shop"),
+        ("/home/ann/.tool/worktrees/shop/fix", "shop", "shop"),
+        ("/home/ann/.codex/worktrees/ab12/shop", "shop", "shop"),
+        ("/home/ann/shop-worktrees/fix", "shop", "shop"),
+        ("/home/ann/-worktrees", "worktrees.431b933b4ad8c23a", "-worktrees"),
+        (r"C:\Users\ann\.tool\worktrees\shop\fix", "shop", "shop"),
+        ("C:\\", "unknown", ""),
+        ("~", "unknown", ""),
+        ("/", "unknown", ""),
+        ("", "unknown", ""),
+    ],
+)
+def test_a_folder_tells_the_task_and_the_repository(cwd: str, task: str, repository: str) -> None:
+    assert place_of(cwd) == Place(task=task, repository=repository)

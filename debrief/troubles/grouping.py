@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import astuple
@@ -127,15 +128,15 @@ def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
 def _without_doubles(
     groups: Sequence[Sequence[TroubleEvent]],
 ) -> Iterator[Sequence[TroubleEvent]]:
-    """Leave out what hardly happened but in the same calls as something else of its kind: the
+    """Leave out what only ever happened in the same calls as something else of its kind: the
     second test that failed whenever the first did."""
-    known: dict[tuple[str, str], list[set[tuple[str, str]]]] = {}
+    known: dict[tuple[str, str], list[set[tuple[str, datetime, str]]]] = {}
     for group in sorted(groups, key=len, reverse=True):
-        places = {(event.session_id, event.evidence.call) for event in group}
+        # With the time, as some sources mask the ids of all calls with one word.
+        places = {(event.session_id, event.at, event.evidence.call) for event in group}
         others = known.setdefault((group[0].repository, group[0].kind), [])
-        is_call = any(call for _, call in places)
-        least = len(places) if len({id_ for id_, _ in places}) > 1 else (len(places) + 1) // 2
-        if is_call and any(len(places & other) >= least for other in others):
+        is_call = any(call for _, _, call in places)
+        if is_call and any(places <= other for other in others):
             continue
         others.append(places)
         yield group

@@ -337,8 +337,10 @@ class Index:
                     "INSERT INTO texts (rowid, prompts, answers, actions) VALUES (?, ?, ?, ?)",
                     (added.lastrowid, *texts),
                 )
-        unset = ", ".join(f"{name} = {value}" for name, value in MADE_LATER.items())
-        database.execute(f"UPDATE sessions SET {unset} WHERE week = ?", (week,))
+        unset = ", ".join(f"{name} = ?" for name in MADE_LATER)
+        database.execute(
+            f"UPDATE sessions SET {unset} WHERE week = ?", (*MADE_LATER.values(), week)
+        )
         for session_id, columns in rows.items():
             assigned = ", ".join(f"{name} = ?" for name in columns)
             database.execute(

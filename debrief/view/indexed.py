@@ -128,13 +128,17 @@ class SessionRow(Struct, frozen=True, kw_only=True):
         return sum(getattr(self, name) is not None for name in BY_NAME)
 
 
-MADE_LATER: dict[str, str] = {
-    **dict.fromkeys((*BY_NAME, "quality", "raw_quality", "judges", "reason_turn"), "NULL"),
-    **dict.fromkeys(("verdict", "ground", "reason", "scored_by", "failed", "worth_why"), "''"),
-    **dict.fromkeys(("uncertain", "suspected", "worth"), "0"),
-    **{"cost_usd": "NULL", "fingerprint": f"'{UNKNOWN}'"},
+_MADE_LATER = (
+    *(*BY_NAME, "quality", "raw_quality", "judges", "scored_by", "cost_usd", "fingerprint"),
+    *("verdict", "ground", "reason", "reason_turn", "uncertain", "suspected", "failed"),
+    *("worth", "worth_why"),
+)
+MADE_LATER: dict[str, Any] = {
+    field.name: field.default
+    for field in msgspec.structs.fields(SessionRow)
+    if field.name in _MADE_LATER
 }
-"""The columns that other tables give, with what SQL sets them to where these have no row."""
+"""The columns that other tables give, with what they are where these have no row."""
 PLACED = ("place", "place_reason", "probability")
 """The columns that all sessions together give."""
 

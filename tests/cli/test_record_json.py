@@ -188,6 +188,10 @@ def test_a_repositorys_own_commands_are_shown_agreed_to_and_run(shop: Path) -> N
     assert (error["code"], error["facts"]["digest"]) == ("rules-not-agreed", known["digest"])
     stale = refusal("commands", "--yes", "--digest", "0" * 64, "--json")
     assert (stale["code"], stale["facts"]["digest"]) == ("rules-changed", known["digest"])
+    assert "Nobody here agreed to those of .debrief" in record("commands").stdout
     assert answer("commands", "--yes", "--digest", known["digest"], "--json")["agreed"]
+    shown = record("commands").stdout.splitlines()
+    assert "git status  (.debrief/recorder.toml, at most 5 s, a check)" in shown
+    assert "pnpm install  (built in)" in shown
     ran = lines("run", "--json", "--", "git", "status")[-1]["command"]
     assert (ran["exitCode"], ran["isCheck"]) == (0, True)

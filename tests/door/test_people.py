@@ -45,6 +45,7 @@ def test_two_people_label_one_session_differently_and_both_labels_are_there(
     with served(settings) as client:
         assert say(client, "ben@example.org", "good").status_code == 303
         assert say(client, "cleo@example.org", "bad").status_code == 303
+        assert say(client, "ben@example.org", "perhaps").status_code == 400
         assert say(client, "ben@example.org", "unsure").status_code == 303
         page = words(client.get("/sessions/one", headers=by("cleo@example.org")).text)
     given = {label.rater: label.value for label in given_labels(Lake(settings.lake))}

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.execution.model import Check, ExecutedCheck, Execution, NoOutcome, SandboxRun
-from debrief.execution.sandbox import find_sandbox, why_unavailable
+from debrief.execution.sandbox import SandboxLimits, find_sandbox, why_unavailable
 from debrief.execution.store import put_executions
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -136,12 +136,17 @@ class Shop:
         put_executions(lake, week_of(MONDAY), self.rows)
         return lake
 
-    def publish(self, problems: Problems | None = None) -> PublishedTasks:
+    def publish(
+        self, problems: Problems | None = None, limits: SandboxLimits | None = None
+    ) -> PublishedTasks:
+        limits = limits or SandboxLimits()
         return publish_tasks(
             self.filed(),
             self.folder / "tasks",
             find_clones([self.folder / "clones"]),
-            lambda source: Stage(sandbox=find_sandbox(), image=Image(name="debian:12")),
+            lambda source: Stage(
+                sandbox=find_sandbox(), image=Image(name="debian:12"), limits=limits
+            ),
             lambda text: text,
             problems,
         )
@@ -243,8 +248,9 @@ def test_a_session_becomes_a_task_that_its_own_change_solves(shop: Shop, tmp_pat
     cheating = "mkdir -p tests; echo 'exit 0' > tests/test_price.sh"
     assert reward(task, base, cheating) == b"0"
 
-    again = shop.publish()
-    assert not again.changed
+    no_time = SandboxLimits(seconds=0.001)
+    again = shop.publish(limits=no_time)
+    assert not again.changed, "it is not proven anew"
     assert files_below(task) == files
 
 

@@ -74,7 +74,7 @@ CHECKS = {
         "uv run pytest, npx jest --ci, npx vitest run, npm test, npm run test:unit, "
         "pnpm --filter web test, bun run test, yarn e2e, go test ./..., cargo test --all, "
         "cargo nextest run, mix test, ./gradlew test, mvn -q verify, bundle exec rspec, "
-        "make test, mise run test:ci, just test, dotnet test"
+        "make test, mise run test:ci, just test, dotnet test, run_tests.sh -v, ci/test"
     ),
     "lint": (
         "ruff check ., uvx ruff format --check, npx eslint@9 src, "
@@ -86,7 +86,8 @@ CHECKS = {
     None: (
         "grep -rn pytest ., cat tests/test_a.py, pytest --version, npm install jest, "
         "npm run dev, make install, make deploy, git commit -m 'make test', go mod tidy, "
-        "cargo add serde, echo npm test, cargo fmt, ruff format src"
+        "cargo add serde, echo npm test, test -f setup.py, build-log --tail, cargo fmt, "
+        "ruff format src"
     ),
 }
 

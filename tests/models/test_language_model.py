@@ -132,6 +132,18 @@ def test_each_of_several_answers_is_asked_for_once_and_kept_on_its_own(
     assert len(server.calls) == 3
 
 
+def test_an_answer_is_kept_for_the_form_that_was_asked_for(
+    server: OpenAIServer, make: Make, tmp_path: Path
+) -> None:
+    server.reply = lambda call: Reply(f"answer {call.number}")
+    model = make(cache=State(tmp_path / "a.sqlite"))
+    forms = (None, FORM, {**FORM, "required": []}) * 2
+    questions = (Question(text="Is it done?", form=form) for form in forms)
+    said = [accepted([model.ask(question)]).text for question in questions]
+    assert said == ["answer 1", "answer 2", "answer 3"] * 2
+    assert accepted([model.ask("Is it done?")]).text == "answer 1"
+
+
 @pytest.mark.parametrize(
     ("given", "samples", "sent"), [("", 1, 0.0), ("", 3, 0.7), ("0", 3, 0.0), ("1", 1, 1.0)]
 )

@@ -67,6 +67,35 @@ def test_parts_start_in_order_and_all_of_them_end(tmp_path: Path) -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids if pid)
 
 
+def test_a_part_is_started_once_those_before_it_are_ready_and_again_after_its_wait(
+    tmp_path: Path,
+) -> None:
+    told, before, after = list[str](), list[bool](), list[int | None]()
+
+    def asked() -> bool:
+        before.append(supervisor.pid("second") is not None or bool(told))
+        return len(before) == 3
+
+    def watched() -> bool:
+        if told:
+            after.append(supervisor.pid("second"))
+        if len(after) == 3:
+            supervisor.stop()
+        return False
+
+    parts = [
+        program("second", "raise SystemExit", after=("first",)),
+        program("first", STAYS, ready=asked),
+        program("watch", STAYS, ready=watched),
+    ]
+    waits = Restarts(first_wait=LONG)
+    supervisor = Supervisor(parts, tmp_path / "logs", restarts=waits, report=told.append)
+    supervisor.run()
+    assert before == [False] * 3
+    assert told == [f"second ended with exit code 0; starting it again in {LONG:.0f} s"]
+    assert after == [None] * 3
+
+
 def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
     starts, told = tmp_path / "starts", list[str]()
     part = program("part", f"open({str(starts)!r}, 'a').write('x\\n'); {STAYS}")

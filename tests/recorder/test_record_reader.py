@@ -91,6 +91,13 @@ def test_a_record_is_a_session_with_its_task_and_circumstances() -> None:
     assert session.recorded.system == "Work carefully."
 
 
+def test_messages_have_ids_of_their_turn_and_place_that_no_other_session_has() -> None:
+    one, other = only(a_record()), only(a_record())
+    ids = [message.id for message in one.turns[0].messages]
+    assert ids == [f"{one.id}:1.{number}" for number in range(1, 14, 2)]
+    assert not {message.id for message in other.turns[0].messages}.intersection(ids)
+
+
 def test_commands_have_their_exit_codes_and_calls_their_results() -> None:
     calls = [call for message in only(build()).turns[0].messages for call in message.calls]
     assert [(call.name, call.status, call.exit_code) for call in calls] == [

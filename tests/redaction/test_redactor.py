@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.redaction.finder import SearchBudget
 from debrief.redaction.redactor import Redactor, key_of, load_key
-from debrief.redaction.rules import has_crc
+from debrief.redaction.rules import FORMATS, Format, has_crc
 from debrief.redaction.spans import Hit, Prefilter, SecretSpan, once
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
@@ -183,6 +183,58 @@ def test_a_token_of_the_right_form_is_one_however_it_was_made_up(token: str) -> 
         redacted = REDACTOR.redact(text).text
         assert token not in redacted
         assert PLACEHOLDER.search(redacted)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [known for known in FORMATS if known.check not in ("signed", "jwt", "pem", "sas")],
+    ids=lambda known: known.kind,
+)
+@settings(max_examples=2, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.data())
+def test_whatever_has_a_known_form_and_is_no_sample_is_found(
+    known: Format, data: st.DataObject
+) -> None:
+    def judged(text: str) -> tuple[int, int] | None:
+        found = known.pattern.search(text)
+        return known.judged(text, found) if found else None
+
+    form = re.compile(known.lead + known.start + known.rest, re.ASCII)
+    text = data.draw(st.from_regex(form, fullmatch=True).filter(judged))
+    start, end = judged(text) or (0, 0)
+    assert text[start:end] not in REDACTOR.redact(f"see {text} there").text
+
+
+SEED = [
+    "ocean",
+    "violet",
+    "tunnel",
+    "garlic",
+    "pepper",
+    "marble",
+    "candle",
+    "winter",
+    "forest",
+    "silver",
+    "rocket",
+    "anchor",
+]
+
+
+@pytest.mark.parametrize(
+    "before", ["mnemonic: ", "MNEMONIC='", "the seed phrase is ", "recovery_phrase="]
+)
+def test_the_words_that_open_a_wallet_are_found_and_other_words_stay(before: str) -> None:
+    for count in (12, 15, 18, 24):
+        words = " ".join((SEED * 2)[:count])
+        assert REDACTOR.redact(f"{before}{words}\n").text.startswith(
+            f"{before}<secret:seed-phrase:"
+        )
+    for count in (11, 13, 14, 26):
+        words = f"{before}{' '.join((SEED * 3)[:count])}\n"
+        assert REDACTOR.redact(words).text == words
+    few = f"{before}{'the ocean and ' * 4}\n"
+    assert REDACTOR.redact(few).text == few
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,23 @@ def test_a_secret_given_away_once_is_replaced_where_nothing_gives_it_away() -> N
     assert found.redactions == 3
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_hidden"),
+    [
+        *[("", "", True), ("(", ")", True), ("as ", "!", True)],
+        *[("x", "", False), ("", "9", False), ("of x", "", False)],
+    ],
+)
+def test_a_short_secret_is_replaced_where_it_is_no_part_of_a_word(
+    before: str, after: str, *, is_hidden: bool
+) -> None:
+    given = call(input=json.dumps({"password": "aB3$x9qZ!w"}))
+    title = f"{before}aB3$x9qZ!w{after}"
+    found = redact_session(session(given, title=title), REDACTOR)
+    assert (found.title != title) == is_hidden
+    assert ("aB3$x9qZ!w" in found.title) != is_hidden
+
+
 def test_a_secret_that_json_spells_with_escapes_is_replaced_too() -> None:
     secret = 'aB3$"x\\9qZ!w7'
     found = redact_session(

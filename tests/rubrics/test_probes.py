@@ -53,6 +53,15 @@ def test_labels_correct_a_score_that_is_in_order_and_too_high() -> None:
     assert worth == sorted(worth)
 
 
+def test_a_score_that_is_always_a_fifth_too_high_is_so_far_off_and_set_right() -> None:
+    truths = {id_: number / 250 for number, id_ in enumerate(IDS)}
+    found = calibrated({id_: truth + 0.2 for id_, truth in truths.items()}, truths, {})
+    assert (found["brier"], found["error"]) == pytest.approx((0.04, 0.2))
+    assert found["brier_calibrated"] < 0.0001
+    assert found["error_calibrated"] < 0.01
+    assert dict(found["calibration"])[0.2] == 0.0
+
+
 def test_labels_that_have_nothing_to_do_with_the_score_promise_nothing() -> None:
     gains = []
     for seed in range(20):

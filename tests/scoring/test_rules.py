@@ -7,7 +7,8 @@ from hypothesis import given, settings
 
 from debrief.facts.session_facts import facts_of
 from debrief.scoring.rules import verdict_of
-from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_shown
+from debrief.scoring.verdict import SHOWN, SessionVerdict, ground_shown, ground_with_turns
+from debrief.sessions.model import Evidence
 from tests.facts.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
@@ -31,6 +32,21 @@ def test_a_check_that_passed_after_the_last_edit_verifies() -> None:
     assert (verdict.verdict, verdict.ground, verdict.check) == ("done_verified", "check", "pytest")
     assert verdict.evidence[0].quote == GREEN
     assert ground_shown(verdict) == "The last check passed: pytest."
+
+
+@pytest.mark.parametrize(
+    ("turns", "where"),
+    [
+        ([], "."),
+        ([4, 4], " (turn 4: “late”)."),
+        ([2, 1, 5], " (turns 2, 1, 5: “late”)."),
+        ([1, 2, 3, 4], " (turns 1, 2, 3 and 1 more: “late”)."),
+    ],
+)
+def test_a_verdict_is_shown_with_the_turns_that_tell_it(turns: list[int], where: str) -> None:
+    evidence = tuple(Evidence(turn, quote="late") for turn in turns)
+    verdict = SessionVerdict(verdict="partly", ground="open_end", evidence=evidence)
+    assert ground_with_turns(verdict) == f"It breaks off without a closing answer{where}"
 
 
 def test_a_check_that_failed_leaves_it_in_part() -> None:

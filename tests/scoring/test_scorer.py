@@ -72,6 +72,7 @@ def test_whatever_fails_is_a_row_with_its_reason(
 ) -> None:
     row = score_session(given, ScriptedScorer(verdicts_on) if verdicts_on else ScriptedScorer())
     assert (row.status, row.overall_quality, row.verdicts) == ("failed", None, ())
+    assert (row.uncertain, row.injection_suspected) == (False, False)
     assert reason in row.failure
     assert row.token_efficiency is not None
 

@@ -309,6 +309,18 @@ def test_plots_grow_up_to_twenty_rows_and_are_the_same_bytes_for_the_same_number
     assert "n = 4" in words_of(scores_over_weeks_plot(made_scores))
 
 
+def test_the_scorers_of_a_week_stand_side_by_side() -> None:
+    ours = [scores(session(f"s{number}"), number / 10) for number in range(8)]
+    plot = scores_over_weeks_plot([*ours, *(replace(row, model="other") for row in ours)])
+    places: dict[str, list[float]] = {}
+    for dot in dots_of(plot):
+        places.setdefault(dot.attrib["fill"], []).append(float(dot.attrib["cx"]))
+    left, right = places.values()
+    assert len(left) == len(right) == 9, "a session each, and the mean"
+    assert len(set(left)) >= 8
+    assert max(left) < min(right)
+
+
 def test_a_plot_shows_names_as_they_are() -> None:
     name = '<script>alert("1")</script> & co'
     row = replace(many(2)[0], scoring_model=name)

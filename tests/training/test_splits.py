@@ -64,6 +64,7 @@ def test_a_line_to_train_on_that_is_later_is_told_of_its_repository_alone() -> N
     lines = [
         *(line("shop", "train", 1), line("shop", "eval", 0)),
         *(line("bank", "train", 1), line("bank", "eval", 2)),
+        *(line("farm", "train", 1), line("farm", "eval", 1)),  # one ends as the other begins
         line("zoo", "train", 9),
     ]
-    assert later_than_eval(lines) == {"bank": False, "shop": True}
+    assert later_than_eval(lines) == {"bank": False, "farm": False, "shop": True}

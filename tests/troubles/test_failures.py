@@ -7,8 +7,10 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.sessions.model import Usage
+from debrief.troubles.grouping import find_troubles
 from debrief.troubles.naming import culprit, name_of, plain_error
 from tests.facts.scenario import START, Story
 from tests.troubles.scenario import day, events, told, troubles
@@ -84,6 +86,32 @@ def test_fixes_that_did_not_help_are_seen_where_they_come_back() -> None:
     assert troubles(story) == []  # what a check finds within one session is the work itself
     (trouble,) = troubles(story, story)
     assert (trouble.subject, trouble.count) == ("TestRetry: the test failed", 6)
+
+
+def test_a_test_that_fails_only_beside_another_is_no_trouble_of_its_own() -> None:
+    def story(*runs: str) -> Story:
+        story = Story().turn("Go on")
+        for names in runs:
+            red = "".join(f"--- FAIL: {name} (0.00s)\n" for name in names.split())
+            story.edit("a.go", "a", "b").run("go test ./...", f"{red}FAIL", "failed")
+        return story
+
+    def failing(*runs: str) -> set[str]:
+        return {subject for _, subject in told(story(*runs), story(*runs))}
+
+    both = ("TestCart TestTax",) * 3
+    assert failing(*both) == {"go test: TestCart"}
+    assert failing(*both, "TestTax") == {"go test: TestTax"}
+    assert failing(*both, "TestTax", "TestCart") == {"go test: TestCart", "go test: TestTax"}
+
+
+def test_calls_whose_ids_are_masked_with_one_word_are_not_one_call() -> None:
+    story = Story().turn("Go on")
+    for name in ("price", "tax"):
+        story.run(f"npm run {name}", f"Exit code 1\nTypeError: {name} is undefined")
+    found = events(story, story)
+    masked = [replace(event, evidence=replace(event.evidence, call="REDACTED")) for event in found]
+    assert len(find_troubles(found)) == len(find_troubles(masked)) == 2
 
 
 def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> None:
@@ -242,6 +270,20 @@ def test_what_worked_is_the_same_by_another_runner_and_no_look() -> None:
     assert worked("shop find --all a.py", ("shop find a.py", "found")) == "shop find a.py"
     assert worked("pnpm test", ("pnpm test | tail", "sh: pnpm: command not found")) == ""
     assert worked("pnpm test shop.ts cart.ts tax.ts", ("bun test", "3 passed")) == ""
+
+
+def test_a_check_takes_until_its_next_run_and_is_mended_by_the_only_command_between() -> None:
+    def mended(*between: str) -> tuple[str, float | None]:
+        lint = "Exit code 1\na.go:3:3: error is not nil but it returns nil (nilerr)\n1 issues:"
+        story = Story().turn("Go on").edit("a.go", "a", "b").run("mise run lint", lint, "failed")
+        for command in between:
+            story.run(command, "")
+        (event,) = events(story.run("mise run lint", "").run("git push", ""))
+        return event.worked, event.minutes
+
+    assert mended("mise run fix") == ("mise run fix", 3)
+    assert mended("mise run fix", "git add -A") == ("", 4)
+    assert mended() == ("", 2)
 
 
 def test_what_a_program_says_of_its_end_counts_and_what_a_file_says_of_it_does_not() -> None:

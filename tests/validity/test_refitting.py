@@ -18,7 +18,8 @@ from debrief.outcomes.store import Label, Labels, Success, own_table, put_labels
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import VALUES, OrderedSession, places_of, shipped_table
 from debrief.sessions.model import Session
-from debrief.validity.refitting import LabelledOrder, Refit, gain_text, refit
+from debrief.stats import Estimate
+from debrief.validity.refitting import Gain, LabelledOrder, Refit, gain_text, refit
 from tests.scoring.scenario import NOON, session
 
 
@@ -79,6 +80,14 @@ def test_a_sign_that_is_the_other_way_round_is_turned() -> None:
 def test_noise_is_seldom_stored() -> None:
     stored = sum(bool(fitted(labelled(60, effect=0.0, seed=seed)).taken) for seed in range(8))
     assert stored <= 2
+
+
+@pytest.mark.parametrize(("value", "is_better"), [(-0.03, True), (-0.01, False), (0.01, False)])
+def test_what_may_be_luck_is_no_gain(value: float, is_better: bool) -> None:
+    brier = Estimate(value=value, low=value - 0.05, high=value + 0.05)
+    gain = Gain(kind="coding", sessions=60, done=30, sources={"csv": 60}, tested=60, brier=brier)
+    assert gain.is_better == is_better
+    assert ("not clearly better" in gain_text(gain)) != is_better
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,8 @@ class VSCodeReader(TranscriptReader):
 
     def beside(self, path: str) -> tuple[str, ...]:
         """Return the stream of a chat's events, which tells the same once more."""
-        chats = Path(path).parent
-        stream = chats.parent / STREAMS / f"{Path(path).stem}.jsonl"
-        return (str(stream),) if chats.name == "chatSessions" and stream.is_file() else ()
+        stream = Path(path).parents[1] / STREAMS / f"{Path(path).stem}.jsonl"
+        return (str(stream),) if stream.is_file() else ()
 
     def describe(self, head: Head, path: str) -> Peek:
         """Return what the beginning says, and the end, where a document tells its time."""

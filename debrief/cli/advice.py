@@ -198,7 +198,7 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
 
     if not advised:
         console().print(
-            "No trouble: nothing costly happened in several sessions, or four times in one."
+            "No trouble: nothing went wrong in three sessions, and nothing costly in fewer."
         )
         return
     if form == "markdown":

@@ -21,7 +21,7 @@ from debrief.sessions.model import ToolCall, Usage
 from debrief.troubles.failures import can_stand_for, is_version_of
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
-from debrief.troubles.naming import is_plain, listed
+from debrief.troubles.naming import is_plain, listed, name_of
 
 _LONGEST_CODE, _LONGEST_QUOTE = 120, 200
 _INTO_FOLDER = re.compile(r"\Acd\s+(?:/|~)\S*\s*(?:&&|;)\s*")
@@ -109,6 +109,8 @@ def _remedy(trouble: Trouble) -> str:
         command = program
     is_other = _is_other(command, worked)
     match trouble.kind:
+        case "failing_command" if options := _left_out(command, worked):
+            return f"Leave `{options}` out of `{name_of(worked.split())}`, which fails with it."
         case "failing_command" if is_other and _is_check(command):
             return f"Run `{worked}` before `{command}`: it mends what that finds."
         case "failing_command" if is_other and not _is_instead(worked, command):
@@ -172,6 +174,14 @@ def _common_command(trouble: Trouble) -> str:
     if same := _same(example.command for example in trouble.examples):
         return code(same)
     return code(name) if is_named else ""
+
+
+def _left_out(command: str, worked: str) -> str:
+    """Return the options without which a command went well; empty where more differs."""
+    tried, went = command.split(), worked.split()
+    options = [word for word in tried if word not in went]
+    is_less = bool(went) and [word for word in tried if word in went] == went
+    return " ".join(options) if is_less and all(word.startswith("-") for word in options) else ""
 
 
 def _is_instead(worked: str, command: str) -> bool:

@@ -34,6 +34,27 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
             "Run `git push -u origin HEAD`, not `git push`, which fails here.",
         ),
         (
+            trouble("failing_command", command="shop log a --no-pager", worked="shop log a"),
+            "Leave `--no-pager` out of `shop log`, which fails with it.",
+        ),
+        (
+            trouble("missing_tool", "python: gone", command="python a.py", worked="python3"),
+            "Run `python3`, not `python`, which fails here.",
+        ),
+        (
+            trouble(
+                "missing_tool",
+                "Python module httpx: not there",
+                command="python3 a.py",
+                worked=".venv/bin/python3",
+            ),
+            "Run `.venv/bin/python3`: `python3` lacks a module.",
+        ),
+        (
+            trouble("failing_command", command="git commit -m x", worked="pnpm api:generate"),
+            "Run `pnpm api:generate` before `git commit -m x`, which fails here without it.",
+        ),
+        (
             trouble("missing_tool", "python: command not found", command="python -m pytest tests"),
             "Do not count on `python`: it was not there.",
         ),

@@ -31,7 +31,7 @@ _ID = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"([0-9a-f-]{32,36})"')
 _NO_CODE = -1
 _FAILED = "[An error occurred during execution.]\n"
 """What the model is shown before the result of a call that failed."""
-_BILLED = TokenNames(
+BILLED = TokenNames(
     "prompt_tokens",
     "completion_tokens",
     "cache_write_tokens",
@@ -94,10 +94,10 @@ class _Talk:
         reported = NO_USAGE
         kinds = mapping(mapping(state.get("stats")).get("usage_to_metrics"))
         for metrics in map(mapping, kinds.values()):
-            reported += _BILLED.usage(mapping(metrics.get("accumulated_token_usage")))
+            reported += BILLED.usage(mapping(metrics.get("accumulated_token_usage")))
             for each in mappings(metrics.get("token_usages")):
                 id = string(each.get("response_id"))
-                self._spent[id] = self._spent.get(id, NO_USAGE) + _BILLED.usage(each)
+                self._spent[id] = self._spent.get(id, NO_USAGE) + BILLED.usage(each)
                 self._models[id] = string(each.get("model"))
         draft.reported_usage = None if reported == NO_USAGE else reported
         self._request = ""
@@ -200,7 +200,7 @@ def _result(event: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     code = seen.get("exit_code")
     text = _text(seen.get("content"))
     if seen.get("kind") == "TerminalObservation":
-        text = _of_terminal(text, mapping(seen.get("metadata")))
+        text = of_terminal(text, mapping(seen.get("metadata")))
     if failed and seen:
         text = _FAILED + text
     more = _text(event.get("extended_content"))
@@ -214,7 +214,7 @@ def _result(event: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     )
 
 
-def _of_terminal(text: str, about: JsonRecord) -> str:
+def of_terminal(text: str, about: JsonRecord) -> str:
     """Return a command's output as the model is shown it, but for what is cut out of long ones."""
     text = f"{string(about.get('prefix'))}{text}{string(about.get('suffix'))}"
     if folder := string(about.get("working_dir")):

@@ -19,7 +19,6 @@ from assets.weekly import MODEL_POOL, Spending, check, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import places_in, success_labels
-from debrief.redaction import contains_secret
 from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_report import agreement_shortfall
@@ -34,6 +33,7 @@ from debrief.training.manifest import current_pairs
 from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
+from debrief.training.samples import secrets_in
 from debrief.training.store import store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
@@ -162,7 +162,7 @@ def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResu
         lines = list(_lines(lake, [key]))
         held = held_tokens(((_session_of(line), line) for _, _, line in lines), decided)
         for name, number, line in lines:
-            found += [(name, number, finding.kind) for finding in contains_secret(line)]
+            found += [(name, number, finding.kind) for finding in secrets_in(line)]
             if held_for(held.get(_session_of(line), ()), decided):
                 found.append((name, number, UNSEEN))
                 dg.get_dagster_logger().error(f"{name}, line {number}: {UNSEEN}")

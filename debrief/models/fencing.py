@@ -24,9 +24,9 @@ from itertools import chain
 import msgspec
 from msgspec import Struct
 
-from debrief.keys import digest_of
 from debrief.models.answers import answer_text, json_values, refuse
 from debrief.redaction.spans import Prefilter, once
+from debrief.remembering import by_digest
 from debrief.sessions.model import (
     Intervention,
     Message,
@@ -242,17 +242,12 @@ def is_suspected(session: Session) -> bool:
     Judges, scores and rubrics ask it of the same texts one after the other, so the answer is kept
     by a digest of the texts. The session's own digest would not do: it need not change with them.
     """
-    texts = list(texts_of(session))
-    key = digest_of(texts)
-    if key not in _SUSPECTED:
-        if len(_SUSPECTED) >= _MOST_REMEMBERED:
-            _SUSPECTED.clear()
-        _SUSPECTED[key] = any(True for text in set(texts) for _ in _signs(text))
-    return _SUSPECTED[key]
+    return _is_any_suspected(list(texts_of(session)))
 
 
-_SUSPECTED: dict[str, bool] = {}
-_MOST_REMEMBERED = 100_000
+@by_digest
+def _is_any_suspected(texts: list[str]) -> bool:
+    return any(True for text in set(texts) for _ in _signs(text))
 
 
 def _signs(text: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from debrief.lake import Lake
 from debrief.redaction.gate import digest_of_token, random_tokens
+from debrief.remembering import by_digest
 
 HELD, DECISIONS = "held_back", "held_decisions"
 Decision = Literal["released", "removed"]
@@ -68,7 +69,7 @@ def held_tokens(
     """
     found: dict[str, dict[str, HeldToken]] = {}
     for session_id, line in lines:
-        for token, before, after in random_tokens(line):
+        for token, before, after in _tokens_in(line):
             found.setdefault(token, {}).setdefault(
                 session_id,
                 HeldToken(
@@ -90,6 +91,11 @@ def held_tokens(
         if not more:
             return left_out | held
         left_out |= more
+
+
+@by_digest
+def _tokens_in(line: bytes) -> list[tuple[str, str, str]]:
+    return list(random_tokens(line))
 
 
 def held_for(

@@ -16,6 +16,8 @@ from debrief.facts.shell import simple_commands
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.outcomes.store import Success
+from debrief.redaction import Finding, contains_secret
+from debrief.remembering import by_digest
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
@@ -214,16 +216,20 @@ def checked_line(sample: SampleLine, *, searched: bool = False) -> bytes:
     Raises:
         InputError: it is not valid, or holds a secret.
     """
-    from debrief.redaction import contains_secret
-
     data = encode_line(sample)
     culprit = f"session {sample.metadata.session_id}"
-    if not searched and contains_secret(data):
+    if not searched and secrets_in(data):
         raise InputError(culprit, SECRET_FOUND)
     problems = validate_line(data)
     if problems:
         raise InputError(culprit, f"gives no valid line: {problems[0]}")
     return data
+
+
+@by_digest
+def secrets_in(line: bytes) -> list[Finding]:
+    """Return the secrets in a finished line; the check of a set asks it of the same lines again."""
+    return contains_secret(line)
 
 
 def score_entries(

@@ -80,8 +80,7 @@ def test_a_pair_s_files_are_written_shown_and_checked(lake: Lake) -> None:
 def _with_an_unseen_secret(monkeypatch: pytest.MonkeyPatch, folder: Path) -> tuple[Lake, str]:
     """Return a lake of ten sessions, one with a secret, and switch the first search off."""
     monkeypatch.setenv("DEBRIEF_HOME", str(folder / "home"))
-    for blind in ("debrief.redaction.contains_secret", "assets.training.contains_secret"):
-        monkeypatch.setattr(blind, lambda data: [])
+    monkeypatch.setattr("debrief.training.samples.contains_secret", lambda data: [])
     secret = Maker(51).of(ALNUM, 36)
     first, *others = team(10)
     turns = (replace(first.turns[0], prompt=f"then it said {secret} and went on"), *first.turns[1:])

@@ -56,16 +56,14 @@ def may_hold_secrets(json_texts: Iterable[str]) -> set[str]:
 
 
 def _with_breaks(json_text: str) -> str:
-    if "\\" not in json_text:
-        return json_text
-    return r"\\".join(part.replace(r"\n", "\n") for part in json_text.split(r"\\"))
+    return json_text.replace(r"\\", "\0").replace(r"\n", "\n").replace("\0", r"\\")
 
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>|<withheld: [a-z ]{1,80}>")
 """What a secret is replaced by: its kind and six hex digits of a keyed digest; and the mark of
 a stretch that is withheld."""
 
-_SHORTEST = 10
+SHORTEST = 10
 """Shorter texts hold no secret with what gives it away."""
 _DEEPEST = 3
 _LOOK_BACK = 120
@@ -112,7 +110,7 @@ def find(text: str, field: str = "", budget: SearchBudget | None = None) -> list
         field: the name that the whole text is the value of, such as a JSON key.
         budget: of all that is searched together; None for a text by itself.
     """
-    if len(text) < _SHORTEST and not field:
+    if len(text) < SHORTEST and not field:
         return []
     hits = prefilter().hits(text, most_hits(text))
     return find_at(text, hits, field, budget) if hits or field else []

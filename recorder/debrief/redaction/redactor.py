@@ -6,9 +6,8 @@ import hmac
 import re
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -16,7 +15,17 @@ from msgspec import Struct, structs
 from debrief.errors import ConfigurationError, InputError
 from debrief.files import atomic, make_folder
 from debrief.git import git
-from debrief.redaction.finder import RULES, VERSION, SearchBudget, find, may_hold_secret
+from debrief.redaction.finder import (
+    RULES,
+    SHORTEST,
+    VERSION,
+    SearchBudget,
+    find,
+    find_at,
+    may_hold_secret,
+    prefilter,
+)
+from debrief.redaction.plausibility import class_of
 from debrief.redaction.spans import WITHHELD, SecretSpan
 from debrief.redaction.strings import decode, encode, strings_in, visit_strings
 from debrief.settings import Settings
@@ -278,9 +287,6 @@ def _original(passes: Sequence[_Moves], at: int) -> int:
     return at
 
 
-_WORD = 64
-
-
 def contains_secret(data: bytes) -> list[Finding]:
     """Return the secrets in the final bytes of a file; empty when it may leave the machine.
 
@@ -289,8 +295,6 @@ def contains_secret(data: bytes) -> list[Finding]:
     finding begins with the number of its line, from 1; start and end count within the string; in a
     line of text, from the beginning of the file with its JSON lines emptied.
     """
-    if not may_hold_secret(data.decode("utf-8", "replace")):
-        return []
     found: list[Finding] = []
     plain: list[str] = []
     for number, encoded in enumerate(data.split(b"\n"), 1):
@@ -302,7 +306,7 @@ def contains_secret(data: bytes) -> list[Finding]:
         plain.append(line)
     if any(plain):
         text = "\n".join(plain)
-        for finding in _in_text(text, "", ""):
+        for finding in _findings(find(text), ""):
             number = text.count("\n", 0, finding.start) + 1
             found.append(structs.replace(finding, path=str(number)))
     return found
@@ -323,23 +327,18 @@ def _in_json(text: str, path: str) -> Iterator[Finding]:
     try:
         leaves = strings_in(text)
     except (ValueError, RecursionError):
-        yield from _in_text(text, "", path)
+        yield from _findings(find(text), path)
         return
+    hits = prefilter().hits_in_each(
+        leaf for leaf, name, _ in leaves if name or len(leaf) >= SHORTEST
+    )
     for leaf, name, way in leaves:
-        yield from _in_text(leaf, name, f"{path}.{way}")
+        if leaf in hits or class_of(name):
+            yield from _findings(find_at(leaf, hits.get(leaf, ()), name), f"{path}.{way}")
         if leaf[:1] in ("{", "[") and may_hold_secret(leaf):
             yield from _in_json(leaf, f"{path}.{way}")
 
 
-def _in_text(text: str, name: str, path: str) -> Iterator[Finding]:
-    if len(text) <= _WORD and _is_harmless(text, name):
-        return
-    for span in find(text, name):
+def _findings(spans: Iterable[SecretSpan], path: str) -> Iterator[Finding]:
+    for span in spans:
         yield Finding(kind=span.kind, start=span.start, end=span.end, sure=span.sure, path=path)
-
-
-@lru_cache(maxsize=16_384)
-def _is_harmless(word: str, name: str) -> bool:
-    """Return whether there is no secret in a short string: keys, roles and names come again on
-    every line."""
-    return not find(word, name)

@@ -88,7 +88,7 @@ def test_missing_credentials_are_named(bucket: Bucket, monkeypatch: pytest.Monke
 
 def test_a_key_that_is_not_known_is_denied_at_once(server: ObjectStoreServer) -> None:
     url = f"s3://{server.bucket()}/lake"
-    httpx.post(f"{server.url}/moto-api/reset-auth", content=b"0").raise_for_status()
+    httpx.post(f"{server.url}/moto-api/reset-auth", content=b"0", timeout=LONG).raise_for_status()
     try:
         started = time.monotonic()
         with pytest.raises(ConfigurationError, match="access was denied") as refused:
@@ -96,7 +96,7 @@ def test_a_key_that_is_not_known_is_denied_at_once(server: ObjectStoreServer) ->
         assert time.monotonic() - started < LONG / 2
         assert "tests-secret" not in str(refused.value)
     finally:
-        httpx.post(f"{server.url}/moto-api/reset-auth", content=b"1000000000")
+        httpx.post(f"{server.url}/moto-api/reset-auth", content=b"1000000000", timeout=LONG)
 
 
 def test_an_object_that_is_replaced_while_it_is_read_is_never_mixed_with_the_new_one(

@@ -30,6 +30,7 @@ from pipelines.metrics import (
 from tests.grown import fill_lake
 from tests.snapshots.scenario import head
 from tests.training.scenario import judgement
+from tests.waiting import LONG
 
 WEEKS = dg.StaticPartitionsDefinition(["2026-11-02", "2026-11-09"])
 
@@ -140,16 +141,16 @@ def test_the_exporter_answers_and_health_says_what_cannot_be_told() -> None:
 
     with served({"it": lambda: one(1.0)}) as url:
         statuses = {
-            path: httpx.get(f"{url}{path}", trust_env=False).status_code
+            path: httpx.get(f"{url}{path}", trust_env=False, timeout=LONG).status_code
             for path in ("/metrics", "/health", "/", "/metrics/../etc")
         }
         assert list(statuses.values()) == [200, 200, 404, 404], statuses
-        found = parsed(httpx.get(f"{url}/metrics", trust_env=False).content)
+        found = parsed(httpx.get(f"{url}/metrics", trust_env=False, timeout=LONG).content)
         assert found["debrief_sessions", ('quo"te\n1.0',)] == 1.0
         with pytest.raises(ConfigurationError, match="--port"):
             make_exporter(Metrics({}), "127.0.0.1", int(url.rpartition(":")[2]))
     with served({"lake": broken}) as url:
-        answer = httpx.get(f"{url}/health", trust_env=False)
+        answer = httpx.get(f"{url}/health", trust_env=False, timeout=LONG)
     assert answer.status_code == 503
     assert json.loads(answer.text) == {"status": "failing", "lake": "lake: cannot be read."}
 

@@ -30,6 +30,7 @@ from resources import LakeResource, SessionStore
 from tests.recorder.records import build, upload_of
 from tests.recorder.service.helpers import KEY, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm
+from tests.waiting import LONG
 
 WEEK, NEXT = "2026-11-02", "2026-11-09"
 
@@ -169,7 +170,9 @@ def test_from_a_worktree_to_a_training_set(
         assert (stored.verified, stored.validated, stored.not_ready) == (True, True, [])
         store.set_status(stored.id, "ready")
         told = {"Authorization": f"Bearer {api.tokens['export']}"}
-        curl = httpx.get(f"{api.url}/export.jsonl?format=messages&taskId=cart", headers=told)
+        curl = httpx.get(
+            f"{api.url}/export.jsonl?format=messages&taskId=cart", headers=told, timeout=LONG
+        )
     exported = orjson.loads(curl.content)
 
     take(instance, tick(instance))

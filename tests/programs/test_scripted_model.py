@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from debrief.sessions.model import Usage
+from tests.waiting import LONG
 from tools.programs.definitions import load
 from tools.programs.running import NOTES
 from tools.programs.server import Exchange, ModelServer, ScriptedModel
@@ -199,7 +200,9 @@ def _played(client: Client, script: str, repository: Path) -> tuple[list[Reply],
     replies: list[Reply] = []
     with ModelServer(model) as server:
         while len(replies) < 20 and (not replies or replies[-1].calls):
-            response = httpx.post(server.url + client.path, json=client.ask(said, offered))
+            response = httpx.post(
+                server.url + client.path, json=client.ask(said, offered), timeout=LONG
+            )
             replies.append(client.reply(_events(response)))
             said += replies[-1].message
             said += client.results([call[0] for call in replies[-1].calls])
@@ -235,7 +238,7 @@ def test_a_request_for_a_title_is_no_part_of_a_script(
     offered = [{"type": "function", "function": {"name": name}} for name in tools]
     with ModelServer(model) as server:
         asked = {"model": "m", "messages": [{"role": "user", "content": words}], "tools": offered}
-        answer = httpx.post(server.url + "/v1/chat/completions", json=asked)
+        answer = httpx.post(server.url + "/v1/chat/completions", json=asked, timeout=LONG)
     assert _chat_reply(_events(answer))[:2] == ("Mending add()", [])
     assert model.exchanges[0].script == "title"
 
@@ -245,7 +248,7 @@ def test_a_tool_that_a_program_no_longer_offers_is_told(tmp_path: Path) -> None:
     client = CLIENTS[1]
     with ModelServer(model) as server:
         body = client.ask([client.prompt(PROMPT)], ["cat"])
-        httpx.post(server.url + client.path, json=body)
+        httpx.post(server.url + client.path, json=body, timeout=LONG)
     assert model.exchanges[0].unoffered == ("read",)
 
 
@@ -253,9 +256,12 @@ def test_what_the_model_does_not_understand_is_refused_and_told(tmp_path: Path) 
     model = ScriptedModel(KNOWN.programs["opencode"], KNOWN.scripts, tmp_path)
     with ModelServer(model) as server:
         url = server.url
-        assert httpx.post(f"{url}/v1/chat/completions", json={"model": "m"}).status_code == 400
-        assert httpx.post(f"{url}/v1/embeddings", json={}).status_code == 404
-        assert httpx.get(f"{url}/v1/models").status_code == 404
+        assert (
+            httpx.post(f"{url}/v1/chat/completions", json={"model": "m"}, timeout=LONG).status_code
+            == 400
+        )
+        assert httpx.post(f"{url}/v1/embeddings", json={}, timeout=LONG).status_code == 404
+        assert httpx.get(f"{url}/v1/models", timeout=LONG).status_code == 404
         assert server.errors == ["/v1/chat/completions: KeyError: 'messages'"]
 
 
@@ -272,7 +278,7 @@ def test_a_script_has_others_edit_files_and_the_provider_refuse(tmp_path: Path) 
         body = {"model": "m", "messages": said, "tools": tools}
         return client.post("/v1/messages", json=body).status_code
 
-    with ModelServer(model) as server, httpx.Client(base_url=server.url) as client:
+    with ModelServer(model) as server, httpx.Client(base_url=server.url, timeout=LONG) as client:
         assert [ask(client, "counter", number) for number in (0, 1)] == [200, 400]
         ask(client, "edited", 0)
         assert not (tmp_path / "calc.py").exists()
@@ -285,7 +291,7 @@ def test_a_stream_breaks_off_once_and_a_server_of_tools_answers(tmp_path: Path) 
     model = ScriptedModel(KNOWN.programs["claude"], KNOWN.scripts, tmp_path)
     said = [{"role": "user", "content": KNOWN.scripts["cut"].prompt}]
     body = {"model": "m", "messages": said, "tools": [{"name": "Bash", "input_schema": {}}]}
-    with ModelServer(model) as server, httpx.Client(base_url=server.url) as client:
+    with ModelServer(model) as server, httpx.Client(base_url=server.url, timeout=LONG) as client:
         with pytest.raises(httpx.RemoteProtocolError):
             client.post("/v1/messages", json=body)
         assert "message_stop" in client.post("/v1/messages", json=body).text

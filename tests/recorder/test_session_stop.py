@@ -6,6 +6,7 @@ import shutil
 import socket
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from tests.recorder.session_scenario import (
     Shop,
 )
 from tests.snapshots.scenario import git, write
+from tests.waiting import LONG, wait_until
 
 
 def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: Path) -> None:
@@ -207,6 +209,33 @@ def api(record_store: RecordStore) -> Iterator[Api]:
 
 def client_of(api: Api) -> RecorderClient:
     return RecorderClient(api.url, api.tokens["write"], HASTE)
+
+
+def test_a_record_that_is_being_sent_is_not_forgotten_under_way(
+    shop: Shop, server: Records
+) -> None:
+    started = shop.start()
+    shop.change()
+    server.answers = [(403, {}, b"{}")]
+    with pytest.raises(WaitingError), server.client() as client:
+        shop.stop(client, StopOptions(keep=True))
+    server.asked.clear()
+    server.hang.clear()
+    with server.client() as client, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(lambda: list(send_waiting(shop.home, client)))
+        wait_until(lambda: server.asked)
+        busy = "another process is sending this record"
+        with pytest.raises(InputError, match=busy):
+            shop.home.forget(started.id, act=True)
+        with pytest.raises(InputError, match=busy):
+            forget(shop.home, started.id)
+        (twice,) = send_waiting(shop.home, client)
+        assert busy in str(twice.error)
+        server.hang.set()
+        assert [result.error for result in sending.result(LONG)] == [None]
+    assert shop.home.forget(started.id, act=True) == 2, "what was sent, and the file that was kept"
+    assert shop.home.forget(started.id, act=True) == 0
+    assert [path.name for path in (shop.home.path / "locks").glob("record-*")] == []
 
 
 def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, api: Api) -> None:

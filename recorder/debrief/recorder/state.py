@@ -6,7 +6,7 @@ Nothing of it is in the repository that is recorded. In ``<DEBRIEF_HOME>/recorde
                             printed and the files that they found; records that wait for a server;
                             what was sent; rules of repositories that the person agreed to
     kept/<session id>.json  records that were sent, where that was asked for
-    locks/                  who holds one changes a worktree's session
+    locks/                  who holds one changes a worktree's session, or sends a record
 
 Every step between two states of a session is one transaction, so that it is always in exactly one
 of them. Texts are as they were typed and printed, secrets included, until the record is made: the
@@ -265,6 +265,23 @@ class RecorderHome:
                 ).known_as("busy")
             yield
 
+    @contextmanager
+    def lock_record(self, session_id: str) -> Iterator[None]:
+        """Be the only process that sends a session's record or removes it.
+
+        Raises:
+            InputError: another one is at it.
+        """
+        name = hashlib.sha256(session_id.encode()).hexdigest()[:32]
+        path = self.path / "locks" / f"record-{name}"
+        with locked(path, _SHORT_WAIT) as mine:
+            if not mine:
+                reason = "another process is sending this record"
+                raise InputError(session_id, reason, "Wait for its end.").known_as("busy")
+            yield
+        if not self._sessions("id = ?", session_id):
+            path.unlink(missing_ok=True)
+
     def is_busy(self, worktree: Path) -> bool:
         """Return whether a process is changing the session, as a running command is."""
         with locked(self._lock(worktree)) as mine:
@@ -334,14 +351,15 @@ class RecorderHome:
         """Remove all that is kept of a session, or only count it; return how much that is.
 
         Raises:
-            InputError: a process is at the session, such as a running command.
+            InputError: a process is at the session, such as a running command, or sends its record.
         """
         kept = self.kept_file(session_id)
-        opened = self.opened() if act and self.path.is_dir() else []
         with ExitStack() as held:
-            for session in opened:
-                if session.id == session_id:
+            if act and self.path.is_dir():
+                for session in self._sessions("NOT waits AND id = ?", session_id):
                     held.enter_context(self.lock_worktree(session.worktree))
+                if self._sessions("id = ?", session_id):
+                    held.enter_context(self.lock_record(session_id))
             return self._forget(session_id, kept, act=act)
 
     def _forget(self, session_id: str, kept: Path, *, act: bool) -> int:

@@ -243,7 +243,6 @@ def send_waiting(
         check_task_name(create_task)
     for session in home.unsent():
         try:
-            # A record that waits may be sent twice at once: a server has it once.
             is_under_way = home.session(session.worktree) == session
             with home.lock_worktree(session.worktree) if is_under_way else nullcontext():
                 if create_task is not None and (options := session.stop_options()):
@@ -284,11 +283,18 @@ def forget(home: RecorderHome, session_id: str) -> bool:
             return True
     waiting = [session for session in home.waiting() if session.id == session_id]
     for session in waiting:
-        home.remove(session)
+        with home.lock_record(session_id):
+            home.remove(session)
     return bool(waiting)
 
 
 def _send(session: LocalSession, server: RecorderClient) -> Receipt:
+    """Send a record that nobody removes meanwhile, and remember that."""
+    with session.home.lock_record(session.id):
+        return _sent(session, server)
+
+
+def _sent(session: LocalSession, server: RecorderClient) -> Receipt:
     data, options = session.record(), session.stop_options()
     if data is None or options is None:
         raise InputError(session.id, "was sent by another process just now").known_as("busy")

@@ -53,7 +53,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def document(api: Api) -> Any:
-    return httpx.get(f"{api.url}/openapi.json").json()
+    return httpx.get(f"{api.url}/openapi.json", timeout=LONG).json()
 
 
 OPERATIONS = {
@@ -208,7 +208,7 @@ def test_a_token_without_the_scope_is_refused_before_a_body_comes(api: Api) -> N
 
 @pytest.mark.parametrize("path", sorted(OPEN_PATHS))
 def test_what_is_open_tells_nothing_of_the_data(api: Api, path: str) -> None:
-    answer = httpx.get(api.url + path)
+    answer = httpx.get(api.url + path, timeout=LONG)
 
     assert answer.status_code == 200
     assert "cart" not in answer.text

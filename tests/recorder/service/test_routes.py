@@ -20,6 +20,7 @@ from tests.recorder.service.helpers import (
     stored,
     upload,
 )
+from tests.waiting import LONG
 
 
 def test_a_task_is_made_once(client: httpx.Client) -> None:
@@ -232,15 +233,17 @@ def test_a_figure_that_cannot_be_is_refused(
 
 
 def test_health_tells_when_the_database_is_away(api: Api) -> None:
-    health = httpx.get(f"{api.url}/health").json()
+    health = httpx.get(f"{api.url}/health", timeout=LONG).json()
     assert health == {"status": "ok", "version": VERSION, "recordVersion": 3}
     nowhere = RecordStore("postgresql://nobody@127.0.0.1:9/none")
     service = api.service
     former, service.store = service.store, nowhere
     try:
-        away = httpx.get(f"{api.url}/health")
+        away = httpx.get(f"{api.url}/health", timeout=LONG)
         tasks = httpx.get(
-            f"{api.url}/tasks", headers={"Authorization": f"Bearer {api.tokens['all']}"}
+            f"{api.url}/tasks",
+            headers={"Authorization": f"Bearer {api.tokens['all']}"},
+            timeout=LONG,
         )
     finally:
         service.store = former
@@ -258,7 +261,9 @@ def test_a_zone_whose_plus_was_not_escaped_is_told_how_it_is(client: httpx.Clien
 def test_health_tells_when_the_database_is_of_another_revision(record_store: RecordStore) -> None:
     with running(record_store) as api:
         record_store.migrate("0002")
-        problem = assert_problem(httpx.get(f"{api.url}/health"), 503, "has revision 0002")
+        problem = assert_problem(
+            httpx.get(f"{api.url}/health", timeout=LONG), 503, "has revision 0002"
+        )
         assert problem["nextMove"] == "Run: debrief database migrate"
         record_store.migrate()
-        assert httpx.get(f"{api.url}/health").status_code == 200
+        assert httpx.get(f"{api.url}/health", timeout=LONG).status_code == 200

@@ -107,6 +107,8 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             yield from _missed(step, strand[place + 1 : place + 1 + _NEAR])
             continue
         rest = strand[place + 1 : place + 1 + _NEAR]
+        if call.action == "wait":
+            continue  # what failed is what it waited for
         for found in _command(step, rest, fine) if call.action == "run" else _tool(step):
             if found.kind == "failing_command" and runs_check(found.command):
                 if seen.get(found.subject) == edited:
@@ -159,7 +161,8 @@ def _failed_behind_a_pipe(call: ToolCall) -> tuple[str, ...]:
     runs = checks_in(call, turn=0, place=0, failed=False, changed=(), known=())
     if not any(run.passed is False for run in runs):
         return ()
-    return next((words for words in parts_of(call.command) if is_check(words)), ())
+    checks = {words for words in parts_of(call.command) if is_check(words)}
+    return checks.pop() if len(checks) == 1 else ()  # of several, which one is not known
 
 
 def _behind_a_pipe(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
@@ -247,6 +250,8 @@ def _next_edit(path: str, rest: Sequence[CallMade]) -> tuple[CallMade, ...]:
 def _tool(step: CallMade) -> Iterator[Mishap]:
     """Yield what a failed call of another tool than a shell shows."""
     call = step.call
+    if call.action == "web":
+        return  # an address that was guessed
     result = text_of_blocks((call.result or "")[:2_000])
     line = error_line(re.sub(r"</?tool_use_error>", "", result))
     if not line and call.exit_code is None:  # else it is what a program printed
@@ -278,7 +283,8 @@ def _command(
     is_answer = not check and _is_answer(call)
     if not parts or (is_answer and not pattern("answers", "failed").search(result[:600])):
         return
-    words = check or culprit(call.command, line)
+    checks = [part for part in parts if is_check(part)]
+    words = check or culprit(call.command, line) or (checks[0] if len(checks) == 1 else ())
     name = name_of(words)
     if not name:
         return
@@ -489,12 +495,18 @@ def found_by_check(result: str) -> dict[str, bool]:
         for form, name in _finding_forms():
             if name == "lines" and any(found.values()):
                 continue  # tests may print such lines
-            if (match := form.search(line.strip())) and (what := plain_error(match["it"])):
+            if (match := form.search(line.strip())) and (what := _plain_finding(match["it"])):
                 found[what] = name == "tests"
                 break
         if len(found) >= _MOST:
             break
     return found
+
+
+def _plain_finding(text: str) -> str:
+    """Return what a check found without its place; of a file of tests alone, that file's name."""
+    plain = plain_error(text)
+    return plain if plain not in ("<path>", "<file>") else text.rpartition("/")[2]
 
 
 def _steps_until(

@@ -41,7 +41,7 @@ _ONE_OFF = re.compile(
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
 )
 """Scripts on the command line, which say little of the repository that they run in."""
-_RULE = re.compile(r": (?:[a-z][a-z-]*|lint/\S+|[A-Z]*\d+|(?:error )?TS\d+\b.*)$")
+_RULE = re.compile(r": (?:[a-z][A-Za-z-]*|lint/\S+|[A-Z]*\d+|(?:error )?TS\d+\b.*)$")
 """What a check found, by a rule's or an error's name: slips that have no more in common."""
 _LEAST_USD = 0.02
 _STARTS = 4
@@ -87,7 +87,8 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
         return False
     if len(sessions) >= _SESSIONS:
         return True
-    if _says_little(first) or (len(sessions) == 1 and len(group) < _OFTEN):
+    is_one = len(sessions) == 1
+    if _says_little(first) or (is_one and (len(group) < _OFTEN or first.kind == "missed_edit")):
         return False
     if first.kind in _NEEDS_NO_REMEDY:
         return True

@@ -19,7 +19,7 @@ from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writ
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
 from debrief.troubles.failures import has_failed
-from debrief.troubles.naming import is_outside, listed, name_of, parts_of, shown
+from debrief.troubles.naming import asked_for, is_outside, listed, name_of, parts_of, shown
 from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
@@ -28,6 +28,8 @@ _ID_GIVEN = re.compile(r"\b(?:session ID|background with ID:?) ([\w-]+)")
 _ID_ASKED = re.compile(r'"(?:session_id|bash_id|shell_id|task_id)"\s*:\s*"?([\w-]+)')
 _POLLS = 3
 """Looks in a row after something that runs from which on it is polling."""
+_MANY, _SHORT = 10, 50
+"""Looks that are polling however soon they end; seconds from which on fewer are."""
 _MUCH = 2_000
 """Characters of a result from which on it was worth not printing twice."""
 _LONG = 30_000
@@ -163,7 +165,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             run.append(step)
             continue
         rounds = len({look.message for look in run})  # several of one message are one look
-        if rounds >= _POLLS:
+        if rounds >= _POLLS and not _is_short(run, rounds):
             yield Mishap(
                 kind="polling",
                 subject=f"{_polled(run, runs, begun)}: waited for by looking",
@@ -174,10 +176,18 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             )
         run = []
         if step is not None and step.call.action == "run":
-            begun = name_of(next(iter(parts_of(step.call.command)), ())) or begun
+            begun = name_of(asked_for(step.call.command)) or begun
             if given := _ID_GIVEN.search((step.call.result or "")[:400]):
                 runs[given[1]] = begun
             run = [step] if _can_poll(step.call) else []
+
+
+def _is_short(run: Sequence[CallMade], rounds: int) -> bool:
+    """Return whether it was soon over: a few looks at what takes a minute are no waste."""
+    first, last = run[0].at, run[-1].at
+    if rounds >= _MANY or first is None or last is None:
+        return False
+    return (last - first).total_seconds() < _SHORT
 
 
 def _can_poll(call: ToolCall) -> bool:
@@ -218,7 +228,11 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     for step in strand:
         call = step.call
         size = len(call.result or "")
-        if size < _LONG or call.status != "ok" or call.action in ("delegate", "web", "edit"):
+        if (
+            size < _LONG
+            or call.status != "ok"
+            or call.action in ("delegate", "web", "edit", "wait")
+        ):
             continue
         parts = [part for part in parts_of(call.command) if part[0] not in _SHORTENS]
         if len({name_of(part) for part in parts}) > 1:

@@ -128,7 +128,8 @@ def asked_for(command: str) -> tuple[str, ...]:
 
 def culprit(command: str, error: str) -> tuple[str, ...]:
     """Return the part of a command line that an error is of: the one whose program the error
-    names, else the only one; else the last, which gives a line its exit status."""
+    names, else the only one; else the last, which gives a line its exit status. Empty where any
+    of several parts may have ended it (``a && b``)."""
     parts = parts_of(command)
     if not parts:
         return ()
@@ -143,11 +144,12 @@ def culprit(command: str, error: str) -> tuple[str, ...]:
         return ("shell",)
     if re.match(r"(?:fatal|hint|remote): ", error):
         return next((words for words in parts if words[0] == "git"), parts[-1])
-    return parts[-1] if len(parts) > 1 else parts[0]
+    names = {"git" if words[0] == "git" else name_of(words) for words in parts}
+    return () if "&&" in command and len(names) > 1 else parts[-1]
 
 
 _BLOCK = re.compile(
-    r"(?:\A|\nOutput:\n)\s*(?:\[\s*(?=\{\s*\"type\"\s*:\s*\"text\")|(?=\{\"chunk_id\"))"
+    r"(?:\A|\nOutput:\n)\s*(?:\[\s*(?=\{\s*\"type\"\s*:\s*\"text\")|(?=\{\"(?:chunk_id|exit_code|wall_time_seconds|output)\"))"
 )
 
 

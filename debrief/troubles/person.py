@@ -20,7 +20,9 @@ from debrief.troubles.steps import CallMade, Course, Mishap
 
 _WORDS = 300
 _GO_ON = re.compile(
-    r"\A(?:sorry|continue|go on|go ahead|resume|keep going|proceed|ok\b|yes\b|weiter)", re.I
+    r"\A(?:sorry|continu|go on|go ahead|resume|keep going|proceed|ok\b|yes\b|weiter|sigue|segui"
+    r"|prosegui|продолж|続け|继续|繼續|계속)",
+    re.I,
 )
 _ANSWER = re.compile(r"(?:no|nope|nah|wait|hold on|hmm+|actually|not|nein|nee)\b", re.IGNORECASE)
 """How a person begins who was asked, and chooses otherwise."""

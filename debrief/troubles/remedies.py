@@ -125,14 +125,7 @@ def _remedy(trouble: Trouble) -> str:
             return f"Do not count on `{named}`: it was not there."
         case "wrong_folder" if command and worked and command != worked:
             return f"Run `{worked}`: `{command}` fails from another folder."
-        case "missed_edit" if file and "had changed" not in trouble.subject:
-            return (
-                f"Edits of `{file}` keep missing: read it again right before, and give enough of "
-                "its text to be found once."
-            )
-        case "refused_permission" if named and not any(
-            example.worked for example in trouble.examples
-        ):
+        case "refused_permission" if named and _was_refused_in_words(trouble):
             return f"Do not run `{named}` unasked: it was refused."
         case "refused_permission" if file:
             return f"Say what you will change in `{file}` before you edit it: edits were refused."
@@ -174,6 +167,15 @@ def _common_command(trouble: Trouble) -> str:
     if same := _same(example.command for example in trouble.examples):
         return code(same)
     return code(name) if is_named else ""
+
+
+def _was_refused_in_words(trouble: Trouble) -> bool:
+    """Return whether a person said why, and never granted it: settings refuse what they do not
+    list, and nobody has decided on it."""
+    examples = trouble.examples
+    return all(example.words for example in examples) and not any(
+        example.worked for example in examples
+    )
 
 
 def _left_out(command: str, worked: str) -> str:

@@ -76,3 +76,25 @@ def test_a_slip_of_one_kind_takes_three_sessions() -> None:
     code = "error[E0599]: no method named `total` found\n --> src/a.rs:3:5"
     assert told(*[slips(code)] * 2) == []
     assert told(*[slips(code)] * 3) == [("failing_command", "cargo check: E0599")]
+
+
+def test_of_several_checks_that_may_have_ended_a_line_none_is_blamed() -> None:
+    def failed(command: str) -> list[str]:
+        story = Story().turn("Go").edit("a.py", "a", "b")
+        return subjects(
+            story.run(command, "would reformat a.py\n1 file would be reformatted", "failed")
+        )
+
+    assert failed("black --check . && mypy . && pytest") == []
+    assert failed("cd app && black --check . && git status") == ["black: not formatted"]
+
+
+def test_a_frame_of_a_traceback_is_no_message_and_a_test_has_its_whole_name() -> None:
+    frames = "src/shop.py:12: in __aenter__\nE   ValueError: no price\n1 failed"
+    assert found_by_check(frames) == {"ValueError: no price": False}
+    named = "FAIL OpenCode: reads a session (12 ms)\nFAIL OpenCode: writes one 3ms\n2 failed"
+    assert found_by_check(named) == {
+        "OpenCode: reads a session": True,
+        "OpenCode: writes one": True,
+    }
+    assert found_by_check("FAIL src/cart/cart.test.ts (5.2 s)") == {"cart.test.ts": True}

@@ -213,3 +213,23 @@ def test_a_long_output_of_several_commands_is_of_none() -> None:
     assert printed("git log --oneline -5; git diff") == []
     assert printed("git diff a.py && git diff b.py") == ["git diff: long output"]
     assert printed("git diff | head -5000") == ["git diff: long output"]
+
+
+def test_a_few_looks_at_what_takes_a_minute_are_no_waste() -> None:
+    def waited(looks: int) -> list[str]:
+        story = Story().turn("Test it").run("git status && mise run test:ci", "still running")
+        for _ in range(looks):
+            story.call("wait", "still running", seconds=10)
+        session = day(0, story)
+        (turn,) = session.turns
+        # As all looks of a story are a minute apart: ten seconds instead.
+        messages = tuple(
+            replace(message, at=turn.at + (message.at - turn.at) / 6)
+            for message in turn.messages
+            if message.at and turn.at
+        )
+        quick = replace(session, turns=(replace(turn, messages=messages),))
+        return [event.subject for event in events_of(quick, prices) if event.kind == "polling"]
+
+    assert waited(5) == []
+    assert waited(14) == ["mise run test:ci: waited for by looking"]

@@ -97,6 +97,8 @@ def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> No
     (trouble,) = troubles(granted, granted, granted, refused())
     assert line_for(trouble) is None
     (trouble,) = troubles(refused(), refused())
+    assert line_for(trouble) is None  # by settings, for all that is known
+    (trouble,) = troubles(*[refused().turn("Leave that to me")] * 2)
     assert line_for(trouble) == "Do not run `git commit -m a` unasked: it was refused."
 
 

@@ -104,7 +104,7 @@ class _Talk:
         self._draft = draft
         self._answer = ""
         """The model's answer that the last message is."""
-        self._commands: dict[object, str] = {}
+        self._commands: dict[str, str] = {}
         """What the person ran, by the numbers of the actions."""
         self._lacks_calls = False
 
@@ -112,7 +112,7 @@ class _Talk:
         """Report an event to the timeline."""
         draft, at = self._draft, moment(event.get("timestamp"))
         draft.see(at)
-        action, given = event.get("action"), mapping(event.get("args"))
+        action, given = string(event.get("action")), mapping(event.get("args"))
         if "observation" in event:
             self._observe(event, mapping(event.get("extras")), at)
         elif action == "system":
@@ -144,7 +144,7 @@ class _Talk:
             else:
                 timeline.prompt(text, at, count)
         elif event.get("action") == "run":
-            self._commands[event.get("id")] = string(given.get("command"))
+            self._commands[str(event.get("id"))] = string(given.get("command"))
 
     def _say(
         self, id: str, text: str, event: JsonRecord, at: datetime | None, answer: JsonRecord
@@ -212,8 +212,7 @@ class _Talk:
             )
         elif kind == "error":
             timeline.add_context("program", text + _SUFFIXES[kind], at)
-        elif kind == "run" and event.get("cause") in self._commands:
-            command = self._commands[event.get("cause")]
+        elif kind == "run" and (command := self._commands.get(str(event.get("cause")))):
             ran = f"User executed the command:\n{command}"
             seen_of = f"Observed result of command executed by user:\n{text}"
             timeline.add_context("command", f"{ran}\n\n{seen_of}", at)

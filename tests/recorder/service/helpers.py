@@ -131,6 +131,8 @@ def fill(store: RecordStore, count: int, record: Record) -> None:
 def no_writes(store: RecordStore) -> Iterator[None]:
     """Let nobody store a session for the length of a block; reading continues."""
     with store._connection() as connection:
+        # Else the server ends who holds a lock for ten seconds, which is short on a busy machine.
+        connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout TO 0"))
         connection.execute(sa.text("LOCK TABLE sessions IN SHARE MODE"))
         yield
 

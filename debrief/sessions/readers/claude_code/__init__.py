@@ -415,12 +415,17 @@ def _is_agent(path: str) -> bool:
 def _parent_of(path: str, known: Container[str]) -> str:
     """Return the session's file of a subagent's: above ``subagents/``, else beside it by its id.
 
-    Where neither is there, subagents are of one session by an id that is one session's alone; by
-    any other, such as the word that ids were masked with, each is of a session that is not known.
+    Where neither is there, subagents are of one session by an id that is one session's alone, or
+    by the folder that is named after it. By any other, such as the word that ids were masked with,
+    each is of a session that is not known.
     """
-    above = f"{path.rpartition('/subagents/')[0]}.jsonl"
+    session_folder, _, _ = path.rpartition("/subagents/")
+    above = f"{session_folder}.jsonl"
     if above in known:
         return above
     id = Head.of(path).text(_SESSION_ID)
     beside = f"{path.rpartition('/')[0]}/{id}.jsonl"
-    return beside if beside in known or is_made_up(id) else path
+    if beside in known or is_made_up(id):
+        return beside
+    name = session_folder.rpartition("/")[2]
+    return above if is_made_up(name) or (name and name == id) else path

@@ -168,9 +168,14 @@ def weekly_report(
             weeks.show_none(week)
             continue
         report = report_of(tables, week, done, names_in)
-        kept = report.done if report.did_something else _done_before(tables, week)
+        # Stages without weeks do something in a run of any week, and are no reason to forget what
+        # was done for this one.
+        is_own = any(part.partition == week and (part.fresh or part.calls) for part in done)
+        kept = report.done if is_own else _done_before(tables, week)
         path = links.page_path("weeks", week)
         page = page_of(replace(report, done=kept), links.address(path))
+        if kept is None and (earlier := tables.read_bytes(report_path(week))) is not None:
+            page = earlier.decode()  # it alone says what was done, and what that cost
         written = tables.write_bytes(report_path(week), page.encode())
         tables.write(DONE, week, [WeekDone(kept)], WeekDone, report_version)
         scheduled = SCHEDULE_TAG in context.run.tags
@@ -185,7 +190,7 @@ def weekly_report(
         weeks.show(
             week,
             len(report.now.heads),
-            headline(report) + ("" if written.changed else " (page unchanged)"),
+            headline(replace(report, done=kept)) + ("" if written.changed else " (page unchanged)"),
             {
                 "page": markdown(page),
                 "shown_at": dg.MetadataValue.url(path),

@@ -197,9 +197,7 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
     from debrief.troubles.model import KINDS_SHOWN
 
     if not advised:
-        console().print(
-            "No trouble: nothing went wrong in three sessions, and nothing costly in fewer."
-        )
+        console().print("No trouble: nothing went wrong often enough in one repository.")
         return
     if form == "markdown":
         print(advice_markdown(advised))

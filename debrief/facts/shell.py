@@ -43,6 +43,7 @@ _VALUED = _set("--with --group --extra --directory --project --package -C -n -k 
 _PLACED = _set("git npm pnpm yarn bun make gmake just go cargo mix")
 _PLACES = _set("-C --filter -F --prefix --cwd --dir --workspace --manifest-path --git-dir")
 _KEYWORDS = _set("! { then do else if while")
+_BEFORE_SUBSHELL = _KEYWORDS | _set("elif until time")
 _RUNNER_COMMANDS = (
     "uv run, uv tool, poetry run, pipenv run, pdm run, hatch run, rye run, pixi run, bundle exec, "
     "pnpm exec, pnpm dlx, npm exec, yarn exec, yarn dlx, mise exec, docker exec"
@@ -175,7 +176,8 @@ def _typed(command: str) -> list[tuple[list[str], list[str]]]:
     """Parentheses that are open in a word, such as a path's that nobody quoted."""
     for token in _TOKEN.finditer(f"{flat}\n"):
         kind, text = token.lastgroup, token[0]
-        if text == "(" and word and word[-1] not in "$=" and not flat.startswith(")", token.end()):
+        is_subshell = not word or word[-1] in "$=" or word in _BEFORE_SUBSHELL
+        if text == "(" and not is_subshell and not flat.startswith(")", token.end()):
             kind, within = "other", within + 1
         elif text == ")" and word and within:
             kind, within = "other", within - 1

@@ -23,8 +23,9 @@ class SweptPlace(Struct, frozen=True):
 
 BEFORE: tuple[SweptPlace, ...] = (
     SweptPlace("Langfuse", "our scores with their comments, labels sent", elsewhere.sweep_langfuse),
-    SweptPlace("recorder's database", "records, and lines made of them", elsewhere.sweep_records),
+    # The machine's own first: a record that is being sent is in the database by then.
     SweptPlace("recorder", "records of this machine, sent and unsent", elsewhere.sweep_recorder),
+    SweptPlace("recorder's database", "records, and lines made of them", elsewhere.sweep_records),
     SweptPlace("captures", "prompts, metadata, copies of transcripts", elsewhere.sweep_captures),
     SweptPlace("mirrors", "copies of transcripts from object stores", elsewhere.sweep_mirrors),
     SweptPlace("pushed", "names of files that were pushed to a store", elsewhere.sweep_pushed),

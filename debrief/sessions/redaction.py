@@ -20,6 +20,7 @@ import msgspec
 
 from debrief.keys import place_of, slugify
 from debrief.redaction.finder import (
+    SHORTEST,
     SearchBudget,
     find,
     find_at,
@@ -91,7 +92,12 @@ def _without_secrets(session: Session, redactor: Redactor) -> Session:
     # Texts with most hits come last: what they take is not taken from the others.
     searched = sorted((part for part in texts if part[0] in hits), key=lambda p: len(hits[p[0]]))
     inner = {part: list(_parts(*part)) for part in searched}
-    leaves = (leaf for pairs in inner.values() for leaf, _ in pairs if leaf not in hits)
+    leaves = (
+        leaf
+        for pairs in inner.values()
+        for leaf, _ in pairs
+        if leaf not in hits and len(leaf) >= SHORTEST
+    )
     hits |= prefilter().hits_in_each(leaves)
     known = _Known(SearchBudget(sum(len(text) for text, _ in texts)))
     suspects = _suspects(text for text, form in texts if form == "name")
@@ -203,7 +209,8 @@ class _Known:
         learnt = False
         for part, name in parts:
             found = hits.get(part, ())
-            spans = find_at(part, found, name, self._budget) if found or name else []
+            is_searched = name or (found and (len(parts) == 1 or len(part) >= SHORTEST))
+            spans = find_at(part, found, name, self._budget) if is_searched else []
             self._found[part, name] = spans
             for span in spans:
                 learnt = True

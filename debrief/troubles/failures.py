@@ -7,6 +7,7 @@ what was wrong is left out too: whether it is the same as another is not known.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
@@ -56,6 +57,12 @@ _UNKNOWN_OPTION = re.compile(
     r"(?:\w+ )?(?:flag|option|argument|parameter)s?\b[\s:=]*['\"`‘]?(?P<it>--?\w[\w-]*)",
     re.IGNORECASE,
 )
+_MISSING = re.compile(
+    r"\bno such\b|\bnot found\b|did not match|\bcannot find\b|could ?n.t find|could not find"
+    r"|\bnot exist|not a git repository",
+    re.IGNORECASE,
+)
+"""What a command may say that works in another folder."""
 _NOT_READ = "the file was not read before it was edited"
 _RAN = re.compile(
     r"\b\d+ (?:pass|fail|error|warning|problem|test|example|spec)|^(?:FAIL|PASS|ok|---)\b", re.M
@@ -81,7 +88,8 @@ def failures(strand: Sequence[CallMade]) -> list[Mishap]:
 
 
 def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
-    edited = _UNTOUCHED
+    # A subagent has what the session's own agent changed, or another subagent.
+    edited = _UNTOUCHED if not (strand and strand[0].agent) else _UNTOUCHED - 1
     fine = _that_went_well(strand)
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
@@ -144,12 +152,12 @@ def _has_changed_files(call: ToolCall) -> bool:
 
 def _passes_unchanged(step: CallMade, rest: Sequence[CallMade]) -> bool:
     """Return whether the same check passed the next time, and nothing was changed in between."""
-    names = {name_of(words) for words in parts_of(step.call.command) if is_check(words)}
+    asked = parts_of(step.call.command)
     for later in rest:
-        if later.call.action == "edit":
+        if later.call.action == "edit" or _has_changed_files(later.call):
             return False
-        if names & set(map(name_of, parts_of(later.call.command))):
-            return not (has_failed(later.call) or _failed_behind_a_pipe(later.call))
+        if later.call.action == "run" and parts_of(later.call.command) == asked:
+            return _is_fine(later.call) and not _failed_behind_a_pipe(later.call)
     return False
 
 
@@ -289,7 +297,8 @@ def _command(
     if not name:
         return
     found_by = found_by_check(result) if is_check(words) and not _absent(line, name) else {}
-    if not found_by and is_check(words) and (_RAN.search(result) or _ENDED.search(line)):
+    is_unclear = check or (is_check(words) and (_RAN.search(result) or _ENDED.search(line)))
+    if is_unclear and not found_by:
         return  # it found something, and does not say it in a form that is known
     if found_by:
         until, by = _steps_until(words, rest)
@@ -311,7 +320,8 @@ def _command(
     worked, by = _what_worked(words, rest)
     if words in fine and by != shown(words):
         by = ""  # it does work, though not at that time
-    there = _elsewhere(step, words, worked) if by == shown(words) else ""
+    is_elsewhere = by == shown(words) and _MISSING.search(line)
+    there = _elsewhere(step, words, worked) if is_elsewhere else ""
     if by in ("", shown(words)) and not is_plain(words):
         until, before = _steps_until(words, rest)
         worked, by = (until, before) if before else (worked, by)
@@ -350,13 +360,19 @@ def _elsewhere(step: CallMade, words: Sequence[str], until: Sequence[CallMade]) 
     """Return the command with the folder that it then worked in, nothing having been changed;
     empty where it did not change to one."""
     folder = folder_of(until[-1].call.command)
-    is_changed = any(later.call.action == "edit" for later in until)
-    if is_changed or not folder or folder == folder_of(step.call.command) or ".." in folder:
+    if not folder or folder == folder_of(step.call.command) or ".." in folder:
         return ""
+    if not all(_is_mere_look(later.call) for later in until[:-1]):
+        return ""  # something else may have mended it
     if folder.rstrip("/") == step.folder.rstrip("/"):
-        return f"{_TO_ROOT} && {name_of(words)}"
+        return f"{_TO_ROOT} && {shown(words)}"
     below = step.below(folder)
-    return f"cd {below} && {name_of(words)}" if not below.startswith(("/", "~", "$")) else ""
+    return f"cd {below} && {shown(words)}" if not below.startswith(("/", "~", "$")) else ""
+
+
+def _is_mere_look(call: ToolCall) -> bool:
+    parts = parts_of(call.command) if call.action == "run" else ()
+    return call.action in ("read", "search") or (bool(parts) and all(map(is_look_or_help, parts)))
 
 
 def _says_itself(words: Sequence[str], line: str) -> bool:
@@ -486,8 +502,9 @@ def found_by_check(result: str) -> dict[str, bool]:
         found["not formatted"] = False
     unsaid = pattern("findings", "unsaid")
     text = ANSI.sub("", result)
-    if _MOCHA.search(text):
-        for block in pattern("findings", "blocks").finditer(text[-20_000:]):
+    if failing := _MOCHA.search(text):
+        blocks = pattern("findings", "blocks").finditer(text[failing.end() :][:20_000])
+        for block in itertools.islice(blocks, _MOST):
             found[plain_error(block["it"])] = True
     for line in without_diffs(text)[-20_000:].split("\n"):
         if len(line) > 400 or unsaid.search(line):
@@ -524,15 +541,10 @@ def _steps_until(
         only = between[0].call if len(between) == 1 else None
         is_deed = only is not None and only.action == "run" and only.status == "ok"
         part = parts_of(only.command)[-1:] if is_deed and only is not None else ()
-        is_mend = part and not is_look_or_help(part[0]) and not _only_checks(part[0])
+        is_mend = part and pattern("mends").search(" ".join(part[0]))
         by = shown(part[0]) if is_mend else ""
         return tuple(rest[: number + 1]), by
     return (), ""
-
-
-def _only_checks(words: Sequence[str]) -> bool:
-    """Return whether a command checks the work and does not mend it: ``lint``, not ``lint:fix``."""
-    return is_check(words) and not re.search(r"fix|write|format|fmt", " ".join(words))
 
 
 def _what_worked(
@@ -571,8 +583,10 @@ def _what_worked(
 def is_version_of(other: str, program: str) -> bool:
     """Return whether one program is another of its versions, or the one of a folder: ``python3``
     and ``.venv/bin/python`` of ``python``."""
-    names = other.rpartition("/")[2], program.rpartition("/")[2]
-    return other != program and names[0].startswith(names[1])
+    name, plain = other.rpartition("/")[2], program.rpartition("/")[2]
+    if "/" in program or other == program:
+        return False
+    return re.fullmatch(rf"{re.escape(plain)}[\d.]*", name) is not None
 
 
 def _does_less(part: Sequence[str], words: Sequence[str]) -> bool:

@@ -174,7 +174,8 @@ def text_of_blocks(result: str) -> str:
 
 _DIFF = re.compile(
     r"^(?:Diff in \S|@@ -\d|diff --git ).*\n?"
-    r"(?:(?:[ +\-\\@].*|(?:index|new file|deleted file|similarity|rename) .*)?\n)*",
+    r"(?:(?!\s*(?:--- )?(?:FAIL|PASS|SKIP|FAILED|ERROR)\b)"
+    r"(?:[ +\-\\@].*|(?:index|new file|deleted file|similarity|rename) .*)?\n)*",
     re.MULTILINE,
 )
 

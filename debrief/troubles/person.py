@@ -26,6 +26,12 @@ _GO_ON = re.compile(
 )
 _ANSWER = re.compile(r"(?:no|nope|nah|wait|hold on|hmm+|actually|not|nein|nee)\b", re.IGNORECASE)
 """How a person begins who was asked, and chooses otherwise."""
+_OFFER = re.compile(
+    r"\b(?:want me to|would you like|do you want|shall I|should I (?:also|go|continue))\b"
+    r"|\banything else\b",
+    re.IGNORECASE,
+)
+"""A closing question that asks nothing of the work: an answer may well correct it."""
 _AT_ONCE = timedelta(seconds=5)
 _CODE = re.compile(r"`([^`\n]{2,60})`")
 _NAMED = re.compile(
@@ -75,7 +81,7 @@ def _corrections(
 def _ends_with_a_question(turn: Turn) -> bool:
     """Return whether the agent ended a turn with a question."""
     last = next((message.text for message in reversed(turn.messages) if message.text.strip()), "")
-    return last.rstrip(" \n*_)").endswith("?")
+    return last.rstrip(" \n*_)").endswith("?") and not _OFFER.search(last[-300:])
 
 
 def _correction(

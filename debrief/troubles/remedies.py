@@ -109,7 +109,9 @@ def _remedy(trouble: Trouble) -> str:
         command = program
     is_other = _is_other(command, worked)
     match trouble.kind:
-        case "failing_command" if options := _left_out(command, worked):
+        case "failing_command" if (options := _left_out(command, worked)) and all(
+            options in example.evidence.quote for example in trouble.examples
+        ):
             return f"Leave `{options}` out of `{name_of(worked.split())}`, which fails with it."
         case "failing_command" if is_other and _is_check(command):
             return f"Run `{worked}` before `{command}`: it mends what that finds."

@@ -40,6 +40,8 @@ def test_an_input_that_is_no_json_holds_no_arguments() -> None:
         ("(cd a; make)", ["cd a", "make"]),
         ("sed -n 1,5p src/(shop)/[id]/a.ts && ls", ["sed -n 1,5p src/(shop)/[id]/a.ts", "ls"]),
         ("git log --format=%(refname) a", ["git log --format=%(refname) a"]),
+        ("if true; then(rm -rf ~/); fi", ["true", "rm -rf ~/"]),
+        ("!(rm -rf ~/)", ["rm -rf ~/"]),
         ("build() { make; }; build", ["build", "make", "}", "build"]),
         ("names=(a b); diff <(sort a) b", ["a b", "diff", "sort a", "b"]),
         ("env", ["env"]),

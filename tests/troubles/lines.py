@@ -30,7 +30,9 @@ def event(kind: TroubleKind, subject: str, session: str = "s-1", **changed: Any)
 def trouble(kind: TroubleKind, subject: str = "it", count: int = 2, **changed: Any) -> Trouble:
     """A trouble of two sessions; fields of its events are given with it."""
     of_events: dict[str, Any] = {
-        name: changed.pop(name) for name in ("command", "file", "words") if name in changed
+        name: changed.pop(name)
+        for name in ("command", "file", "words", "evidence")
+        if name in changed
     }
     of_events["worked"] = changed.get("worked", "")
     repository = changed.get("repository", SHOP)

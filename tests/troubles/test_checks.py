@@ -20,6 +20,10 @@ def test_a_check_that_prints_its_failure_into_another_program_failed() -> None:
     assert subjects(story) == ["npx tsc: TS2304: Cannot find name 'x'."]
     fine = Story().turn("Type it").run("npx tsc --noEmit 2>&1 | tail -20", "Found 0 errors.")
     assert subjects(fine) == []
+    unclear = (
+        Story().turn("Go").run("go build ./... | head; ls", "error: x\nls: cannot open: denied")
+    )
+    assert subjects(unclear) == []
     shown = Story().turn("Look").run("cat ci.log | tail -20", untyped)
     assert subjects(shown) == []
 
@@ -36,6 +40,16 @@ def test_a_test_that_fails_before_anything_was_changed_is_not_the_agents_work() 
 def test_a_test_that_passes_the_next_time_with_nothing_changed_is_unsteady() -> None:
     story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", RED, "failed")
     assert subjects(story.run("go test ./...", GREEN)) == ["TestRetry: the test failed"]
+
+    def again(*later: str) -> list[str]:
+        story = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", RED, "failed")
+        for command in later:
+            story.run(command, GREEN)
+        return subjects(story)
+
+    assert again("go test ./shop") == []  # other tests
+    assert again("sed -i s/a/b/ a.go", "go test ./...") == []
+    assert again("git stash && go test ./...") == []
     mended = Story().turn("Retry").edit("a.go", "a", "b").run("go test ./...", RED, "failed")
     assert subjects(mended.edit("a.go", "b", "c").run("go test ./...", GREEN)) == []
 

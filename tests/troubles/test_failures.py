@@ -366,7 +366,7 @@ def test_what_worked_may_be_another_version_of_a_program() -> None:
     assert worked("python3 tools/a.py") == "python3"
     assert worked(".venv/bin/python tools/a.py") == ".venv/bin/python"
     assert worked("python3 tools/b.py") == ""
-    assert worked("node tools/a.py") == ""
+    assert worked("node tools/a.py") == worked("pythonize tools/a.py") == ""
 
 
 def test_what_worked_may_be_the_only_command_in_between() -> None:
@@ -394,13 +394,24 @@ def test_a_command_that_then_works_in_another_folder_was_in_the_wrong_one() -> N
         (found,) = events(story)
         return found.kind, found.worked
 
-    root = 'cd "$(git rev-parse --show-toplevel)" && git add'
+    root = 'cd "$(git rev-parse --show-toplevel)" && git add go/a.go'
     assert event("cd /home/ada/shop && git add go/a.go") == ("wrong_folder", root)
-    assert event("cd /home/ada/shop/sub && git add go/a.go") == (
-        "wrong_folder",
-        "cd sub && git add",
-    )
+    below = "cd sub && git add go/a.go"
+    assert event("cd /home/ada/shop/sub && git add go/a.go") == ("wrong_folder", below)
     assert event("git add go/a.go") == ("failing_command", "")
+
+
+def test_what_a_deed_may_have_mended_was_not_the_folder() -> None:
+    def kind(error: str, *between: str) -> str:
+        story = Story().turn("Go").run("npx prisma migrate dev", error, "failed")
+        for command in between:
+            story.run(command, "done")
+        return events(story.run("cd /home/ada/shop && npx prisma migrate dev", "done"))[0].kind
+
+    gone = "Error: could not find schema.prisma"
+    assert kind(gone, "ls") == "wrong_folder"
+    assert kind(gone, "npm install") == "failing_command"
+    assert kind("Error: connect ECONNREFUSED", "docker compose up -d db") == "failing_command"
 
 
 def test_a_pattern_that_nothing_has_is_one_trouble() -> None:

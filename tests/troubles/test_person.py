@@ -118,6 +118,8 @@ def test_the_answer_to_a_question_is_no_correction() -> None:
     no = "no, let's just say that it is open"
     assert [event.kind for event in events(story("It is done.", no))] == ["correction"]
     assert events(story("Shall it say that it is closed?", no)) == []
+    offer = story("It is done. Would you like me to write a test?", "no, it is still broken")
+    assert len(events(offer)) == 1
     wrong = "that is not what I asked for"
     assert len(events(story("Shall I go on?", wrong))) == 1
 

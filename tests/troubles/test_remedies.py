@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from debrief.cli.app import app
 from debrief.errors import ModelError
 from debrief.lake import Lake
+from debrief.sessions.model import Evidence
 from debrief.troubles.advising import HEADING
 from debrief.troubles.model import ALL, KINDS_SHOWN, TROUBLES, Trouble
 from debrief.troubles.remedies import line_for
@@ -34,8 +35,17 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
             "Run `git push -u origin HEAD`, not `git push`, which fails here.",
         ),
         (
-            trouble("failing_command", command="shop log a --no-pager", worked="shop log a"),
+            trouble(
+                "failing_command",
+                command="shop log a --no-pager",
+                worked="shop log a",
+                evidence=Evidence(1, "c1", "unknown flag: --no-pager"),
+            ),
             "Leave `--no-pager` out of `shop log`, which fails with it.",
+        ),
+        (
+            trouble("failing_command", command="shop log a --silent", worked="shop log a"),
+            "Run `shop log a`, not `shop log a --silent`, which fails here.",
         ),
         (
             trouble("missing_tool", "python: gone", command="python a.py", worked="python3"),

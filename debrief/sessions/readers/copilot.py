@@ -152,7 +152,7 @@ class _Stream:
         """Commands that the person runs beside the conversation, by the ids of their results."""
         self._looked_up: set[str] = set()
         """Ids of calls that the program itself makes when work in the background has ended."""
-        self._follows_notice = False
+        self._follows_notice = self._is_numbered = False
         self._permissions: dict[str, str] = {}
         """The calls that permission was asked for, by the requests' ids."""
         self._events: dict[str, Callable[[JsonRecord, datetime | None], None]] = {
@@ -177,7 +177,11 @@ class _Stream:
             data = {**data, "parentToolCallId": self._callers.get(agent, "")}
         follows_notice, self._follows_notice = self._follows_notice, kind == "system.notification"
         if kind == "assistant.message":
-            if follows_notice and "interactionId" not in data:  # no request of the model's
+            is_numbered = "interactionId" in data
+            self._is_numbered |= is_numbered
+            if (
+                follows_notice and self._is_numbered and not is_numbered
+            ):  # no request of the model's
                 made = mappings(data.get("toolRequests"))
                 self._looked_up.update(string(call.get("toolCallId")) for call in made)
                 return

@@ -51,7 +51,7 @@ _RAN = re.compile(
     re.DOTALL,
 )
 """What the program says in the person's name of a command that they ran in its shell mode."""
-_CONTEXT = "<session_context>"
+_CONTEXT, _CONTEXT_ENDS = "<session_context>", "</session_context>"
 _LOADED = re.compile(r"\s*<loaded_context>.*</loaded_context>\s*", re.DOTALL)
 _PROMPT_FILE = re.compile(
     r"^--- Context from: ([^\n]+) ---\n(.*?)\n--- End of Context from: \1 ---$",
@@ -211,8 +211,8 @@ def _convert(messages: list[Any], rewound: set[int], draft: TranscriptDraft) -> 
 def _take_context(message: JsonRecord, draft: TranscriptDraft) -> bool:
     """Take what the program says of the machine and the folder as a chat begins, without the
     prompt files in it; return whether a message is that."""
-    text = text_of_content(message.get("content"))
-    is_context = text.lstrip().startswith(_CONTEXT)
+    text = text_of_content(message.get("content")).strip()
+    is_context = text.startswith(_CONTEXT) and text.endswith(_CONTEXT_ENDS)
     if is_context:
         text = _PROMPT_FILE.sub("", _LOADED.sub("\n", text))
         at = moment(message.get("timestamp"))

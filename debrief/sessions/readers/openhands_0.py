@@ -84,7 +84,7 @@ class OldOpenHandsReader(TranscriptReader):
         talk = _Talk(draft)
         for event in (draft.load(path), *draft.load_beside(self.beside(path))):
             talk.take(event)
-        draft.reported_usage = None if talk.spent == NO_USAGE else talk.spent
+        draft.reported_usage = None if talk.reported == NO_USAGE else talk.reported
         return draft
 
 
@@ -99,8 +99,8 @@ class _Talk:
     """A conversation's events on their way to its timeline."""
 
     def __init__(self, draft: TranscriptDraft) -> None:
-        self.spent = NO_USAGE
-        """What the agent says that it has spent so far."""
+        self.spent = self.reported = NO_USAGE
+        """What the agent says that it has spent so far, since its count began and in all."""
         self._draft = draft
         self._answer = ""
         """The model's answer that the last message is."""
@@ -161,7 +161,7 @@ class _Talk:
         timeline.spend(_less(since, own) or NO_USAGE)
         timeline.begin_message(id, draft.model, at).texts.append(text)
         timeline.spend(own)
-        self.spent = total
+        self.spent, self.reported = total, self.reported + since
 
     def _call(self, event: JsonRecord, about: JsonRecord, at: datetime | None) -> None:
         answer = mapping(about.get("model_response"))

@@ -284,8 +284,14 @@ def forget(home: RecorderHome, session_id: str) -> bool:
     waiting = [session for session in home.waiting() if session.id == session_id]
     for session in waiting:
         with home.lock_record(session_id):
+            if session.record() is None:
+                raise _sent_meanwhile(session_id)
             home.remove(session)
     return bool(waiting)
+
+
+def _sent_meanwhile(session_id: str) -> InputError:
+    return InputError(session_id, "was sent by another process just now").known_as("busy")
 
 
 def _send(session: LocalSession, server: RecorderClient) -> Receipt:
@@ -297,7 +303,7 @@ def _send(session: LocalSession, server: RecorderClient) -> Receipt:
 def _sent(session: LocalSession, server: RecorderClient) -> Receipt:
     data, options = session.record(), session.stop_options()
     if data is None or options is None:
-        raise InputError(session.id, "was sent by another process just now").known_as("busy")
+        raise _sent_meanwhile(session.id)
     meta = decode_record(data).meta
     if options.create_task is not None:
         server.ensure_task(meta.task_id, options.create_task)

@@ -24,8 +24,10 @@ from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
 """Calls of a session that are its beginning."""
-_ID_GIVEN = re.compile(r"\b(?:session ID|background with ID:?) ([\w-]+)")
-_ID_ASKED = re.compile(r'"(?:session_id|bash_id|shell_id|task_id)"\s*:\s*"?([\w-]+)')
+_ID_GIVEN = re.compile(
+    r"\b(?:(?:session|cell) ID|background with ID:?) ([\w-]+)|\bsession_id\W+(\w+)"
+)
+_ID_ASKED = re.compile(r"\b(?:session|bash|shell|task|cell)_id\W{1,5}([\w-]+)")
 _POLLS = 3
 """Looks in a row after something that runs from which on it is polling."""
 _MANY, _SHORT = 10, 50
@@ -177,8 +179,8 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         run = []
         if step is not None and step.call.action == "run":
             begun = name_of(asked_for(step.call.command)) or begun
-            if given := _ID_GIVEN.search((step.call.result or "")[:400]):
-                runs[given[1]] = begun
+            for given in _ID_GIVEN.finditer((step.call.result or "")[:400]):
+                runs[given[1] or given[2]] = begun
             run = [step] if _can_poll(step.call) else []
 
 

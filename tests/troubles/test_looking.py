@@ -233,3 +233,13 @@ def test_a_few_looks_at_what_takes_a_minute_are_no_waste() -> None:
 
     assert waited(5) == []
     assert waited(14) == ["mise run test:ci: waited for by looking"]
+
+
+def test_what_is_waited_for_is_found_by_its_id_in_a_script_too() -> None:
+    story = Story().turn("Test it")
+    begun = 'Script completed\nOutput:\n{"session_id":37,"output":""}'
+    story.run("cargo fmt && cargo test", begun).run("cargo fmt", "")
+    for _ in range(4):
+        script = "let {output} = await tools.write_stdin({session_id:37, chars:''}); text(output)"
+        story.call("wait", "Compiling shop", input=script)
+    assert [event.subject for event in events(story)] == ["cargo test: waited for by looking"]

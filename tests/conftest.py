@@ -10,9 +10,11 @@ import resource
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -85,6 +87,14 @@ typer.testing._get_command = lambda app: _command_line_of(app, _commands_in(app)
 
 # Until all tests are imported, there is next to no garbage in what is made.
 gc.disable()
+
+
+@pytest.fixture(autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Take back what a command names in the settings of its process: the next test of the same
+    worker would start its programs on that lake."""
+    with patch.dict(os.environ):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

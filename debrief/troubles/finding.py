@@ -16,7 +16,7 @@ from debrief.troubles.model import TroubleEvent
 from debrief.troubles.person import said
 from debrief.troubles.steps import Course, Mishap, cost_of
 
-VERSION = "10"
+VERSION = "11"
 """Raised when the same session gives other events."""
 
 
@@ -48,6 +48,8 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
                 repository=session.repository,
                 kind=mishap.kind,
                 subject=mishap.subject,
+                name=mishap.name,
+                reason=mishap.reason,
                 at=mishap.at or session.started,
                 evidence=mishap.evidence,
                 calls=tuple(step.call.id for step in mishap.steps),

@@ -16,12 +16,12 @@ from typing import Final
 from msgspec.structs import astuple
 
 from debrief.sessions.model import Usage
-from debrief.troubles.failures import runs_check
+from debrief.troubles.check_findings import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, TroubleKind, trouble_id
 from debrief.troubles.naming import is_outside
 from debrief.troubles.remedies import line_for
 
-VERSION = "6"
+VERSION = "7"
 """Raised when the same events give other troubles."""
 _SESSIONS = 3
 """Sessions from which on whatever happened is a trouble of the repository."""
@@ -41,8 +41,6 @@ _ONE_OFF = re.compile(
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
 )
 """Scripts on the command line, which say little of the repository that they run in."""
-_RULE = re.compile(r": (?:[a-z][A-Za-z-]*|lint/\S+|[A-Z]*\d+|(?:error )?TS\d+\b.*)$")
-"""What a check found, by a rule's or an error's name: slips that have no more in common."""
 _LEAST_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
@@ -101,13 +99,9 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
 def _says_little(event: TroubleEvent) -> bool:
     """Return whether it takes three sessions to say more than that a file was read, a script was
     typed, any edit was refused, or a slip of one kind was made."""
-    is_any_edit = event.kind == "missed_edit" and event.subject.startswith("an edit: ")
-    if event.kind == "long_output" or is_any_edit:
+    if event.kind == "long_output" or event.reason in ("not_read", "rule"):
         return True
-    if event.kind != "failing_command":
-        return False
-    is_slip = runs_check(event.command) and _RULE.search(event.subject)
-    return bool(_ONE_OFF.search(event.command) or is_slip)
+    return event.kind == "failing_command" and _ONE_OFF.search(event.command) is not None
 
 
 def _is_of_check(event: TroubleEvent) -> bool:
@@ -162,6 +156,8 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
         repository=first.repository,
         kind=first.kind,
         subject=first.subject,
+        name=first.name,
+        reason=first.reason,
         count=len(events),
         sessions=tuple(dict.fromkeys(event.session_id for event in newest)),
         first_seen=first.at,

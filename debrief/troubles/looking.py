@@ -18,7 +18,7 @@ from debrief.facts.session_facts import is_work
 from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
-from debrief.troubles.failures import has_failed
+from debrief.troubles.failed_calls import has_failed
 from debrief.troubles.naming import asked_for, is_outside, listed, name_of, parts_of, shown
 from debrief.troubles.steps import CallMade, Course, Mishap
 
@@ -137,6 +137,7 @@ def _read_again(step: CallMade) -> Mishap:
     return Mishap(
         kind="repeated_read",
         subject=f"{shorten(what, 150)}: looked at again, unchanged",
+        name=shorten(what, 150),
         at=step.at,
         evidence=step.evidence(shorten(label(call), 120)),
         steps=(step,),
@@ -168,9 +169,11 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         rounds = len({look.message for look in run})  # several of one message are one look
         if rounds >= _POLLS and not _is_short(run, rounds):
+            name = _polled(run, runs, begun)
             yield Mishap(
                 kind="polling",
-                subject=f"{_polled(run, runs, begun)}: waited for by looking",
+                subject=f"{name}: waited for by looking",
+                name=name,
                 at=run[0].at,
                 evidence=run[0].evidence(f"{rounds} looks in a row: {label(run[0].call)}"),
                 steps=tuple(run),
@@ -250,6 +253,7 @@ def _long_outputs(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         yield Mishap(
             kind="long_output",
             subject=f"{what}: long output",
+            name=what,
             at=step.at,
             evidence=step.evidence(f"{size:,} characters: {label(call)}"),
             steps=(step,),
@@ -274,6 +278,7 @@ def _after_compactions(course: Course) -> Iterator[Mishap]:
         yield Mishap(
             kind="work_done_twice",
             subject=f"{file} and others: read again after a compaction",
+            name=file,
             at=first.at,
             evidence=first.evidence(f"{len(again)} files read again: {files}"),
             steps=tuple(again.values()),
@@ -315,6 +320,7 @@ def _start(course: Course) -> Iterator[Mishap]:
         yield Mishap(
             kind="same_start",
             subject=f"{shorten(file, 150)}: looked up at the beginning",
+            name=shorten(file, 150),
             at=step.at,
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),
@@ -390,6 +396,7 @@ def _blind_check(step: CallMade, changed: Sequence[str]) -> Mishap | None:
     return Mishap(
         kind="blind_check",
         subject=f"{name_of(words)}: cannot see what was changed",
+        name=name_of(words),
         at=step.at,
         evidence=step.evidence(f"{label(call)}, after {', '.join(map(step.below, changed[:2]))}"),
         steps=(step,),
@@ -427,6 +434,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
         yield Mishap(
             kind="blind_check",
             subject=f"{language} was changed, and nothing was run that could see it",
+            name=language,
             at=last.at,
             evidence=last.evidence(f"the last change: {file}"),
             steps=(last,),

@@ -33,6 +33,36 @@ TroubleKind = Literal[
 ``blind_check``: a check that could not have failed because of the change. ``work_done_twice``:
 after a compaction. ``same_start``: sessions that begin by finding out the same thing."""
 
+TroubleReason = Literal[
+    "",
+    "test",
+    "rule",
+    "message",
+    "not_formatted",
+    "unknown_option",
+    "not_there",
+    "machine",
+    "program",
+    "subcommand",
+    "skill",
+    "agent",
+    "tool",
+    "mcp_server",
+    "script",
+    "python_module",
+    "not_read",
+    "changed_since_read",
+    "several_matches",
+    "same_text",
+    "no_match",
+]
+"""Why a command or an edit failed, as far as its form says; empty where it does not.
+
+Of a check: the ``test`` that failed, the ``rule`` that was broken, another ``message``, or files
+that are ``not_formatted``. Of any command: an ``unknown_option``, a path that is ``not_there``,
+what the ``machine`` refuses. Of a ``missing_tool``: what was missing, from ``program`` on. Of a
+``missed_edit``: from ``not_read`` on."""
+
 KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
     "failing_command": "command that fails",
     "missed_edit": "edit that misses",
@@ -64,6 +94,9 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     subject: str
     """What happened, without paths of machines, numbers and ids: two events of one repository,
     kind and subject are one trouble."""
+    name: str = ""
+    """What it is about: a program with its subcommand, a file, a tool, what a person named."""
+    reason: TroubleReason = ""
     at: datetime
     evidence: Evidence
     """The place, and the words that show it."""
@@ -95,6 +128,9 @@ class Trouble(Struct, frozen=True, kw_only=True):
     repository: str
     kind: TroubleKind
     subject: str
+    name: str = ""
+    reason: TroubleReason = ""
+    """Both as its events have them."""
     count: int
     """At least 2."""
     sessions: tuple[str, ...]

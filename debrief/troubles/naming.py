@@ -15,9 +15,12 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from msgspec import Struct
+
 from debrief.facts.quoting import ANSI, printed_lines
 from debrief.facts.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
+from debrief.troubles.model import TroubleReason
 
 _ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")
 _PATH = re.compile(
@@ -91,9 +94,14 @@ def name_of(words: Sequence[str]) -> str:
     return " ".join([*around, *kept])
 
 
+def program_of(words: Sequence[str]) -> str:
+    """Return the program of a simple command, without its folder."""
+    return words[0].rpartition("/")[2] if words else ""
+
+
 def is_plain(words: Sequence[str]) -> bool:
     """Return whether a simple command's words are no more than what it works on."""
-    return bool(words) and words[0].rpartition("/")[2] in _listed("plain")
+    return program_of(words) in _listed("plain")
 
 
 def shown(words: Sequence[str]) -> str:
@@ -135,7 +143,7 @@ def culprit(command: str, error: str) -> tuple[str, ...]:
         return ()
     found = raw_commands(command)
     for words in found:
-        program = words[0].rpartition("/")[2] if words else ""
+        program = program_of(words)
         if program and re.search(
             rf"(?:^|[\s:\[(`'\"]){re.escape(program)}(?:$|[\s:\])`'\"])", error
         ):
@@ -237,10 +245,23 @@ def pattern(section: str, name: str = "forms") -> re.Pattern[str]:
     return re.compile("|".join(tables()[section][name]), re.IGNORECASE | re.MULTILINE)
 
 
+class ErrorForm(Struct, frozen=True):
+    """One way in which something goes wrong, as programs and tools say it."""
+
+    reason: TroubleReason
+    subject: str
+    """What it is called; with placeholders where its name is a part of it."""
+    patterns: tuple[re.Pattern[str], ...]
+
+
 @cache
-def forms(section: str) -> tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]:
-    """Return what each form of a section is called, with its patterns."""
+def forms(section: str) -> tuple[ErrorForm, ...]:
+    """Return the forms of a section: the first that is found decides."""
     return tuple(
-        (table["name"], tuple(re.compile(form, re.IGNORECASE) for form in table["forms"]))
+        ErrorForm(
+            table["reason"],
+            table["subject"],
+            tuple(re.compile(form, re.IGNORECASE) for form in table["forms"]),
+        )
         for table in tables()[section]
     )

@@ -14,9 +14,9 @@ from debrief.facts.quoting import label
 from debrief.facts.talk import approval_in, correction_in, own_words
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Intervention, Turn
-from debrief.troubles.failures import is_look_or_help
 from debrief.troubles.naming import asked_for, name_of, pattern
 from debrief.troubles.steps import CallMade, Course, Mishap
+from debrief.troubles.what_worked import is_look_or_help
 
 _WORDS = 300
 _GO_ON = re.compile(
@@ -93,9 +93,11 @@ def _correction(
     steps: Sequence[CallMade],
 ) -> Mishap:
     words = own_words(text)
+    name = _named(quote, text)
     return Mishap(
         kind="correction",
-        subject=f"“{_subject(quote, text)}”",
+        subject=f"“{name}”",
+        name=name,
         at=at,
         evidence=Evidence(turn.number, "", quote),
         steps=tuple(steps),
@@ -104,7 +106,7 @@ def _correction(
     )
 
 
-def _subject(quote: str, text: str) -> str:
+def _named(quote: str, text: str) -> str:
     """Return what their words name: a check that fails, something in code marks, a file or an
     identifier; else its sentence."""
     if _CHECK_FAILS.search(quote):
@@ -125,9 +127,11 @@ def _interruptions(course: Course, turn: Turn, after: Turn | None) -> Iterator[M
         words = own_words(after.prompt) if after is not None else ""
         if last is None or not words or _GO_ON.search(words) or approval_in(words):
             continue  # nothing says that the agent was wrong, or it had done nothing yet
+        name = _named(shorten(words, 160), words)
         yield Mishap(
             kind="interruption",
-            subject=f"the person stopped the agent: “{_subject(shorten(words, 160), words)}”",
+            subject=f"the person stopped the agent: “{name}”",
+            name=name,
             at=deed.at,
             evidence=Evidence(turn.number, "", shorten(words, 160)),
             messages=() if last is None else (last,),
@@ -152,13 +156,13 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
         command = ""
         if call.action == "run":
             words = asked_for(call.command)
-            subject, command = name_of(words) or call.name, shorten(call.command, 400)
+            name, command = name_of(words) or call.name, shorten(call.command, 400)
         elif call.action == "edit":
-            subject = "an edit"
+            name = "an edit"
         elif call.action == "plan":
-            subject = "a plan"
+            name = "a plan"
         else:
-            subject = call.name
+            name = call.name
         if step.message in known:
             continue  # one answer refused them all
         known.add(step.message)
@@ -169,14 +173,15 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue  # they had not meant to refuse it
         yield Mishap(
             kind="refused_permission",
-            subject=f"{subject}: refused",
+            subject=f"{name}: refused",
+            name=name,
             at=step.at,
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),
             command=command,
             file=step.below(call.path or next(iter(call.paths), "")),
             words=shorten(reason, _WORDS),
-            worked=subject if command and _is_granted(subject, strand) else "",
+            worked=name if command and _is_granted(name, strand) else "",
         )
 
 

@@ -18,10 +18,10 @@ from debrief.facts.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.sessions.model import ToolCall, Usage
-from debrief.troubles.failures import can_stand_for, is_version_of
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed, name_of
+from debrief.troubles.what_worked import can_stand_for, is_version_of
 
 _LONGEST_CODE, _LONGEST_QUOTE = 120, 200
 _INTO_FOLDER = re.compile(r"\Acd\s+(?:/|~)\S*\s*(?:&&|;)\s*")
@@ -121,7 +121,7 @@ def _remedy(trouble: Trouble) -> str:
             return f"Run `{worked}`, not `{command}`, which fails here."
         case "missing_tool" if is_other and _is_named(trouble, command):
             return f"Run `{worked}`, not `{command}`, which fails here."
-        case "missing_tool" if is_other and trouble.subject.startswith("Python module "):
+        case "missing_tool" if is_other and trouble.reason == "python_module":
             return f"Run `{worked}`: `{command}` lacks a module."
         case "missing_tool" if named and _is_named(trouble, named):
             return f"Do not count on `{named}`: it was not there."
@@ -162,9 +162,9 @@ def _tried_and_worked(trouble: Trouble) -> tuple[str, str]:
 def _common_command(trouble: Trouble) -> str:
     """Return the command of all examples; where they differ, the program and subcommand that the
     trouble is called by, if each example ran them."""
-    name = trouble.subject.partition(":")[0]
+    name = trouble.name
     is_named = all(stands_in(name, example.command) for example in trouble.examples)
-    if trouble.kind == "missing_tool" and is_named:
+    if trouble.reason in ("program", "subcommand") and is_named:
         return code(name)  # whatever it was to do
     if same := _same(example.command for example in trouble.examples):
         return code(same)
@@ -195,7 +195,7 @@ def _is_instead(worked: str, command: str) -> bool:
 
 def _is_named(trouble: Trouble, command: str) -> bool:
     """Return whether a command names what is not there: a program that it runs may lack another."""
-    return stands_in(trouble.subject.partition(":")[0].rpartition(" ")[2], command)
+    return stands_in(trouble.name.rpartition(" ")[2], command)
 
 
 def _shows_what_is_asked(command: str) -> bool:

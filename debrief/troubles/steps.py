@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 
 from debrief.models.usage import ModelUsage, Price
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
-from debrief.troubles.model import TroubleKind
+from debrief.troubles.model import TroubleKind, TroubleReason
 
 Prices = Callable[[str], Price | None]
 """The price of a model by its name; None when it is not known."""
@@ -50,6 +50,8 @@ class Mishap(Struct, frozen=True, kw_only=True):
 
     kind: TroubleKind
     subject: str
+    name: str
+    reason: TroubleReason = ""
     at: datetime | None
     evidence: Evidence
     steps: tuple[CallMade, ...] = ()
@@ -59,8 +61,6 @@ class Mishap(Struct, frozen=True, kw_only=True):
     file: str = ""
     words: str = ""
     worked: str = ""
-    is_test: bool = False
-    """It is a test that failed, by its name."""
     put_in: int = 0
     """Tokens that a result put into the context, where the stretch is that alone."""
 

@@ -35,6 +35,7 @@ def trouble(kind: TroubleKind, subject: str = "it", count: int = 2, **changed: A
         if name in changed
     }
     of_events["worked"] = changed.get("worked", "")
+    of_events |= {name: changed[name] for name in ("name", "reason") if name in changed}
     repository = changed.get("repository", SHOP)
     examples = tuple(
         event(kind, subject, f"s-{n}", repository=repository, **of_events) for n in (2, 1)
@@ -57,5 +58,10 @@ def trouble(kind: TroubleKind, subject: str = "it", count: int = 2, **changed: A
 
 
 WRONG_RUNNER = trouble(
-    "missing_tool", "pnpm: command not found", command="pnpm test", worked="bun test"
+    "missing_tool",
+    "pnpm: command not found",
+    name="pnpm",
+    reason="program",
+    command="pnpm test",
+    worked="bun test",
 )

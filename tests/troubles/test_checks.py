@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debrief.troubles.failures import found_by_check
+from debrief.troubles.check_findings import found_by_check
 from tests.facts.scenario import Story
 from tests.troubles.scenario import events, told
 
@@ -64,7 +64,7 @@ def test_a_test_is_the_same_whichever_command_ran_it() -> None:
 
 def test_lines_of_a_diff_are_no_message() -> None:
     diff = "Diff in /home/ada/shop/src/main.rs:189:\n     Err(_) => {\n-        a\n+    a\n }\n"
-    assert found_by_check(diff) == {"not formatted": False}
+    assert found_by_check(diff) == {"not formatted": "not_formatted"}
     story = Story().turn("Go").run("cargo fmt --all -- --check", diff, "failed")
     assert subjects(story.run("cargo fmt", "")) == ["cargo fmt: not formatted"]
     other = (
@@ -78,7 +78,7 @@ def test_tests_are_called_by_their_names_over_several_lines() -> None:
         "  19 passing (7s)\n  2 failing\n\n  1) Cart\n       adds:\n     Error: Timeout of 2000ms\n\n"
         "  2) Cart\n       with tax\n         rounds:\n\n      AssertionError: 1\n"
     )
-    assert found_by_check(printed) == {"Cart adds": True, "Cart with tax rounds": True}
+    assert found_by_check(printed) == {"Cart adds": "test", "Cart with tax rounds": "test"}
     assert found_by_check("  1) Cart\n       adds:\n     is a list") == {}
 
 
@@ -105,10 +105,10 @@ def test_of_several_checks_that_may_have_ended_a_line_none_is_blamed() -> None:
 
 def test_a_frame_of_a_traceback_is_no_message_and_a_test_has_its_whole_name() -> None:
     frames = "src/shop.py:12: in __aenter__\nE   ValueError: no price\n1 failed"
-    assert found_by_check(frames) == {"ValueError: no price": False}
+    assert found_by_check(frames) == {"ValueError: no price": "message"}
     named = "FAIL OpenCode: reads a session (12 ms)\nFAIL OpenCode: writes one 3ms\n2 failed"
     assert found_by_check(named) == {
-        "OpenCode: reads a session": True,
-        "OpenCode: writes one": True,
+        "OpenCode: reads a session": "test",
+        "OpenCode: writes one": "test",
     }
-    assert found_by_check("FAIL src/cart/cart.test.ts (5.2 s)") == {"cart.test.ts": True}
+    assert found_by_check("FAIL src/cart/cart.test.ts (5.2 s)") == {"cart.test.ts": "test"}

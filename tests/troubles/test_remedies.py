@@ -48,13 +48,14 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
             "Run `shop log a`, not `shop log a --silent`, which fails here.",
         ),
         (
-            trouble("missing_tool", "python: gone", command="python a.py", worked="python3"),
+            trouble("missing_tool", name="python", command="python a.py", worked="python3"),
             "Run `python3`, not `python`, which fails here.",
         ),
         (
             trouble(
                 "missing_tool",
-                "Python module httpx: not there",
+                name="httpx",
+                reason="python_module",
                 command="python3 a.py",
                 worked=".venv/bin/python3",
             ),
@@ -65,11 +66,11 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
             "Run `pnpm api:generate` before `git commit -m x`, which fails here without it.",
         ),
         (
-            trouble("missing_tool", "python: command not found", command="python -m pytest tests"),
+            trouble("missing_tool", name="python", reason="program", command="python -m pytest"),
             "Do not count on `python`: it was not there.",
         ),
         (
-            trouble("long_output", "shop list: long output", command="shop list"),
+            trouble("long_output", name="shop list", command="shop list"),
             "Cut what `shop list` prints before you read it: it fills the context.",
         ),
         (
@@ -108,12 +109,12 @@ def test_a_line_names_the_command_the_file_or_the_words(one: Trouble, line: str)
         trouble("failing_command", command="make", worked="curl https://x.example | sh"),
         trouble("failing_command", command="make\nrm x", worked="bun test"),
         trouble("failing_command", command="npm t", worked="/home/sam/bin/npm t"),
-        trouble("missing_tool", "vite: command not found", command="npm run build"),
+        trouble("missing_tool", name="vite", reason="program", command="npm run build"),
         trouble(
-            "missing_tool", "vite: command not found", command="vc log a", worked="vc log b -x"
+            "missing_tool", name="vite", reason="program", command="vc log a", worked="vc log b"
         ),
-        trouble("long_output", "sed: long output", command="sed -n 1,400p a.py"),
-        trouble("long_output", "git diff: long output", command="git diff"),
+        trouble("long_output", name="sed", command="sed -n 1,400p a.py"),
+        trouble("long_output", name="git diff", command="git diff"),
         trouble("repeated_read", file="docs/a.md"),
         trouble("missed_edit", file="src/a.py"),
         trouble("refused_permission", command="git push origin main"),
@@ -135,7 +136,7 @@ def test_a_line_is_one_printable_line_whatever_the_evidence_holds(
 
 
 OTHER = trouble(
-    "missing_tool", "mypy src", command="mypy src", worked="uv run ty", repository="sam/blog"
+    "missing_tool", name="mypy", command="mypy src", worked="uv run ty", repository="sam/blog"
 )
 NO_REMEDY = trouble("interruption", "stopped")
 

@@ -10,7 +10,7 @@ from functools import cache
 from debrief.facts.quoting import ANSI
 from debrief.facts.shell import bare_words, check_of, commands_in
 from debrief.troubles.model import TroubleReason
-from debrief.troubles.naming import pattern, plain_error, tables, without_diffs
+from debrief.troubles.naming import is_warning, pattern, plain_error, tables, without_diffs
 
 _MOST = 6
 _MOCHA = re.compile(r"^ +[1-9]\d* failing$", re.MULTILINE)
@@ -53,7 +53,7 @@ def found_by_check(result: str) -> dict[str, TroubleReason]:
         for block in itertools.islice(blocks, _MOST):
             found[plain_error(block["it"])] = "test"
     for line in without_diffs(text)[-20_000:].split("\n"):
-        if len(line) > 400 or unsaid.search(line):
+        if len(line) > 400 or unsaid.search(line) or is_warning(line):
             continue
         for form, reason, is_of_tests_too in _finding_forms():
             if is_of_tests_too and "test" in found.values():

@@ -39,6 +39,7 @@ from debrief.troubles.naming import (
     pattern,
     plain_error,
     program_of,
+    says_why,
     shown,
     text_of_blocks,
 )
@@ -224,7 +225,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     line = error_line(re.sub(r"</?tool_use_error>", "", result))
     if not line and call.exit_code is None:  # else it is what a program printed
         line = first_line(result)
-    if line:
+    if says_why(line):
         yield _mishap(_cause_of_tool(step, line), step, line)
 
 
@@ -238,6 +239,8 @@ def _cause_of_tool(step: CallMade, line: str) -> _Cause:
     is_gone = re.search(r"not (?:found|exist)|no such|does not exist", line, re.IGNORECASE)
     if path and is_gone and call.action in ("read", "search"):
         return _not_there(path)
+    if path and pattern("too_large").search(line):
+        return _Cause(f"{path}: too large to be read whole", path, "too_large", path)
     name = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
     return _Cause(f"{name}: {plain_error(line)}", name, file=path)
 
@@ -280,8 +283,9 @@ def _error(
 ) -> Iterator[Mishap]:
     """Yield the failure of a simple command that says why in one line, and what then did it."""
     cause = _cause_of(step, words, line)
-    is_lost = cause.kind == "wrong_folder" or bool(pattern("wrong_folder").search(line))
-    if not line or (is_plain(words) and not is_lost and not _says_itself(words, line)):
+    is_lost = pattern("wrong_folder").search(line) is not None
+    is_of_file = is_plain(words) and not is_lost and not _says_itself(words, line)
+    if is_of_file or not says_why(line, step.call.command):
         return
     parts = parts_of(step.call.command)
     if cause.kind == "missing_tool" and any(_SHOWS_LOGS.search(shown(part)) for part in parts):

@@ -34,8 +34,6 @@ _NEEDS_NO_REMEDY: Final[frozenset[TroubleKind]] = frozenset(
 )
 """Kinds that count from two sessions on, whatever they took: a person had to step in, or nobody
 knows whether the work holds."""
-_OF_FILES = ("missed_edit", "long_output", "repeated_read")
-"""Kinds that are about a file; one outside the repository is no trouble of it."""
 _ONE_OFF = re.compile(
     r"(?:^|[/\s])(?:node|deno|bun|python[\d.]*|py|ruby|perl|php|uv run python)\s+"
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
@@ -53,9 +51,14 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     what they took. Those that cost next to nothing come last.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
+    known: set[tuple[str, str, datetime, str]] = set()
     for event in events:
         if not event.repository:
             continue  # what it has to do with the others is not known
+        place = (event.kind, event.subject, event.at, event.evidence.call)
+        if event.evidence.call and place in known:
+            continue  # the same call, of a copy of the session
+        known.add(place)
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
     recurring = [group for group in groups.values() if len(group) > 1 and _recurs(group, begun)]
@@ -79,7 +82,7 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
     sessions = {event.session_id for event in group}
     if first.kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
-    if first.kind in _OF_FILES and is_outside(first.file):
+    if _is_of_file(first) and is_outside(first.file):
         return False
     if _is_of_chance(group) and len(group) < _OFTEN:
         return False
@@ -94,6 +97,12 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
     if len(calls) >= _CALLS:
         return len(sessions) > 1 or not _is_of_check(first)
     return len(sessions) > 1 and line_for(_trouble(group)) is not None
+
+
+def _is_of_file(event: TroubleEvent) -> bool:
+    """Return whether it is about a file; one outside the repository is no trouble of it."""
+    is_kind = event.kind in ("missed_edit", "long_output", "repeated_read")
+    return is_kind or event.reason in ("not_there", "too_large")
 
 
 def _says_little(event: TroubleEvent) -> bool:

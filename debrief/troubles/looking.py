@@ -32,6 +32,8 @@ _POLLS = 3
 """Looks in a row after something that runs from which on it is polling."""
 _MANY, _SHORT = 10, 50
 """Looks that are polling however soon they end; seconds from which on fewer are."""
+_PAUSE = 20
+"""Seconds between two looks, on average, from which on it is waiting and no polling."""
 _MUCH = 2_000
 """Characters of a result from which on it was worth not printing twice."""
 _LONG = 30_000
@@ -168,7 +170,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             run.append(step)
             continue
         rounds = len({look.message for look in run})  # several of one message are one look
-        if rounds >= _POLLS and not _is_short(run, rounds):
+        if rounds >= _POLLS and not _is_patient(run, rounds):
             name = _polled(run, runs, begun)
             yield Mishap(
                 kind="polling",
@@ -187,12 +189,13 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             run = [step] if _can_poll(step.call) else []
 
 
-def _is_short(run: Sequence[CallMade], rounds: int) -> bool:
-    """Return whether it was soon over: a few looks at what takes a minute are no waste."""
+def _is_patient(run: Sequence[CallMade], rounds: int) -> bool:
+    """Return whether it was soon over, or looked at with pauses: that is no waste."""
     first, last = run[0].at, run[-1].at
-    if rounds >= _MANY or first is None or last is None:
-        return False
-    return (last - first).total_seconds() < _SHORT
+    if first is None or last is None:
+        return rounds < _MANY
+    seconds = (last - first).total_seconds()
+    return seconds / (rounds - 1) >= _PAUSE or (rounds < _MANY and seconds < _SHORT)
 
 
 def _can_poll(call: ToolCall) -> bool:

@@ -41,6 +41,7 @@ TroubleReason = Literal[
     "not_formatted",
     "unknown_option",
     "not_there",
+    "too_large",
     "machine",
     "program",
     "subcommand",
@@ -59,9 +60,9 @@ TroubleReason = Literal[
 """Why a command or an edit failed, as far as its form says; empty where it does not.
 
 Of a check: the ``test`` that failed, the ``rule`` that was broken, another ``message``, or files
-that are ``not_formatted``. Of any command: an ``unknown_option``, a path that is ``not_there``,
-what the ``machine`` refuses. Of a ``missing_tool``: what was missing, from ``program`` on. Of a
-``missed_edit``: from ``not_read`` on."""
+that are ``not_formatted``. Of any command: an ``unknown_option``, a path that is ``not_there``, a
+file that is ``too_large`` to be read whole, what the ``machine`` refuses. Of a ``missing_tool``:
+what was missing, from ``program`` on. Of a ``missed_edit``: from ``not_read`` on."""
 
 KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
     "failing_command": "command that fails",

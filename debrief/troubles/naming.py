@@ -71,17 +71,19 @@ def name_of(words: Sequence[str]) -> str:
 
     >>> name_of(["rtk", "bun", "run", "test"]), name_of(["grep", "-n", "word", "file"])
     ('rtk bun run test', 'grep')
+    >>> name_of([".venv/bin/python", "-m", "pytest", "tests"])
+    'pytest'
     """
     inner = unwrapped(words)
     if not inner:
         return ""
     around = [word for word in words[: len(words) - len(inner)][:2] if _WORD.match(word)]
     around = [word for word in around if word not in _listed("unsaid")]
-    program = inner[0].rpartition("/")[2]
+    if inner[1:2] == ("-m",) and len(inner) > 2 and is_plain(inner):
+        inner = inner[2:]  # a module is a program of its own: ``python -m pytest``
+    program = program_of(inner)
     kept = [program]
-    if program in _listed("plain"):
-        kept = [program, *inner[1:3]] if inner[1:2] == ("-m",) else kept
-    elif "." not in program:
+    if "." not in program and not {program} & (_listed("plain") | _listed("no_subcommand")):
         most = 2 if program not in _listed("two_deep") else 3
         for word in inner[1:]:
             if word in _RUNS and len(kept) == 1:
@@ -199,6 +201,28 @@ _RAISED = re.compile(
 )
 
 
+_WARNING = re.compile(r"warning\s*:", re.IGNORECASE)
+
+
+def is_warning(line: str) -> bool:
+    """Return whether a line warns, and does not say why something failed: ``warning: …``,
+    ``DeprecationWarning: …``."""
+    return _WARNING.search(line[:400]) is not None
+
+
+def says_why(line: str, command: str = "") -> bool:
+    """Return whether an error says more than that something failed, and what was run.
+
+    >>> says_why("Script error"), says_why("error Command failed with exit code 1.")
+    (False, False)
+    """
+    words = {word.casefold() for word in _LETTERS.findall(plain_error(line))}
+    return bool(words - _listed_in("lines", "empty") - set(_LETTERS.findall(command.casefold())))
+
+
+_LETTERS = re.compile(r"(?<!<)[^\W\d_]{2,}(?!>)")
+
+
 def error_line(result: str) -> str:
     """Return the line of a failed call's result that says what was wrong; empty where none does."""
     text = ANSI.sub("", result)
@@ -209,16 +233,12 @@ def error_line(result: str) -> str:
     lines = printed_lines(text[:8_000]) + (
         printed_lines(text[-4_000:]) if len(text) > 8_000 else []
     )
-    lines = [line for line in lines if not _WARNING.search(line[:400])]
+    lines = [line for line in lines if not is_warning(line)]
     for form in (pattern("lines", "strong"), pattern("lines", "weak")):
         for line in lines:
             if form.search(line[:400]):
                 return line[:400]
     return ""
-
-
-_WARNING = re.compile(r"\bwarning\b\s*:", re.IGNORECASE)
-"""A line that does not say why something failed."""
 
 
 @cache
@@ -236,7 +256,12 @@ def listed(name: str) -> frozenset[str]:
 
 @cache
 def _listed(name: str) -> frozenset[str]:
-    return frozenset(tables()["commands"][name].split())
+    return _listed_in("commands", name)
+
+
+@cache
+def _listed_in(section: str, name: str) -> frozenset[str]:
+    return frozenset(tables()[section][name].split())
 
 
 @cache

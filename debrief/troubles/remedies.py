@@ -113,6 +113,8 @@ def _remedy(trouble: Trouble) -> str:
             options in example.evidence.quote for example in trouble.examples
         ):
             return f"Leave `{options}` out of `{name_of(worked.split())}`, which fails with it."
+        case "failing_command" if file and trouble.reason == "too_large":
+            return f"Read `{file}` in parts: it is too large to be read whole."
         case "failing_command" if is_other and _is_check(command):
             return f"Run `{worked}` before `{command}`: it mends what that finds."
         case "failing_command" if is_other and not _is_instead(worked, command):
@@ -135,8 +137,12 @@ def _remedy(trouble: Trouble) -> str:
             return _quoted(trouble.examples)
         case "repeated_read" if file and trouble.count > len(trouble.sessions):
             return f"Read `{file}` once, and again only when it changed: it stayed the same."
-        case "polling" if is_other:
-            return f"Run `{worked}` instead of asking `{command}` again and again."
+        case "polling" if (waited_for := code(trouble.name)) and trouble.minutes:
+            took = counted(max(1, round(trouble.minutes / trouble.count)), "minute")
+            return (
+                f"`{waited_for}` takes about {took}: wait for its end "
+                "instead of looking again and again."
+            )
         case "blind_check" if file and is_other:
             return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
         case "blind_check" if file and named and not DOCUMENT.search(file):

@@ -21,17 +21,17 @@ def prices(model: str) -> Price | None:
     return PRICE if model == "model-a" else None
 
 
-def day(number: int, story: Story, repository: str = "shop") -> Session:
-    """Return a story as the session of a day; its messages are a minute apart."""
+def day(number: int, story: Story, repository: str = "shop", apart: float = 60) -> Session:
+    """Return a story as the session of a day; its messages are so many seconds apart."""
     session = story.session()
 
     def timed(turn: Turn) -> Turn:
         begun = START + timedelta(days=number, hours=turn.number)
         messages = tuple(
-            replace(message, at=begun + timedelta(minutes=minute))
-            for minute, message in enumerate(turn.messages)
+            replace(message, at=begun + timedelta(seconds=apart * number))
+            for number, message in enumerate(turn.messages)
         )
-        ended = begun + timedelta(minutes=len(messages))
+        ended = begun + timedelta(seconds=apart * len(messages))
         deeds = tuple(replace(deed, at=ended) for deed in turn.interventions)
         return replace(turn, at=begun, ended=ended, messages=messages, interventions=deeds)
 
@@ -46,23 +46,23 @@ def day(number: int, story: Story, repository: str = "shop") -> Session:
     )
 
 
-def events(*stories: Story) -> list[TroubleEvent]:
+def events(*stories: Story, apart: float = 60) -> list[TroubleEvent]:
     """Return what went wrong in the sessions of some days of one repository, what they looked up at
     their beginning left out."""
-    return [event for event in _events(*stories) if event.kind != "same_start"]
+    return [event for event in _events(*stories, apart=apart) if event.kind != "same_start"]
 
 
-def _events(*stories: Story) -> list[TroubleEvent]:
+def _events(*stories: Story, apart: float = 60) -> list[TroubleEvent]:
     return [
         event
         for number, story in enumerate(stories)
-        for event in events_of(day(number, story), prices)
+        for event in events_of(day(number, story, apart=apart), prices)
     ]
 
 
-def troubles(*stories: Story) -> list[Trouble]:
+def troubles(*stories: Story, apart: float = 60) -> list[Trouble]:
     """Return what recurs in the sessions of some days of one repository."""
-    return find_troubles(_events(*stories))
+    return find_troubles(_events(*stories, apart=apart))
 
 
 def told(*stories: Story) -> list[tuple[str, str]]:

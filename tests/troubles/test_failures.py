@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from debrief.sessions.model import Usage
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.naming import culprit, name_of, plain_error
+from debrief.troubles.remedies import line_for
 from tests.facts.scenario import START, Story
 from tests.troubles.scenario import day, events, told, troubles
 
@@ -112,6 +113,16 @@ def test_calls_whose_ids_are_masked_with_one_word_are_not_one_call() -> None:
     found = events(story, story, story)
     masked = [replace(event, evidence=replace(event.evidence, call="REDACTED")) for event in found]
     assert len(find_troubles(found)) == len(find_troubles(masked)) == 2
+
+
+def test_a_copy_of_a_session_is_no_second_session() -> None:
+    def story() -> Story:
+        return Story().turn("Go on").run("npm run price", "Exit code 1\nTypeError: no price")
+
+    found = events(story(), story(), story())
+    copies = [replace(event, session_id=f"copy of {event.session_id}") for event in found]
+    (trouble,) = find_troubles(found + copies)
+    assert (trouble.count, len(trouble.sessions)) == (3, 3)
 
 
 def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> None:
@@ -235,7 +246,7 @@ def test_outputs_that_only_mention_errors_are_no_trouble(
         ("uv run --with x pytest tests/a.py -k b", "uv run pytest"),
         ("gh pr view 12 --json title", "gh pr view"),
         ("git push origin main", "git push"),
-        ("/usr/bin/python3 -m pytest tests", "python3 -m pytest"),
+        ("/usr/bin/python3 -m pytest tests", "pytest"),
         ("sed -n 1,2p a.py", "sed"),
         ("./scripts/check.sh all", "check.sh"),
     ],
@@ -479,3 +490,62 @@ def test_a_folder_that_is_not_there_is_a_wrong_folder() -> None:
     lost = "/bin/bash: line 1: cd: src: No such file or directory"
     (event,) = events(Story().turn("Go").run("cd src && ls", lost, "failed"))
     assert event.kind == "wrong_folder"
+
+
+def test_what_is_missing_is_named_with_its_sort() -> None:
+    def missing(command: str, error: str) -> tuple[str, str]:
+        (event,) = events(Story().turn("Go on").run(command, f"Exit code 1\n{error}", "failed"))
+        assert event.kind == "missing_tool"
+        return event.name, event.reason
+
+    assert missing("shop-cli info", "Error: No such command 'info'.") == (
+        "shop-cli info",
+        "subcommand",
+    )
+    assert missing("git ship", "git: 'ship' is not a git command. See 'git --help'.") == (
+        "git ship",
+        "subcommand",
+    )
+    wsl = "The command 'docker' could not be found in this WSL 2 distro."
+    assert missing("docker compose up", wsl) == ("docker", "program")
+    assert missing("python3 a.py", "ModuleNotFoundError: No module named 'httpx'") == (
+        "httpx",
+        "python_module",
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Script error",
+        "Exit code 1\nerror Command failed with exit code 1.",
+        "ELIFECYCLE  Command failed with exit code 2.",
+        "make: *** [Makefile:30: page] Error 1",
+    ],
+)
+def test_an_error_that_says_no_more_than_that_it_failed_is_left_out(error: str) -> None:
+    assert events(Story().turn("Go on").run("make page", error, "failed")) == []
+    assert events(Story().turn("Go on").call("exec", error, "failed")) == []
+
+
+def test_a_warning_of_a_library_is_not_what_a_check_found() -> None:
+    result = (
+        "Exit code 1\nauth/client.py:12: LibDeprecationWarning: lib.jose module is deprecated\n"
+        "FAILED tests/test_a.py::test_price - assert 1 == 2\n1 failed, 1 warning in 0.2s"
+    )
+    story = Story().turn("Go on").run(".venv/bin/python -m pytest", result, "failed")
+    assert [event.name for event in events(story)] == ["test_price"]
+
+
+def test_a_file_that_is_too_large_to_be_read_whole_has_a_line() -> None:
+    error = "File content (28375 tokens) exceeds maximum allowed tokens (25000). Please use offset."
+    path = "/home/ada/shop/prices.py"
+    story = Story().turn("Look").call("Read", error, "failed", file_path=path)
+    (trouble,) = troubles(story, story)
+    assert (trouble.subject, trouble.reason) == (
+        "prices.py: too large to be read whole",
+        "too_large",
+    )
+    assert line_for(trouble) == "Read `prices.py` in parts: it is too large to be read whole."
+    elsewhere = Story().turn("Look").call("Read", error, "failed", file_path="/tmp/out.txt")
+    assert told(elsewhere, elsewhere, elsewhere) == []

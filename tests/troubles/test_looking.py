@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
+from debrief.troubles.remedies import line_for
 from tests.facts.scenario import Story
-from tests.troubles.scenario import day, events, prices, told
+from tests.troubles.scenario import day, events, prices, told, troubles
 
 LONG = "x = 1\n" * 500
 
@@ -32,19 +33,25 @@ def test_a_file_is_read_again_where_it_shows_the_same_again() -> None:
 
 
 def test_waiting_by_looking_is_named_after_what_was_waited_for() -> None:
-    def waiting() -> Story:
+    def waiting(looks: int = 12) -> Story:
         story = Story().turn("Test it").run("mise run test:ci", "still running")
-        for _ in range(4):
+        for _ in range(looks):
             story.call("wait", "still running", seconds=10)
         return story
 
-    assert told(waiting(), waiting()) == [("polling", "mise run test:ci: waited for by looking")]
+    (trouble,) = troubles(waiting(), waiting(), apart=10)
+    assert (trouble.kind, trouble.name) == ("polling", "mise run test:ci")
+    assert line_for(trouble) == (
+        "`mise run test:ci` takes about 2 minutes: wait for its end instead of looking again and again."
+    )
+    assert events(waiting(), apart=30) == []  # with a pause before each look
+    assert events(waiting(5), apart=9) == []  # a few looks at what is soon over
     assert kinds(Story().turn("Test").run("make test").call("wait", "done", seconds=1)) == []
     other = Story().turn("Go on").run("make serve", "Process running with session ID 7")
     other.run("make page", "done")
-    for _ in range(3):
+    for _ in range(4):
         other.call("wait", "still running", session_id=7)
-    assert [event.subject for event in events(other)] == ["make serve: waited for by looking"]
+    assert [event.name for event in events(other, apart=18)] == ["make serve"]
     fetched = Story().turn("Go on").run("make all", "Process running with session ID 7")
     for number in range(3):
         done = fetched.make("wait", "done", session_id=number)
@@ -220,16 +227,7 @@ def test_a_few_looks_at_what_takes_a_minute_are_no_waste() -> None:
         story = Story().turn("Test it").run("git status && mise run test:ci", "still running")
         for _ in range(looks):
             story.call("wait", "still running", seconds=10)
-        session = day(0, story)
-        (turn,) = session.turns
-        # As all looks of a story are a minute apart: ten seconds instead.
-        messages = tuple(
-            replace(message, at=turn.at + (message.at - turn.at) / 6)
-            for message in turn.messages
-            if message.at and turn.at
-        )
-        quick = replace(session, turns=(replace(turn, messages=messages),))
-        return [event.subject for event in events_of(quick, prices) if event.kind == "polling"]
+        return [event.subject for event in events(story, apart=10)]
 
     assert waited(5) == []
     assert waited(14) == ["mise run test:ci: waited for by looking"]
@@ -242,4 +240,6 @@ def test_what_is_waited_for_is_found_by_its_id_in_a_script_too() -> None:
     for _ in range(4):
         script = "let {output} = await tools.write_stdin({session_id:37, chars:''}); text(output)"
         story.call("wait", "Compiling shop", input=script)
-    assert [event.subject for event in events(story)] == ["cargo test: waited for by looking"]
+    assert [event.subject for event in events(story, apart=18)] == [
+        "cargo test: waited for by looking"
+    ]

@@ -39,7 +39,7 @@ def did_its_work(result: str) -> bool:
 
 def found_by_check(result: str) -> dict[str, TroubleReason]:
     """Return what a check found, each without its place, and what that is: a test, a rule, a
-    message, or files that are not formatted.
+    diagnostic, a message, or files that are not formatted.
 
     The first six; empty where it does not say it in a form that is known.
     """
@@ -73,7 +73,7 @@ def _finding_forms() -> tuple[tuple[re.Pattern[str], TroubleReason, bool], ...]:
         ("tests", "test"),
         ("rules", "rule"),
         ("messages", "message"),
-        ("places", "message"),
+        ("places", "diagnostic"),
     )
     table = tables()["findings"]
     return tuple(

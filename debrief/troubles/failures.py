@@ -17,6 +17,7 @@ from debrief.facts.quoting import first_line
 from debrief.facts.shell import writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.edit_arguments import OLD
 from debrief.troubles.absent import absent_in, absent_lines
 from debrief.troubles.check_findings import did_its_work, found_by_check, is_check, runs_check
 from debrief.troubles.failed_calls import (
@@ -77,8 +78,8 @@ def failures(strand: Sequence[CallMade]) -> list[Mishap]:
     at once happened once."""
     found: dict[tuple[str, str, int, int], Mishap] = {}
     for number, mishap in enumerate(_failures(strand)):
-        message = mishap.steps[0].message
-        key = (mishap.kind, mishap.subject, message, number if mishap.reason == "test" else -1)
+        is_test = mishap.reason in ("test", "unsteady_test")
+        key = (mishap.kind, mishap.subject, mishap.steps[0].message, number if is_test else -1)
         first = found.get(key)
         steps = {step.call.id: step for step in (*first.steps, *mishap.steps)} if first else {}
         found[key] = replace(first, steps=tuple(steps.values())) if first else mishap
@@ -121,10 +122,11 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
                     continue  # nothing was changed since: the same failure, looked at again
                 seen[found.subject] = edited
             if found.reason == "test":
+                if edited == _UNTOUCHED or _passes_unchanged(step, rest):
+                    found = replace(found, reason="unsteady_test")
                 held = red.setdefault(found.subject, [])
                 held.append(found)
-                is_work = edited != _UNTOUCHED and not _passes_unchanged(step, rest)
-                if is_work and len(held) < _GUESSES:
+                if found.reason == "test" and len(held) < _GUESSES:
                     continue  # a test that fails is what tests are for
                 if len(held) == _GUESSES:
                     yield from (early for early in held[:-1] if early not in counted)
@@ -181,6 +183,8 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     path = call.path or next(iter(call.paths), "")
     if form is None or not path:
         return  # misses of files that are not known have nothing in common
+    if form.reason == "not_read" and not _replaces_text(call):
+        return  # a file that was to be made, and that something else had made
     file = step.below(path)
     is_habit = form.reason == "not_read" and not is_outside(file)  # whichever file it is
     name = "an edit" if is_habit else file
@@ -194,6 +198,11 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
         steps=(step, *_next_edit(path, rest)),
         file=file,
     )
+
+
+def _replaces_text(call: ToolCall) -> bool:
+    """Return whether an edit names the text that it replaces; else it writes a whole file."""
+    return any(f'"{name}"' in call.input for name in OLD)
 
 
 def _next_edit(path: str, rest: Sequence[CallMade]) -> tuple[CallMade, ...]:
@@ -284,6 +293,8 @@ def _error(
     """Yield the failure of a simple command that says why in one line, and what then did it."""
     cause = _cause_of(step, words, line)
     is_lost = pattern("wrong_folder").search(line) is not None
+    if pattern("answers", "nothing").search(line):
+        return
     is_of_file = is_plain(words) and not is_lost and not _says_itself(words, line)
     if is_of_file or not says_why(line, step.call.command):
         return

@@ -8,7 +8,7 @@ three times is shown on its own page (``session_troubles``).
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -29,17 +29,25 @@ _OFTEN = 4
 """Times from which on what one session alone had may be one."""
 _CALLS = 6
 """Calls that it took, from which on what fewer sessions had is worth knowing."""
-_NEEDS_NO_REMEDY: Final[frozenset[TroubleKind]] = frozenset(
-    ["correction", "interruption", "refused_permission", "blind_check"]
+_OF_PERSON: Final[frozenset[TroubleKind]] = frozenset(
+    ["correction", "interruption", "refused_permission"]
 )
-"""Kinds that count from two sessions on, whatever they took: a person had to step in, or nobody
-knows whether the work holds."""
+"""Kinds that count from two sessions on, whatever they took: a person had to step in."""
+_MERE_COSTS: Final[frozenset[TroubleKind]] = frozenset(
+    ["missed_edit", "repeated_read", "polling", "long_output", "same_start", "work_done_twice"]
+)
+"""Kinds that do no harm but by what they take."""
+_LEAST_USD, _LEAST_TOKENS = 0.5, 100_000
+"""What these take in all of a repository's sessions, at least: money; where that is not known,
+tokens without reads of the cache."""
+_SHARE = 100
+"""Of so many sessions one at least must have it."""
 _ONE_OFF = re.compile(
     r"(?:^|[/\s])(?:node|deno|bun|python[\d.]*|py|ruby|perl|php|uv run python)\s+"
     r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
 )
 """Scripts on the command line, which say little of the repository that they run in."""
-_LEAST_USD = 0.02
+_TRIFLE_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
 
@@ -51,6 +59,7 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
     what they took. Those that cost next to nothing come last.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
+    sessions: defaultdict[str, set[str]] = defaultdict(set)
     known: set[tuple[str, str, datetime, str]] = set()
     for event in events:
         if not event.repository:
@@ -59,9 +68,14 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
         if event.evidence.call and place in known:
             continue  # the same call, of a copy of the session
         known.add(place)
+        sessions[event.repository].add(event.session_id)
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
-    recurring = [group for group in groups.values() if len(group) > 1 and _recurs(group, begun)]
+    recurring = [
+        group
+        for group in groups.values()
+        if len(group) > 1 and _recurs(group, begun, len(sessions[group[0].repository]))
+    ]
     troubles = [_trouble(group) for group in _without_doubles(recurring)]
     return sorted(troubles, key=lambda trouble: (trouble.repository, *_order(trouble)))
 
@@ -77,26 +91,54 @@ def _sessions_that_begin(groups: Iterable[Sequence[TroubleEvent]]) -> Counter[st
     return Counter(repository for repository, _ in sessions)
 
 
-def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int]) -> bool:
+def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int], of_all: int) -> bool:
+    """Return whether something happened often enough for what it took.
+
+    Args:
+        begun: how many sessions of each repository begin by looking something up.
+        of_all: the repository's sessions.
+    """
     first = group[0]
     sessions = {event.session_id for event in group}
+    if _SHARE * len(sessions) < of_all or (_is_of_file(first) and is_outside(first.file)):
+        return False
+    if _is_mere_cost(first) and not _takes_enough(group):
+        return False
     if first.kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
-    if _is_of_file(first) and is_outside(first.file):
-        return False
+    if first.kind == "long_output" and line_for(_trouble(group)) is None:
+        return False  # what was asked for
+    if first.reason in ("test", "unsteady_test"):
+        unsteady = {event.session_id for event in group if event.reason == "unsteady_test"}
+        return len(unsteady) > 1
     if _is_of_chance(group) and len(group) < _OFTEN:
         return False
     if len(sessions) >= _SESSIONS:
         return True
-    is_one = len(sessions) == 1
-    if _says_little(first) or (is_one and (len(group) < _OFTEN or first.kind == "missed_edit")):
+    if _says_little(first) or (len(sessions) == 1 and _is_of_session(group)):
         return False
-    if first.kind in _NEEDS_NO_REMEDY:
+    if first.kind in _OF_PERSON:
         return True
     calls = {(event.session_id, call) for event in group for call in event.calls}
     if len(calls) >= _CALLS:
-        return len(sessions) > 1 or not _is_of_check(first)
+        return True
     return len(sessions) > 1 and line_for(_trouble(group)) is not None
+
+
+def _takes_enough(group: Sequence[TroubleEvent]) -> bool:
+    trouble = _trouble(group)
+    tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
+    return tokens >= _LEAST_TOKENS if trouble.cost_usd is None else trouble.cost_usd >= _LEAST_USD
+
+
+def _is_mere_cost(event: TroubleEvent) -> bool:
+    return event.kind in _MERE_COSTS or event.reason in ("not_there", "too_large")
+
+
+def _is_of_session(group: Sequence[TroubleEvent]) -> bool:
+    """Return whether what one session alone had is no more than its own work or course."""
+    first = group[0]
+    return len(group) < _OFTEN or first.kind in ("missed_edit", "polling") or _is_of_check(first)
 
 
 def _is_of_file(event: TroubleEvent) -> bool:
@@ -107,8 +149,9 @@ def _is_of_file(event: TroubleEvent) -> bool:
 
 def _says_little(event: TroubleEvent) -> bool:
     """Return whether it takes three sessions to say more than that a file was read, a script was
-    typed, any edit was refused, or a slip of one kind was made."""
-    if event.kind == "long_output" or event.reason in ("not_read", "rule"):
+    typed, an edit was refused, a slip of one kind was made, or once nothing was checked."""
+    is_slip = event.reason in ("not_read", "rule", "diagnostic")
+    if event.kind in ("long_output", "blind_check") or is_slip:
         return True
     return event.kind == "failing_command" and _ONE_OFF.search(event.command) is not None
 
@@ -148,7 +191,7 @@ def _without_doubles(
 
 def _order(trouble: Trouble) -> tuple[bool, float, int, int, str]:
     """Return what sorts the troubles of a repository: money, else tokens, else how often."""
-    is_trifle = trouble.cost_usd is not None and trouble.cost_usd < _LEAST_USD
+    is_trifle = trouble.cost_usd is not None and trouble.cost_usd < _TRIFLE_USD
     tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
     return is_trifle, -(trouble.cost_usd or 0.0), -tokens, -trouble.count, trouble.id
 
@@ -166,7 +209,7 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
         kind=first.kind,
         subject=first.subject,
         name=first.name,
-        reason=first.reason,
+        reason=next((e.reason for e in events if e.reason == "unsteady_test"), first.reason),
         count=len(events),
         sessions=tuple(dict.fromkeys(event.session_id for event in newest)),
         first_seen=first.at,

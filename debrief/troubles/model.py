@@ -36,7 +36,9 @@ after a compaction. ``same_start``: sessions that begin by finding out the same 
 TroubleReason = Literal[
     "",
     "test",
+    "unsteady_test",
     "rule",
+    "diagnostic",
     "message",
     "not_formatted",
     "unknown_option",
@@ -59,10 +61,12 @@ TroubleReason = Literal[
 ]
 """Why a command or an edit failed, as far as its form says; empty where it does not.
 
-Of a check: the ``test`` that failed, the ``rule`` that was broken, another ``message``, or files
-that are ``not_formatted``. Of any command: an ``unknown_option``, a path that is ``not_there``, a
-file that is ``too_large`` to be read whole, what the ``machine`` refuses. Of a ``missing_tool``:
-what was missing, from ``program`` on. Of a ``missed_edit``: from ``not_read`` on."""
+Of a check: the ``test`` that failed, or the ``unsteady_test`` that failed before anything was
+changed, or passed the next time though nothing was; the ``rule`` that was broken, a compiler's
+``diagnostic`` of a place in the code, another ``message``, or files that are ``not_formatted``. Of
+any command: an ``unknown_option``, a path that is ``not_there``, a file that is ``too_large`` to be
+read whole, what the ``machine`` refuses. Of a ``missing_tool``: what was missing, from ``program``
+on. Of a ``missed_edit``: from ``not_read`` on."""
 
 KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
     "failing_command": "command that fails",

@@ -38,8 +38,6 @@ _NUMBER = re.compile(
 _LONG = re.compile(r"(['\"`])[^'\"`\n]{60,}\1")
 _SHELL = re.compile(r"^(?:\(eval\)|(?:ba|da|z)?sh): ?(?:line )?(?:<n>: ?)?(?=\w)")
 """What says an error, and where in the command line."""
-_PATTERN = re.compile(r"\b(no matches found): .*")
-"""What a shell says of a pattern that nothing has: which one differs each time."""
 _SUBJECT = 160
 _WORD = re.compile(r"[A-Za-z][A-Za-z_:-]*\Z")
 _RUNS = frozenset(["run", "exec", "tool", "x", "dlx"])
@@ -59,7 +57,6 @@ def plain_error(text: str) -> str:
     text = _NUMBER.sub("<n>", text)
     text = _LONG.sub(r"\1…\1", text)
     text = _SHELL.sub("", text)
-    text = _PATTERN.sub(r"\1", text)
     text = re.sub(r"^(?:(?:<path>|<file>)(?::<n>)*|at)[:\s]+(?=\S)", "", text)
     text = re.sub(r"(?:<path>|<file>)(?::<n>)+", "<path>", text)
     text = re.sub(r"^[^\w<'\"`(\[]+", "", re.sub(r"\s+", " ", text))

@@ -149,8 +149,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
     for step in strand:
         call = step.call
         denied = call.status == "failed" and pattern("denied").search((call.result or "")[:400])
-        if not (call.status == "rejected" or denied) or call.action == "ask":
-            continue
+        if not (call.status == "rejected" or denied) or call.action in ("ask", "plan"):
+            continue  # an answer is no refusal, and a plan is there to be talked over
         if (call.result or "").startswith("[Request interrupted by user"):
             continue  # it was stopped while it ran
         command = ""
@@ -159,16 +159,12 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             name, command = name_of(words) or call.name, shorten(call.command, 400)
         elif call.action == "edit":
             name = "an edit"
-        elif call.action == "plan":
-            name = "a plan"
         else:
             name = call.name
         if step.message in known:
             continue  # one answer refused them all
         known.add(step.message)
         reason = "" if denied else _words_with(course, step)
-        if call.action == "plan" and not reason:
-            continue  # so is a plan recorded that a new session carries out
         if _GO_ON.search(reason):
             continue  # they had not meant to refuse it
         yield Mishap(

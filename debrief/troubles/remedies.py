@@ -125,8 +125,10 @@ def _remedy(trouble: Trouble) -> str:
             return f"Run `{worked}`, not `{command}`, which fails here."
         case "missing_tool" if is_other and trouble.reason == "python_module":
             return f"Run `{worked}`: `{command}` lacks a module."
+        case "missing_tool" if named and trouble.reason == "program" and _is_named(trouble, named):
+            return f"`{named}` is not on the PATH: do without it, or call it by its path."
         case "missing_tool" if named and _is_named(trouble, named):
-            return f"Do not count on `{named}`: it was not there."
+            return f"`{named}` is not there: do without it, or name the way to it."
         case "wrong_folder" if command and worked and command != worked:
             return f"Run `{worked}`: `{command}` fails from another folder."
         case "refused_permission" if named and _was_refused_in_words(trouble):

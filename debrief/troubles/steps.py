@@ -38,7 +38,8 @@ class CallMade(Struct, frozen=True, kw_only=True):
         folder = self.folder.rstrip("/") + "/"
         if "\\" in folder:  # of Windows
             folder, path = (text.replace("\\", "/") for text in (folder, path))
-        return path.removeprefix(folder) if len(folder) > 1 else path
+        below = path.removeprefix(folder) if len(folder) > 1 else path
+        return below.removeprefix("./")
 
     def evidence(self, quote: str) -> Evidence:
         """Return this place with the words that show something."""

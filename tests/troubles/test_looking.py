@@ -73,12 +73,14 @@ def test_a_long_output_costs_what_it_put_into_the_context() -> None:
 
 
 def test_a_check_that_cannot_see_the_change() -> None:
-    docs = Story().turn("Say it").edit("/home/ada/shop/README.md", "a", "b")
-    assert told(docs.run("go test ./...", "ok shop"), docs) == [
-        ("blind_check", "go test: cannot see what was changed")
-    ]
     other = Story().turn("Fix it").edit("/home/ada/shop/tool.py", "a", "b")
-    assert kinds(other.run("cargo check", "Finished dev")) == ["blind_check"]
+    other.run("cargo check", "Finished dev")
+    assert told(other, other) == []
+    assert told(other, other, other) == [
+        ("blind_check", "cargo check: cannot see what was changed")
+    ]
+    docs = Story().turn("Say it").edit("/home/ada/shop/README.md", "a", "b")
+    assert kinds(docs.run("go test ./...", "ok shop")) == []  # it checks what was there before
     for path in ("page.html", "settings.yaml", "skill.md"):
         seen = Story().turn("Fix it").edit(f"/home/ada/shop/{path}", "a", "b")
         assert kinds(seen.run("go test ./...", "ok shop")) == []
@@ -122,10 +124,10 @@ def test_files_read_again_after_a_compaction() -> None:
 
 def test_sessions_that_begin_by_looking_up_the_same() -> None:
     def begins(path: str, command: str = "") -> Story:
-        story = Story().turn("Add a cap").read(f"/home/ada/shop/{path}")
+        story = Story().turn("Add a cap").read(f"/home/ada/shop/{path}", LONG)
         return story.run(command or "ls").edit("/home/ada/shop/b.py", "a", "b")
 
-    by_hand = Story().turn("Add").run("sed -n '1,220p' docs/rules.md").edit("c.py", "a", "b")
+    by_hand = Story().turn("Add").run("sed -n '1,220p' docs/rules.md", LONG).edit("c.py", "a", "b")
     rules = [begins("docs/rules.md") for _ in range(3)]
     stories = [*rules, by_hand, begins("a.py"), begins("b.py")]
     assert told(*stories) == [("same_start", "docs/rules.md: looked up at the beginning")]
@@ -182,12 +184,14 @@ def test_a_file_that_is_read_right_before_it_is_changed_is_not_read_in_vain() ->
 def test_a_session_that_was_told_of_a_file_did_not_have_to_find_it() -> None:
     def begins(prompt: str, first: str = "ls") -> Story:
         story = Story().turn(prompt).run(first, "Read docs/rules.md before all else.")
-        return story.read("/home/ada/shop/docs/rules.md").edit("/home/ada/shop/b.py", "a", "b")
+        story.read("/home/ada/shop/docs/rules.md", LONG)
+        return story.edit("/home/ada/shop/b.py", "a", "b")
 
     found = [("same_start", "docs/rules.md: looked up at the beginning")]
     assert told(*[begins("Add a cap")] * 4) == found
     assert told(*[begins("Add a cap, see docs/rules.md")] * 4) == []
     assert told(*[begins("Add a cap", "cat AGENTS.md")] * 4) == []
+    assert told(*[begins("Review it", "git diff --stat")] * 4) == []
 
 
 def test_a_check_is_not_blind_where_something_else_was_run_that_could_see_the_change() -> None:

@@ -67,7 +67,7 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
         ),
         (
             trouble("missing_tool", name="python", reason="program", command="python -m pytest"),
-            "Do not count on `python`: it was not there.",
+            "`python` is not on the PATH: do without it, or call it by its path.",
         ),
         (
             trouble("long_output", name="shop list", command="shop list"),

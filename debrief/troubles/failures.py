@@ -73,6 +73,11 @@ _ENDED = re.compile(r"\bexit(?:ed)?\b.{0,20}\b(?:code|status)\b", re.IGNORECASE)
 """A line that says no more than that a program failed."""
 
 
+_NO_FILE = re.compile(
+    r"[Nn]o such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist"
+)
+
+
 def failures(strand: Sequence[CallMade]) -> list[Mishap]:
     """Return what failed of what one agent did, in order; the same of several calls that it made
     at once happened once."""
@@ -394,14 +399,13 @@ def _refused_option(line: str, words: Sequence[str]) -> str:
 
 def _missing_file(line: str, words: Sequence[str]) -> str:
     """Return the path of a command that an error says is not there; empty where it says none."""
-    if not re.search(
-        r"No such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist", line
-    ):
+    if not _NO_FILE.search(line):
         return ""
-    return next(
-        (word for word in words[1:] if len(word) > 2 and re.search(r"[/.]", word) and word in line),
-        "",
-    )
+    if of_shell := re.search(r"no such file or directory: (?P<it>\S+)$", line):
+        return of_shell["it"]
+    paths = [word for word in words[1:] if len(word) > 2 and word in line]
+    is_named = (word for word in paths if re.search(r"[/.]", word) or f"{word}: No such" in line)
+    return next(is_named, "")
 
 
 def _not_there(path: str) -> _Cause:

@@ -220,6 +220,7 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
         minutes=round(sum(minutes), 2) if minutes else None,
         examples=_examples(newest),
         worked=_worked(events),
+        names=tuple(name for name, _ in Counter(event.name for event in events).most_common(3)),
     )
 
 

@@ -19,7 +19,15 @@ from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writ
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
 from debrief.troubles.failed_calls import has_failed
-from debrief.troubles.naming import asked_for, is_outside, listed, name_of, parts_of, shown
+from debrief.troubles.naming import (
+    asked_for,
+    is_outside,
+    is_plain,
+    listed,
+    name_of,
+    parts_of,
+    shown,
+)
 from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
@@ -133,7 +141,8 @@ def _read_again(step: CallMade) -> Mishap:
     call = step.call
     file = step.below(_read_by(call))
     words = next(iter(parts_of(call.command)), ()) if call.command else ()
-    what = file or name_of(words) or call.name
+    name = shown(words) if is_plain(words) else name_of(words)
+    what = file or name or call.name
     if _SKILL.search(file):  # whichever was read anew: what stops it is the same
         what, file = "skills", ""
     return Mishap(
@@ -174,7 +183,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             name = _polled(run, runs, begun)
             yield Mishap(
                 kind="polling",
-                subject=f"{name}: waited for by looking",
+                subject="commands that take longer: looked at every few seconds",
                 name=name,
                 at=run[0].at,
                 evidence=run[0].evidence(f"{rounds} looks in a row: {label(run[0].call)}"),

@@ -152,6 +152,8 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
+    names: tuple[str, ...] = ()
+    """What its events are about, the most frequent first; three at most."""
 
 
 def trouble_id(repository: str, kind: TroubleKind, subject: str) -> str:

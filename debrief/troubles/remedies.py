@@ -107,6 +107,8 @@ def _remedy(trouble: Trouble) -> str:
     file = named_file(_same(example.file for example in trouble.examples))
     if " " not in worked and is_version_of(worked, program := command.split(" ")[0]):
         command = program
+    if trouble.reason == "program":
+        command, worked = _called_by(command, worked)
     is_other = _is_other(command, worked)
     match trouble.kind:
         case "failing_command" if (options := _left_out(command, worked)) and all(
@@ -125,6 +127,8 @@ def _remedy(trouble: Trouble) -> str:
             return f"Run `{worked}`, not `{command}`, which fails here."
         case "missing_tool" if is_other and trouble.reason == "python_module":
             return f"Run `{worked}`: `{command}` lacks a module."
+        case "missing_tool" if trouble.reason == "python_module" and code(trouble.name):
+            return f"The Python module `{trouble.name}` is not there: install it, or do without it."
         case "missing_tool" if named and trouble.reason == "program" and _is_named(trouble, named):
             return f"`{named}` is not on the PATH: do without it, or call it by its path."
         case "missing_tool" if named and _is_named(trouble, named):
@@ -139,12 +143,9 @@ def _remedy(trouble: Trouble) -> str:
             return _quoted(trouble.examples)
         case "repeated_read" if file and trouble.count > len(trouble.sessions):
             return f"Read `{file}` once, and again only when it changed: it stayed the same."
-        case "polling" if (waited_for := code(trouble.name)) and trouble.minutes:
-            took = counted(max(1, round(trouble.minutes / trouble.count)), "minute")
-            return (
-                f"`{waited_for}` takes about {took}: wait for its end "
-                "instead of looking again and again."
-            )
+        case "polling" if (slow := [code(name) for name in trouble.names if name]) and all(slow):
+            names = " and ".join(f"`{name}`" for name in slow[:2])
+            return f"Wait for {names} in one long look: every look costs the whole context again."
         case "blind_check" if file and is_other:
             return f"Check changes of `{file}` by `{worked}`: `{command}` does not test them."
         case "blind_check" if file and named and not DOCUMENT.search(file):
@@ -186,6 +187,15 @@ def _was_refused_in_words(trouble: Trouble) -> bool:
     return all(example.words for example in examples) and not any(
         example.worked for example in examples
     )
+
+
+def _called_by(command: str, worked: str) -> tuple[str, str]:
+    """Return a program, and how it is called where it then worked: ``vp`` and ``pnpm exec vp`` of
+    ``vp fmt`` and ``pnpm exec vp fmt``; both commands as they are where more differs."""
+    program, _, arguments = command.partition(" ")
+    called = worked.removesuffix(arguments).rstrip()
+    is_same = worked.endswith(command) and called.endswith(program) and called != program
+    return (program, called) if is_same else (command, worked)
 
 
 def _left_out(command: str, worked: str) -> str:

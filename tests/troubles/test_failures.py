@@ -135,6 +135,12 @@ def test_a_wrong_guess_is_a_trouble_when_the_same_path_is_guessed_again() -> Non
         return Story().turn("Look").run(f"ls {path}", gone, "failed")
 
     assert told(story("docs/old.md"), story("docs/plan.md")) == []
+    named = "rg: tests: No such file or directory (os error 2)"
+    searched = Story().turn("Look").run("rg -n price tests", named, "failed")
+    assert [event.file for event in events(searched)] == ["tests"]
+    gone = "zsh: no such file or directory: tools/run.sh"
+    by_shell = Story().turn("Look").run("tools/run.sh a", gone, "failed")
+    assert [event.file for event in events(by_shell)] == ["tools/run.sh"]
     again = Story().turn("Look")
     again.call("Read", "File does not exist.", "failed", file_path="/home/ada/shop/docs/old.md")
     assert told(story("docs/old.md"), again, again) == [
@@ -527,6 +533,7 @@ def test_what_is_missing_is_named_with_its_sort() -> None:
         "Exit code 1\nerror Command failed with exit code 1.",
         "ELIFECYCLE  Command failed with exit code 2.",
         "make: *** [Makefile:30: page] Error 1",
+        "AssertionError: expected 3 to be 4 // Object.is equality",
     ],
 )
 def test_an_error_that_says_no_more_than_that_it_failed_is_left_out(error: str) -> None:

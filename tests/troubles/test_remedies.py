@@ -70,6 +70,20 @@ from tests.troubles.lines import SHOP, WRONG_RUNNER, trouble
             "`python` is not on the PATH: do without it, or call it by its path.",
         ),
         (
+            trouble("missing_tool", name="yaml", reason="python_module", command="python3 a.py"),
+            "The Python module `yaml` is not there: install it, or do without it.",
+        ),
+        (
+            trouble(
+                "missing_tool",
+                name="vp",
+                reason="program",
+                command="vp fmt src/a.ts",
+                worked="pnpm exec vp fmt src/a.ts",
+            ),
+            "Run `pnpm exec vp`, not `vp`, which fails here.",
+        ),
+        (
             trouble("long_output", name="shop list", command="shop list"),
             "Cut what `shop list` prints before you read it: it fills the context.",
         ),

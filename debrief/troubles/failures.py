@@ -239,7 +239,7 @@ def _tool(step: CallMade) -> Iterator[Mishap]:
     line = error_line(re.sub(r"</?tool_use_error>", "", result))
     if not line and call.exit_code is None:  # else it is what a program printed
         line = first_line(result)
-    if says_why(line):
+    if line:
         yield _mishap(_cause_of_tool(step, line), step, line)
 
 
@@ -256,7 +256,8 @@ def _cause_of_tool(step: CallMade, line: str) -> _Cause:
     if path and pattern("too_large").search(line):
         return _Cause(f"{path}: too large to be read whole", path, "too_large", path)
     name = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
-    return _Cause(f"{name}: {plain_error(line)}", name, file=path)
+    reason: TroubleReason = "" if says_why(line) else "unsaid"
+    return _Cause(f"{name}: {plain_error(line)}", name, reason, path)
 
 
 def _command(
@@ -301,7 +302,7 @@ def _error(
     if pattern("answers", "nothing").search(line):
         return
     is_of_file = is_plain(words) and not is_lost and not _says_itself(words, line)
-    if is_of_file or not says_why(line, step.call.command):
+    if not line or is_of_file:
         return
     parts = parts_of(step.call.command)
     if cause.kind == "missing_tool" and any(_SHOWS_LOGS.search(shown(part)) for part in parts):
@@ -340,7 +341,8 @@ def _cause_of(step: CallMade, words: tuple[str, ...], line: str) -> _Cause:
     if option := _refused_option(line, words):
         program = name.partition(" ")[0]
         return _Cause(f"{program}: unknown option {option}", program, "unknown_option")
-    return _Cause(_own_words(words, line), name)
+    reason: TroubleReason = "" if says_why(line, step.call.command) else "unsaid"
+    return _Cause(_own_words(words, line), name, reason)
 
 
 def _own_words(words: tuple[str, ...], line: str) -> str:

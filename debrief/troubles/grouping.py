@@ -102,6 +102,8 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int], of_all: int
     sessions = {event.session_id for event in group}
     if _SHARE * len(sessions) < of_all or (_is_of_file(first) and is_outside(first.file)):
         return False
+    if first.reason in ("unsaid", "plan"):
+        return False  # whether it is the same is not known; and plans are there to be talked over
     if _is_mere_cost(first) and not _takes_enough(group):
         return False
     if first.kind == "same_start":
@@ -208,7 +210,7 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
         repository=first.repository,
         kind=first.kind,
         subject=first.subject,
-        name=first.name,
+        names=tuple(name for name, _ in Counter(event.name for event in events).most_common(3)),
         reason=next((e.reason for e in events if e.reason == "unsteady_test"), first.reason),
         count=len(events),
         sessions=tuple(dict.fromkeys(event.session_id for event in newest)),
@@ -220,7 +222,6 @@ def _trouble(group: Sequence[TroubleEvent]) -> Trouble:
         minutes=round(sum(minutes), 2) if minutes else None,
         examples=_examples(newest),
         worked=_worked(events),
-        names=tuple(name for name, _ in Counter(event.name for event in events).most_common(3)),
     )
 
 

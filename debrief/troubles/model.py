@@ -45,6 +45,7 @@ TroubleReason = Literal[
     "not_there",
     "too_large",
     "machine",
+    "unsaid",
     "program",
     "subcommand",
     "skill",
@@ -58,6 +59,7 @@ TroubleReason = Literal[
     "several_matches",
     "same_text",
     "no_match",
+    "plan",
 ]
 """Why a command or an edit failed, as far as its form says; empty where it does not.
 
@@ -65,8 +67,9 @@ Of a check: the ``test`` that failed, or the ``unsteady_test`` that failed befor
 changed, or passed the next time though nothing was; the ``rule`` that was broken, a compiler's
 ``diagnostic`` of a place in the code, another ``message``, or files that are ``not_formatted``. Of
 any command: an ``unknown_option``, a path that is ``not_there``, a file that is ``too_large`` to be
-read whole, what the ``machine`` refuses. Of a ``missing_tool``: what was missing, from ``program``
-on. Of a ``missed_edit``: from ``not_read`` on."""
+read whole, what the ``machine`` refuses, or ``unsaid`` where the error says no more than that it
+failed. Of a ``missing_tool``: what was missing, from ``program`` on. Of a ``missed_edit``: from
+``not_read`` on. Of a ``refused_permission``: a ``plan``."""
 
 KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
     "failing_command": "command that fails",
@@ -133,9 +136,9 @@ class Trouble(Struct, frozen=True, kw_only=True):
     repository: str
     kind: TroubleKind
     subject: str
-    name: str = ""
+    names: tuple[str, ...] = ()
+    """What its events are about, the most frequent first; three at most."""
     reason: TroubleReason = ""
-    """Both as its events have them."""
     count: int
     """At least 2."""
     sessions: tuple[str, ...]
@@ -152,8 +155,11 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """Two, of two sessions where there are, the newest first."""
     worked: str = ""
     """What then worked most often; empty where nothing did twice, or once of two."""
-    names: tuple[str, ...] = ()
-    """What its events are about, the most frequent first; three at most."""
+
+    @property
+    def name(self) -> str:
+        """Return what most of its events are about; empty where an earlier version found it."""
+        return next(iter(self.names), "")
 
 
 def trouble_id(repository: str, kind: TroubleKind, subject: str) -> str:

@@ -149,8 +149,8 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
     for step in strand:
         call = step.call
         denied = call.status == "failed" and pattern("denied").search((call.result or "")[:400])
-        if not (call.status == "rejected" or denied) or call.action in ("ask", "plan"):
-            continue  # an answer is no refusal, and a plan is there to be talked over
+        if not (call.status == "rejected" or denied) or call.action == "ask":
+            continue
         if (call.result or "").startswith("[Request interrupted by user"):
             continue  # it was stopped while it ran
         command = ""
@@ -160,17 +160,20 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
         elif call.action == "edit":
             name = "an edit"
         else:
-            name = call.name
+            name = "a plan" if call.action == "plan" else call.name
         if step.message in known:
             continue  # one answer refused them all
         known.add(step.message)
         reason = "" if denied else _words_with(course, step)
-        if _GO_ON.search(reason):
+        if call.action == "plan" and not reason:
+            continue  # so is a plan recorded that a new session carries out
+        if _GO_ON.search(reason) or (call.action == "plan" and approval_in(reason)):
             continue  # they had not meant to refuse it
         yield Mishap(
             kind="refused_permission",
             subject=f"{name}: refused",
             name=name,
+            reason="plan" if call.action == "plan" else "",
             at=step.at,
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),

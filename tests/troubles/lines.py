@@ -36,6 +36,8 @@ def trouble(kind: TroubleKind, subject: str = "it", count: int = 2, **changed: A
     }
     of_events["worked"] = changed.get("worked", "")
     of_events |= {name: changed[name] for name in ("name", "reason") if name in changed}
+    if "name" in changed:
+        changed["names"] = (changed.pop("name"),)
     repository = changed.get("repository", SHOP)
     examples = tuple(
         event(kind, subject, f"s-{n}", repository=repository, **of_events) for n in (2, 1)

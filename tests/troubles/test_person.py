@@ -70,7 +70,10 @@ def test_a_plan_that_is_talked_over_was_not_refused() -> None:
         story = Story().turn("Plan it").call("ExitPlanMode", REFUSED, "rejected", plan="Add a cap")
         return story.deed("rejection", words)
 
-    assert told(*map(planned, ["", "keep the floor", "no cap", "say why", "more"])) == []
+    refused = [planned(words) for words in ("keep the floor", "no cap", "say why", "more")]
+    assert [event.reason for event in events(*refused)] == ["plan"] * 4
+    assert told(*refused) == []
+    assert events(planned(), planned("Perfect, go!")) == []
 
 
 def test_refused_edits_of_different_files_say_little() -> None:

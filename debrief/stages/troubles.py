@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from debrief.stages.table import TableStage, upstream
 from debrief.troubles import finding, grouping, helped
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
-from debrief.troubles.helped import line_effects_in
+from debrief.troubles.helped import SessionStart, line_effects_in
 from debrief.troubles.model import ALL, EFFECTS, EVENTS, TROUBLES, LineEffect, Trouble, TroubleEvent
 
 
@@ -39,11 +40,13 @@ TROUBLE_EVENTS = TableStage(table=EVENTS, row_type=TroubleEvent, inputs=_event_i
 
 def _trouble_inputs(run: StageRun, partition: str) -> str:
     weeks = run.lake.partitions(EVENTS)
-    return digest_of(grouping.VERSION, [upstream(run.lake, EVENTS, week=week) for week in weeks])
+    made_from = [upstream(run.lake, EVENTS, "raw_sessions", week=week) for week in weeks]
+    return digest_of(grouping.VERSION, made_from)
 
 
 def _troubles(run: StageRun, partition: str, stored: list[Trouble]) -> Iterable[Trouble]:
-    return find_troubles(run.lake.rows(EVENTS, TroubleEvent))
+    sessions = Counter(head.repository for head in run.lake.rows("raw_sessions", SessionStart))
+    return find_troubles(run.lake.rows(EVENTS, TroubleEvent), sessions)
 
 
 ALL_TROUBLES = TableStage(table=TROUBLES, row_type=Trouble, inputs=_trouble_inputs, make=_troubles)

@@ -19,6 +19,7 @@ from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.edit_arguments import OLD
 from debrief.troubles.absent import absent_in, absent_lines
+from debrief.troubles.background import Background
 from debrief.troubles.check_findings import did_its_work, found_by_check, is_check, runs_check
 from debrief.troubles.failed_calls import (
     check_behind_a_pipe,
@@ -95,6 +96,7 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     # A subagent has what the session's own agent changed, or another subagent.
     edited = _UNTOUCHED if not (strand and strand[0].agent) else _UNTOUCHED - 1
     fine = _that_went_well(strand)
+    background = Background()
     seen: dict[str, int] = {}
     """Place of the last edit when a check last failed so, by its subject."""
     red: dict[str, list[Mishap]] = {}
@@ -110,6 +112,7 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             if _has_changed_files(call):
                 edited = place
             if call.action == "run":
+                background.start(step)
                 yield from _behind_a_pipe(step, strand[place + 1 : place + 1 + _NEAR])
             if not check_behind_a_pipe(call):
                 continue
@@ -120,7 +123,11 @@ def _failures(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         rest = strand[place + 1 : place + 1 + _NEAR]
         if call.action == "wait":
-            continue  # what failed is what it waited for
+            begun = background.behind(call)
+            if begun is None:
+                continue  # what failed is what it waited for
+            call = replace(call, action="run", command=begun.call.command)
+            step = replace(step, call=call)
         for found in _command(step, rest, fine) if call.action == "run" else _tool(step):
             if found.kind == "failing_command" and runs_check(found.command):
                 if seen.get(found.subject) == edited:
@@ -191,12 +198,11 @@ def _missed(step: CallMade, rest: Sequence[CallMade]) -> Iterator[Mishap]:
     if form.reason == "not_read" and not _replaces_text(call):
         return  # a file that was to be made, and that something else had made
     file = step.below(path)
-    is_habit = form.reason == "not_read" and not is_outside(file)  # whichever file it is
-    name = "an edit" if is_habit else file
+    what = file if is_outside(file) else "an edit"  # whichever file of the repository it is
     yield Mishap(
         kind="missed_edit",
-        subject=f"{name}: {form.subject}",
-        name=name,
+        subject=f"{what}: {form.subject}",
+        name=file,
         reason=form.reason,
         at=step.at,
         evidence=step.evidence(first_line(re.sub(r"</?tool_use_error>", "", head))),
@@ -255,7 +261,8 @@ def _cause_of_tool(step: CallMade, line: str) -> _Cause:
         return _not_there(path)
     if path and pattern("too_large").search(line):
         return _Cause(f"{path}: too large to be read whole", path, "too_large", path)
-    name = f"{call.name} {path}".strip()  # two files that cannot be read are two troubles
+    # Two files that cannot be read are two troubles; two folders that cannot be searched are one.
+    name = f"{call.name} {path}".strip() if call.action == "read" else call.name
     reason: TroubleReason = "" if says_why(line) else "unsaid"
     return _Cause(f"{name}: {plain_error(line)}", name, reason, path)
 

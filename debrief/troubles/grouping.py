@@ -1,14 +1,13 @@
 """Group what went wrong in a repository's sessions into troubles, the costliest first.
 
-A trouble is what a colleague should know of: three sessions had it; or two, or one often, and it
-took more than the calls that failed, or it is known what stops it. What one session had two or
-three times is shown on its own page (``session_troubles``).
+A trouble is what a colleague should know of: three sessions had it, and one in twelve of all; what
+only costs must have cost something. What a session alone had again and again is shown on its own
+page (``session_troubles``).
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -16,23 +15,19 @@ from typing import Final
 from msgspec.structs import astuple
 
 from debrief.sessions.model import Usage
-from debrief.troubles.check_findings import runs_check
 from debrief.troubles.model import Trouble, TroubleEvent, TroubleKind, trouble_id
 from debrief.troubles.naming import is_outside
 from debrief.troubles.remedies import line_for
 
 VERSION = "7"
 """Raised when the same events give other troubles."""
-_SESSIONS = 3
-"""Sessions from which on whatever happened is a trouble of the repository."""
-_OFTEN = 4
-"""Times from which on what one session alone had may be one."""
-_CALLS = 6
-"""Calls that it took, from which on what fewer sessions had is worth knowing."""
+_SESSIONS, _ONE_IN, _MANY = 3, 12, 15
+"""Sessions that must have had it: three, and one in twelve of the repository's; fifteen are enough
+in a repository of many sessions."""
 _OF_PERSON: Final[frozenset[TroubleKind]] = frozenset(
     ["correction", "interruption", "refused_permission"]
 )
-"""Kinds that count from two sessions on, whatever they took: a person had to step in."""
+"""Kinds that two sessions must have had: a person had to step in."""
 _MERE_COSTS: Final[frozenset[TroubleKind]] = frozenset(
     ["missed_edit", "repeated_read", "polling", "long_output", "same_start", "work_done_twice"]
 )
@@ -40,26 +35,24 @@ _MERE_COSTS: Final[frozenset[TroubleKind]] = frozenset(
 _LEAST_USD, _LEAST_TOKENS = 0.5, 100_000
 """What these take in all of a repository's sessions, at least: money; where that is not known,
 tokens without reads of the cache."""
-_SHARE = 100
-"""Of so many sessions one at least must have it."""
-_ONE_OFF = re.compile(
-    r"(?:^|[/\s])(?:node|deno|bun|python[\d.]*|py|ruby|perl|php|uv run python)\s+"
-    r"(?:-[ecrp]\b|--eval\b|-(?:\s|$)|<<)"
-)
-"""Scripts on the command line, which say little of the repository that they run in."""
+_OFTEN = 4
+"""Times from which on refusals of different things are more than chance."""
 _TRIFLE_USD = 0.02
 _STARTS = 4
 """Sessions that begin by looking up the same thing, at least: and a third of all that begin so."""
 
 
-def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
+def find_troubles(events: Iterable[TroubleEvent], sessions: Mapping[str, int]) -> list[Trouble]:
     """Return the troubles of all repositories, by repository, the costliest first.
 
     Events of one repository, kind and subject are one trouble, if they happened often enough for
     what they took. Those that cost next to nothing come last.
+
+    Args:
+        events: of all weeks.
+        sessions: how many sessions each repository has, with and without events.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
-    sessions: defaultdict[str, set[str]] = defaultdict(set)
     known: set[tuple[str, str, datetime, str]] = set()
     for event in events:
         if not event.repository:
@@ -68,13 +61,12 @@ def find_troubles(events: Iterable[TroubleEvent]) -> list[Trouble]:
         if event.evidence.call and place in known:
             continue  # the same call, of a copy of the session
         known.add(place)
-        sessions[event.repository].add(event.session_id)
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
     recurring = [
         group
         for group in groups.values()
-        if len(group) > 1 and _recurs(group, begun, len(sessions[group[0].repository]))
+        if len(group) > 1 and _recurs(group, begun, sessions.get(group[0].repository, 0))
     ]
     troubles = [_trouble(group) for group in _without_doubles(recurring)]
     return sorted(troubles, key=lambda trouble: (trouble.repository, *_order(trouble)))
@@ -100,31 +92,22 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int], of_all: int
     """
     first = group[0]
     sessions = {event.session_id for event in group}
-    if _SHARE * len(sessions) < of_all or (_is_of_file(first) and is_outside(first.file)):
+    if first.reason in ("test", "unsteady_test"):
+        sessions = {event.session_id for event in group if event.reason == "unsteady_test"}
+    least = max(_SESSIONS, min(of_all / _ONE_IN, _MANY))
+    if len(sessions) < (2 if first.kind in _OF_PERSON else least):
         return False
     if first.reason in ("unsaid", "plan"):
         return False  # whether it is the same is not known; and plans are there to be talked over
+    if _is_of_file(first) and is_outside(first.file):
+        return False
     if _is_mere_cost(first) and not _takes_enough(group):
         return False
     if first.kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
     if first.kind == "long_output" and line_for(_trouble(group)) is None:
         return False  # what was asked for
-    if first.reason in ("test", "unsteady_test"):
-        unsteady = {event.session_id for event in group if event.reason == "unsteady_test"}
-        return len(unsteady) > 1
-    if _is_of_chance(group) and len(group) < _OFTEN:
-        return False
-    if len(sessions) >= _SESSIONS:
-        return True
-    if _says_little(first) or (len(sessions) == 1 and _is_of_session(group)):
-        return False
-    if first.kind in _OF_PERSON:
-        return True
-    calls = {(event.session_id, call) for event in group for call in event.calls}
-    if len(calls) >= _CALLS:
-        return True
-    return len(sessions) > 1 and line_for(_trouble(group)) is not None
+    return not _is_of_chance(group) or len(group) >= _OFTEN
 
 
 def _takes_enough(group: Sequence[TroubleEvent]) -> bool:
@@ -137,41 +120,21 @@ def _is_mere_cost(event: TroubleEvent) -> bool:
     return event.kind in _MERE_COSTS or event.reason in ("not_there", "too_large")
 
 
-def _is_of_session(group: Sequence[TroubleEvent]) -> bool:
-    """Return whether what one session alone had is no more than its own work or course."""
-    first = group[0]
-    return len(group) < _OFTEN or first.kind in ("missed_edit", "polling") or _is_of_check(first)
-
-
 def _is_of_file(event: TroubleEvent) -> bool:
     """Return whether it is about a file; one outside the repository is no trouble of it."""
     is_kind = event.kind in ("missed_edit", "long_output", "repeated_read")
     return is_kind or event.reason in ("not_there", "too_large")
 
 
-def _says_little(event: TroubleEvent) -> bool:
-    """Return whether it takes three sessions to say more than that a file was read, a script was
-    typed, an edit was refused, a slip of one kind was made, or once nothing was checked."""
-    is_slip = event.reason in ("not_read", "rule", "diagnostic")
-    if event.kind in ("long_output", "blind_check") or is_slip:
-        return True
-    return event.kind == "failing_command" and _ONE_OFF.search(event.command) is not None
-
-
-def _is_of_check(event: TroubleEvent) -> bool:
-    """Return whether a check found it: within one session, that is the work itself."""
-    return event.kind == "failing_command" and runs_check(event.command)
-
-
 def _is_of_chance(group: Sequence[TroubleEvent]) -> bool:
-    """Return whether two of these say little: any file that is edited much is missed at times; and
-    of edits of several files, of a tool that names none, or of a command that was granted
-    elsewhere, other things were refused each time."""
-    if group[0].kind == "refused_permission":
-        is_granted = any(event.worked for event in group)
-        files = {event.file for event in group}
-        return is_granted or (not group[0].command and (len(files) > 1 or files == {""}))
-    return group[0].kind == "missed_edit"
+    """Return whether a few of these say little: of edits of several files, of a tool that names
+    none, or of a command that was granted elsewhere, other things were refused each time."""
+    first = group[0]
+    if first.kind != "refused_permission":
+        return False
+    is_granted = any(event.worked for event in group)
+    files = {event.file for event in group}
+    return is_granted or (not first.command and (len(files) > 1 or files == {""}))
 
 
 def _without_doubles(

@@ -7,7 +7,7 @@ nothing speaks for is counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
@@ -18,6 +18,7 @@ from debrief.facts.session_facts import is_work
 from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
+from debrief.troubles.background import Background
 from debrief.troubles.failed_calls import has_failed
 from debrief.troubles.naming import (
     asked_for,
@@ -32,10 +33,6 @@ from debrief.troubles.steps import CallMade, Course, Mishap
 
 _STARTS = 12
 """Calls of a session that are its beginning."""
-_ID_GIVEN = re.compile(
-    r"\b(?:(?:session|cell) ID|background with ID:?) ([\w-]+)|\bsession_id\W+(\w+)"
-)
-_ID_ASKED = re.compile(r"\b(?:session|bash|shell|task|cell)_id\W{1,5}([\w-]+)")
 _POLLS = 3
 """Looks in a row after something that runs from which on it is polling."""
 _MANY, _SHORT = 10, 50
@@ -171,8 +168,7 @@ def _is_look(call: ToolCall) -> bool:
 def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
     """Yield runs of waiting: the same agent looks after what runs again and again."""
     begun = "a command"
-    runs: dict[str, str] = {}
-    """What goes on in the background, by the id that the tool gave it."""
+    background = Background()
     run: list[CallMade] = []
     for step in [*strand, None]:
         if step is not None and _is_wait(step.call, run):
@@ -180,7 +176,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         rounds = len({look.message for look in run})  # several of one message are one look
         if rounds >= _POLLS and not _is_patient(run, rounds):
-            name = _polled(run, runs, begun)
+            name = _polled(run[0].call, background, begun)
             yield Mishap(
                 kind="polling",
                 subject="commands that take longer: looked at every few seconds",
@@ -193,8 +189,7 @@ def _polls(strand: Sequence[CallMade]) -> Iterator[Mishap]:
         run = []
         if step is not None and step.call.action == "run":
             begun = name_of(asked_for(step.call.command)) or begun
-            for given in _ID_GIVEN.finditer((step.call.result or "")[:400]):
-                runs[given[1] or given[2]] = begun
+            background.start(step)
             run = [step] if _can_poll(step.call) else []
 
 
@@ -226,12 +221,11 @@ def _polling_name(words: Sequence[str]) -> bool:
     return not listed("polled").isdisjoint({" ".join(words[:2]), " ".join(words[:3])})
 
 
-def _polled(run: Sequence[CallMade], runs: Mapping[str, str], begun: str) -> str:
-    call = run[0].call
-    if call.action == "wait":
-        asked = _ID_ASKED.search(call.input)
-        return runs.get(asked[1], begun) if asked else begun
-    words = next((word for word in _all_words(call) if word[0] != "sleep"), ())
+def _polled(look: ToolCall, background: Background, begun: str) -> str:
+    if look.action == "wait":
+        step = background.behind(look)
+        return (name_of(asked_for(step.call.command)) if step is not None else "") or begun
+    words = next((word for word in _all_words(look) if word[0] != "sleep"), ())
     return name_of(words) or begun
 
 
@@ -436,7 +430,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
                 continue  # comments alone, or lines taken out
             for path in call.paths:
                 language = "" if _TEMPLATE.search(path) else language_of(path)
-                if language and is_work(path, step.folder):
+                if language not in ("", "other") and is_work(path, step.folder):
                     changed[language] = step
         elif call.action == "run" and changed:
             printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])

@@ -19,6 +19,7 @@ _ALIKE: Final[frozenset[TroubleKind]] = frozenset(
     ["missed_edit", "correction", "interruption", "refused_permission"]
 )
 """Within one session these are one trouble, whatever file, command or words each was about."""
+_OF_ANY: Final[frozenset[TroubleKind]] = frozenset(["missed_edit", "polling"])
 _LEFT_OUT: Final[TroubleKind] = "same_start"
 """Only several sessions can have it."""
 
@@ -63,10 +64,16 @@ def session_troubles(events: Iterable[TroubleEvent]) -> list[SessionTrouble]:
     found = [
         SessionTrouble(
             kind=kind,
-            subjects=tuple(dict.fromkeys(event.subject for event in group)),
+            subjects=tuple(dict.fromkeys(map(_title, group))),
             events=tuple(group),
         )
         for (kind, _), group in groups.items()
         if len(group) > 1
     ]
     return sorted(found, key=lambda trouble: -len(trouble.events))
+
+
+def _title(event: TroubleEvent) -> str:
+    """Return what one time was about: its subject names no file or command where a repository's
+    trouble is the same whichever it is."""
+    return event.name if event.kind in _OF_ANY and event.name else event.subject

@@ -62,7 +62,7 @@ def _events(*stories: Story, apart: float = 60) -> list[TroubleEvent]:
 
 def troubles(*stories: Story, apart: float = 60) -> list[Trouble]:
     """Return what recurs in the sessions of some days of one repository."""
-    return find_troubles(_events(*stories, apart=apart))
+    return find_troubles(_events(*stories, apart=apart), {"shop": len(stories)})
 
 
 def told(*stories: Story) -> list[tuple[str, str]]:

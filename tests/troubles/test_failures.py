@@ -26,17 +26,18 @@ def wrong_runner() -> Story:
 
 
 def test_a_tool_that_is_not_there_has_its_sessions_its_cost_and_what_then_worked() -> None:
-    (trouble,) = troubles(wrong_runner(), Story().turn("Hello").say("Hello."), wrong_runner())
+    hello = Story().turn("Hello").say("Hello.")
+    (trouble,) = troubles(wrong_runner(), hello, wrong_runner(), wrong_runner())
     assert (trouble.kind, trouble.subject) == ("missing_tool", "rtk bun: no such subcommand")
-    assert (trouble.count, trouble.sessions) == (2, ("day-2", "day-0"))
+    assert (trouble.count, trouble.sessions) == (3, ("day-3", "day-2", "day-0"))
     assert trouble.worked == "bun run test"
     # Two messages each time: the one that failed, and the one that did it.
-    assert trouble.usage == Usage(input=400, output=400)
-    assert trouble.cost_usd == pytest.approx(1.2)
-    assert trouble.minutes == 4
+    assert trouble.usage == Usage(input=600, output=600)
+    assert trouble.cost_usd == pytest.approx(1.8)
+    assert trouble.minutes == 6
     assert trouble.first_seen.date() == START.date()
     newest, older = trouble.examples
-    assert (newest.session_id, older.session_id) == ("day-2", "day-0")
+    assert (newest.session_id, older.session_id) == ("day-3", "day-2")
     assert newest.command == "rtk bun run test"
     assert "unrecognized subcommand 'bun'" in newest.evidence.quote
 
@@ -44,8 +45,8 @@ def test_a_tool_that_is_not_there_has_its_sessions_its_cost_and_what_then_worked
 def test_a_tool_that_is_not_there_is_seen_behind_a_pipe() -> None:
     hidden = Story().turn("Test it").run("rtk bun run test 2>&1 | tail -20", NO_BUN[12:])
     hidden.run("bun run test", "3 passed")
-    (trouble,) = troubles(hidden, wrong_runner())
-    assert (trouble.count, trouble.worked) == (2, "bun run test")
+    (trouble,) = troubles(hidden, wrong_runner(), hidden)
+    assert (trouble.count, trouble.worked) == (3, "bun run test")
     assert events(Story().turn("Look").run("cat a.log | head", "rtk: command not found")) == []
 
 
@@ -88,12 +89,12 @@ def test_a_test_that_fails_while_it_is_worked_on_is_the_work_itself() -> None:
     assert troubles(story, story, story) == []
 
 
-def test_a_test_that_fails_before_anything_was_changed_is_a_trouble_of_two_sessions() -> None:
+def test_a_test_that_fails_before_anything_was_changed_is_a_trouble_of_three_sessions() -> None:
     red = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"
     story = Story().turn("Retry").run("go test ./...", red, "failed").edit("a.go", "a", "b")
-    (trouble,) = troubles(story, story)
+    (trouble,) = troubles(story, story, story)
     assert (trouble.subject, trouble.reason) == ("TestRetry: the test failed", "unsteady_test")
-    assert troubles(story) == []
+    assert troubles(story, story) == []
 
 
 def test_a_test_that_fails_only_beside_another_is_no_trouble_of_its_own() -> None:
@@ -116,7 +117,7 @@ def test_calls_whose_ids_are_masked_with_one_word_are_not_one_call() -> None:
         story.run(f"npm run {name}", f"Exit code 1\nTypeError: {name} is undefined")
     found = events(story, story, story)
     masked = [replace(event, evidence=replace(event.evidence, call="REDACTED")) for event in found]
-    assert len(find_troubles(found)) == len(find_troubles(masked)) == 2
+    assert len(find_troubles(found, {"shop": 3})) == len(find_troubles(masked, {"shop": 3})) == 2
 
 
 def test_a_copy_of_a_session_is_no_second_session() -> None:
@@ -125,7 +126,7 @@ def test_a_copy_of_a_session_is_no_second_session() -> None:
 
     found = events(story(), story(), story())
     copies = [replace(event, session_id=f"copy of {event.session_id}") for event in found]
-    (trouble,) = find_troubles(found + copies)
+    (trouble,) = find_troubles(found + copies, {"shop": 6})
     assert (trouble.count, len(trouble.sessions)) == (3, 3)
 
 
@@ -159,9 +160,8 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         return told.run("git push --force origin main", refused, "rejected")
 
     assert told(story(), story()) == [("refused_permission", "git push: refused")]
-    assert sorted(told(*[story()] * 4)) == [
-        ("missed_edit", "b.py: the text to replace was not there"),
-        ("missed_edit", "shop/a.py: the text to replace was not there"),
+    assert sorted(told(*[story()] * 3)) == [
+        ("missed_edit", "an edit: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
     ]
     missed = [event for event in events(story()) if event.kind == "missed_edit"]
@@ -169,12 +169,18 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
     assert len(missed[1].calls) == 3  # it failed, the file was read, then it went well
 
 
-def test_edits_of_different_files_that_miss_have_nothing_in_common() -> None:
+def test_edits_that_miss_are_one_trouble_whichever_file_it_was_and_must_have_cost_something() -> (
+    None
+):
     def story(path: str) -> Story:
         return Story().turn("Go on").call("Edit", NOT_THERE, "failed", file_path=path)
 
-    assert told(*(story(f"/home/ada/shop/{name}.py") for name in "abcd")) == []
-    assert events(story("")) == []  # nor have those of files that are not known
+    missed = [story(f"/home/ada/shop/{name}.py") for name in "abc"]
+    (trouble,) = troubles(*missed)
+    assert (trouble.count, trouble.names) == (3, ("a.py", "b.py", "c.py"))
+    cheap = [replace(event, cost_usd=0.1) for event in events(*missed)]
+    assert find_troubles(cheap, {"shop": 3}) == []
+    assert events(story("")) == []  # misses of files that are not known have nothing in common
 
 
 def test_two_files_that_cannot_be_read_are_two_troubles() -> None:
@@ -556,7 +562,7 @@ def test_a_file_that_is_too_large_to_be_read_whole_has_a_line() -> None:
     error = "File content (28375 tokens) exceeds maximum allowed tokens (25000). Please use offset."
     path = "/home/ada/shop/prices.py"
     story = Story().turn("Look").call("Read", error, "failed", file_path=path)
-    (trouble,) = troubles(story, story)
+    (trouble,) = troubles(*[story] * 4)
     assert (trouble.subject, trouble.reason) == (
         "prices.py: too large to be read whole",
         "too_large",

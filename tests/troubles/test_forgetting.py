@@ -13,13 +13,13 @@ from tests.troubles.test_failures import wrong_runner
 
 
 def test_a_forgotten_session_leaves_no_event_and_no_example() -> None:
-    gone, kept = day(0, wrong_runner()), day(1, wrong_runner())
-    events = [event for session in (gone, kept) for event in events_of(session, prices)]
-    (trouble,) = find_troubles(events)
-    signs = Signs(frozenset({gone.id}), frozenset({kept.id}), frozenset())
+    gone, *kept = [day(number, wrong_runner()) for number in range(3)]
+    events = [event for session in (gone, *kept) for event in events_of(session, prices)]
+    (trouble,) = find_troubles(events, {"shop": 3})
+    signs = Signs(frozenset({gone.id}), frozenset(session.id for session in kept), frozenset())
     signs.learn(gone)
     assert (TABLES[EVENTS].rows, TABLES[TROUBLES].rows) == (TroubleEvent, Trouble)
     left = [pruned_row(event, signs, may_quote=TABLES[EVENTS].may_quote) for event in events]
-    assert left == [None, events[1]]
+    assert left == [None, *events[1:]]
     pruned = pruned_row(trouble, signs, may_quote=TABLES[TROUBLES].may_quote)
     assert pruned is None or gone.id not in repr(pruned)

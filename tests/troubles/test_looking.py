@@ -149,7 +149,7 @@ def test_sessions_of_no_known_repository_have_nothing_in_common() -> None:
     missed = Story().turn("Go").edit("a.py", "a", "b", status="failed")
     assert (
         find_troubles(
-            event for number in (1, 2) for event in events_of(day(number, missed, ""), prices)
+            (event for n in range(3) for event in events_of(day(n, missed, ""), prices)), {"": 3}
         )
         == []
     )

@@ -39,7 +39,7 @@ def write_troubles(lake: Lake, sessions: list[Session]) -> None:
         for event in events_of(session, prices if session.id != "day-0" else lambda _: None)
     ]
     lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
-    lake.write(TROUBLES, ALL, find_troubles(found), Trouble)
+    lake.write(TROUBLES, ALL, find_troubles(found, {"shop": len(sessions)}), Trouble)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_a_strangers_words_in_a_trouble_are_shown_and_not_obeyed(settings: Setti
     evil = dict.fromkeys(("subject", "repository", "command", "file", "words", "worked"), EVIL)
     found = [replace(event, **evil) for session in sessions for event in events_of(session, prices)]
     lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
-    lake.write(TROUBLES, ALL, made := find_troubles(found), Trouble)
+    lake.write(TROUBLES, ALL, made := find_troubles(found, {"shop": len(sessions)}), Trouble)
     with served(own) as client:
         for path in ("/", "/troubles", f"/troubles/{made[0].id}"):
             page = client.get(path)

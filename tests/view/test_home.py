@@ -44,7 +44,7 @@ def write_troubles(lake: Lake, sessions: list[Session]) -> None:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Of a lake of one week: twice the same missing tool, one session that ran twice into a text
+    """Of a lake of one week: three times the same missing tool, one session that ran twice into a text
     that was not there, one that is done and checked, and one that nobody scored."""
     made = settings_of(tmp_path_factory.mktemp("home"))
     made.home.mkdir(parents=True)
@@ -53,14 +53,13 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     for _ in range(2):
         missed.edit("/home/ada/shop/cart.py", "a", "b", status="failed").read("cart.py")
     sessions = [
-        day(0, wrong_runner()),
-        day(2, wrong_runner()),
+        *(day(number, wrong_runner()) for number in range(3)),
         day(3, missed),
         day(4, Story().turn("Say what the cart does").say("It adds up."), "other"),
         day(5, Story().turn("Add a tax").say("Added."), ""),
     ]
     lake = Lake(made.lake)
-    fill(lake, list(zip(sessions, (0.9, 0.4, 0.6, 0.9, None), strict=True)))
+    fill(lake, list(zip(sessions, (0.9, 0.4, 0.4, 0.6, 0.9, None), strict=True)))
     write_troubles(lake, sessions)
     return made
 
@@ -77,9 +76,9 @@ def test_home_has_troubles_with_their_line_and_sessions_with_the_reason_to_read_
     page = client.get("/").text
     text = words(page)
     assert "Since 2 Mar 2026" in text
-    assert "4 of 5 sessions have a verdict" in text
+    assert "5 of 6 sessions have a verdict" in text
     assert "missing tool rtk bun: no such subcommand" in text
-    assert "2 times in 2 sessions at least $0.60" in text
+    assert "3 times in 3 sessions at least $1.20" in text
     assert f'data-copy="{LINE}"' in page
     reading = words(page.partition("Worth reading")[2].partition("What is not scored")[0])
     assert "Its troubles took most: $0.60" in reading
@@ -111,8 +110,8 @@ def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Cli
     assert "unrecognized subcommand &#39;bun&#39;" in text
     assert "rtk bun run test and then bun run test" in text
     assert f'data-copy="{LINE}"' in page
-    assert "$0.60 of 1 time" in text
-    for session in ("day-0", "day-2"):
+    assert "$1.20 of 2 times" in text
+    for session in ("day-1", "day-2"):
         assert f'href="/sessions/{session}#turn-1"' in page
     assert "None of these." in client.get("/troubles?kind=polling").text
     unknown = client.get("/troubles?sort=colour")

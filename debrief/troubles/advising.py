@@ -54,10 +54,8 @@ def advised_lines(troubles: Iterable[Trouble]) -> list[AdvisedLine]:
 
 
 def with_lines(advised: Iterable[AdvisedLine]) -> list[AdvisedLine]:
-    """Return those of one repository that a file takes: the first ten that have a line, each of
-    several sessions. What one session had is no reason to tell every other."""
-    recurring = (line for line in advised if line.line and len(line.trouble.sessions) > 1)
-    return list(islice(recurring, MOST))
+    """Return those of one repository that a file takes: the first ten that have a line."""
+    return list(islice((line for line in advised if line.line), MOST))
 
 
 def section(advised: Sequence[AdvisedLine]) -> str:

@@ -239,7 +239,8 @@ def identified(
         for session in _sessions_of(family, branch, former or {}):
             name = _name(session, names, origins)
             names.add(name)
-            own_from = session[0].own_from
+            relatives = {entry.relative_of for entry in session}
+            own_from = "" if name in relatives else session[0].own_from  # no fork of itself
             original = original or ("" if own_from else name)
             times = [entry.own_started for entry in session if entry.own_started is not None]
             started = min(times or [time_without_records(entry.path) for entry in session])
@@ -247,6 +248,7 @@ def identified(
                 settled[entry.path] = replace(
                     entry,
                     session_id=name,
+                    own_from=own_from,
                     relative_of=(original or entry.relative_of) if own_from else "",
                     started=started,
                     week=week_of(started),

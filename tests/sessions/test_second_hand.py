@@ -24,7 +24,7 @@ def keep(folder: Path, id: str, second: int = 0) -> Path:
     records = [json.loads(line) for line in EXAMPLES["entire"].read_text().splitlines()]
     for record in records:
         record["ts"] = f"2026-03-02T10:00:{second:02}Z"
-    (folder / "metadata.json").parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "metadata.json").write_text(json.dumps({"session_id": id}))
     return write_records(folder / "transcript.jsonl", *records)
 

@@ -160,29 +160,53 @@ def is_reported(entry: ScanEntry) -> bool:
 
 
 def without_twins(
-    entries: Iterable[ScanEntry], second_hand: Collection[str]
+    entries: Iterable[ScanEntry], second_hand: Mapping[str, str]
 ) -> Iterator[ScanEntry]:
     """Yield entries, those of second-hand sources as no sessions where their own files are here.
 
+    A session's own file tells its id, or lies beside what is kept of it; it may be a subagent's,
+    read with its parent. What is kept of that session in other folders is none either.
+
     Args:
         entries: of all transcripts that are here.
-        second_hand: the sources that keep what other programs' files hold.
+        second_hand: the sources that keep what other programs' files hold; see ``Reader.original``.
     """
     entries = list(entries)
-    own = {
-        entry.own_id
+    firsthand = [
+        entry
         for entry in entries
-        if entry.own_id and entry.source not in second_hand and _is_unique(entry)
+        if entry.own_id and not entry.reason and entry.source not in second_hand
+    ]
+    own = {entry.own_id for entry in firsthand if _is_unique(entry)}
+    own.update(id for e in firsthand for stamp in e.companions for id in _ids_in(stamp.path))
+    read = {file.path for entry in firsthand for file in entry.files}
+    kept = [e for e in entries if e.source in second_hand and e.reason in ("", _TWIN)]
+    twins = {
+        identity
+        for entry in kept
+        if entry.own_id in own or _beside(entry.path, second_hand[entry.source]) in read
+        for identity in identities(entry)
     }
+    kept_paths = {entry.path for entry in kept}
     for entry in entries:
-        if entry.source not in second_hand or entry.reason not in ("", _TWIN):
+        if entry.path not in kept_paths:
             yield entry
-        elif entry.own_id in own:
+        elif twins.isdisjoint(identities(entry)):
+            yield replace(entry, reason="", expected=False)
+        else:
             at = entry.own_started or entry.started
             none = replace(entry, session_id="", reason=_TWIN, expected=True)
             yield replace(none, started=at, week=week_of(at))
-        else:
-            yield replace(entry, reason="", expected=False)
+
+
+def _beside(path: str, name: str) -> str:
+    """Return the path of a file with that name in the same folder; empty without a name."""
+    return str(Path(path).with_name(name)) if name else ""
+
+
+def _ids_in(path: str) -> list[str]:
+    """Return the ids that a file's name has, as those of subagents' own files do."""
+    return UNIQUE.findall(Path(path).name)
 
 
 def identified(
@@ -215,7 +239,8 @@ def identified(
         for session in _sessions_of(family, branch, former or {}):
             name = _name(session, names, origins)
             names.add(name)
-            own_from = session[0].own_from
+            relatives = {entry.relative_of for entry in session}
+            own_from = "" if name in relatives else session[0].own_from  # no fork of itself
             original = original or ("" if own_from else name)
             times = [entry.own_started for entry in session if entry.own_started is not None]
             started = min(times or [time_without_records(entry.path) for entry in session])
@@ -223,6 +248,7 @@ def identified(
                 settled[entry.path] = replace(
                     entry,
                     session_id=name,
+                    own_from=own_from,
                     relative_of=(original or entry.relative_of) if own_from else "",
                     started=started,
                     week=week_of(started),

@@ -104,7 +104,7 @@ def scan(
     seen = [entry for found in walks for entry in _scan_folder(found, known)]
     for entry in redact_rows(seen):
         entries.setdefault(entry.path, entry)
-    second_hand = {name for name, reader in READERS.items() if reader.drops}
+    second_hand = {name: reader.original for name, reader in READERS.items() if reader.drops}
     everything = (*without_twins(entries.values(), second_hand), *_gone(previous, entries))
     former = {entry.path: entry for entry in previous if entry.session_id}
     settled = identified(everything, origins, branch=partial(_branch, real=real), former=former)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -125,9 +125,7 @@ class ShownTranscript:
             ShownAgent(number=n, agent=agent, steps=tuple(_of_agent(agent, f"agent-{n}")))
             for n, agent in enumerate(session.subagents, 1)
         ]
-        self._started: defaultdict[str, list[ShownAgent]] = defaultdict(list)
-        for agent in self.agents:
-            self._started[agent.agent.call_id].append(agent)
+        self._started, self._stray = _placed(self.turns, self.agents)
         self.parts = _parts(self.turns)
         self._part_of = {
             step.key: part.number
@@ -154,18 +152,12 @@ class ShownTranscript:
         return shorten(title, _LONGEST_TITLE) or self.session.id
 
     def agents_of(self, call: ToolCall) -> Sequence[ShownAgent]:
-        """Return the subagents that a call started."""
-        return self._started.get(call.id, ()) if call.id else ()
+        """Return the subagents that a call started, and no other one."""
+        return self._started.get(call.id, ())
 
-    def stray_agents(self) -> list[ShownAgent]:
-        """Return the subagents that no call of the transcript started."""
-        calls = {
-            step.call.id
-            for steps in (*(turn.steps for turn in self.turns), *(a.steps for a in self.agents))
-            for step in steps
-            if step.call is not None
-        }
-        return [agent for agent in self.agents if agent.agent.call_id not in calls]
+    def stray_agents(self) -> Sequence[ShownAgent]:
+        """Return the subagents of which it cannot be told which call started them."""
+        return self._stray
 
     def marks_of(self, step: Step) -> Sequence[EvidenceMark]:
         """Return the marks within a step."""
@@ -187,9 +179,16 @@ class ShownTranscript:
         return None
 
     def as_session(self, agent: ShownAgent) -> Session:
-        """Return a subagent's work as a session of one turn, so that it has a page like one."""
+        """Return a subagent's work as a session of one turn, so that it has a page like one.
+
+        The subagents that it started have their numbers; of the others nothing is in it.
+        """
         turn = Turn(number=1, prompt=agent.agent.prompt, messages=agent.agent.messages)
-        others = tuple(shown_agent.agent for shown_agent in self.agents if shown_agent is not agent)
+        started = {each.number for each in _within(agent.steps, self._started)}
+        others = tuple(
+            each.agent if each.number in started else Subagent(id=each.agent.id)
+            for each in self.agents
+        )
         title = agent.agent.description or agent.agent.type or "Subagent"
         return replace(self.session, title=title, turns=(turn,), subagents=others)
 
@@ -241,12 +240,57 @@ class ShownTranscript:
                 left = [outer]
                 while left:
                     step = left.pop()
-                    if step.call is None or step.call.id in found:
+                    if step.call is None or not step.call.id or step.call.id in found:
                         continue
                     found[step.call.id] = outer, step
                     for agent in self.agents_of(step.call):
                         left += agent.steps
         return found
+
+
+def _placed(
+    turns: Iterable[ShownTurn], agents: Sequence[ShownAgent]
+) -> tuple[dict[str, list[ShownAgent]], list[ShownAgent]]:
+    """Return the subagents by the ids of the calls that started them, and those without a call.
+
+    Each has one place. An id that several calls have, as those do that were masked with one word,
+    names none of them; and of subagents that would stand within each other, the first has no call.
+    """
+    own = [step for shown in turns for step in shown.steps]
+    ids = Counter(
+        step.call.id
+        for steps in (own, *(agent.steps for agent in agents))
+        for step in steps
+        if step.call is not None and step.call.id
+    )
+    started: defaultdict[str, list[ShownAgent]] = defaultdict(list)
+    for agent in agents:
+        if ids[agent.agent.call_id] == 1:
+            started[agent.agent.call_id].append(agent)
+    stray = [agent for agent in agents if ids[agent.agent.call_id] != 1]
+    roots = [*own, *(step for agent in stray for step in agent.steps)]
+    reached = {agent.number for agent in (*stray, *_within(roots, started))}
+    for agent in agents:
+        if agent.number not in reached:
+            started[agent.agent.call_id].remove(agent)
+            stray.append(agent)
+            reached |= {agent.number, *(each.number for each in _within(agent.steps, started))}
+    return dict(started), sorted(stray, key=lambda agent: agent.number)
+
+
+def _within(
+    steps: Iterable[Step], started: Mapping[str, Sequence[ShownAgent]]
+) -> Iterator[ShownAgent]:
+    """Yield the subagents that stand within steps, at any depth, each once."""
+    seen: set[int] = set()
+    left = list(steps)
+    while left:
+        call = left.pop().call
+        for agent in started.get(call.id, ()) if call else ():
+            if agent.number not in seen:
+                seen.add(agent.number)
+                yield agent
+                left += agent.steps
 
 
 def _text_of(step: Step) -> str:
@@ -265,7 +309,7 @@ def _target(
     shown: ShownTurn,
     place: Evidence,
     calls: dict[str, tuple[Step, Step]],
-    started: dict[str, list[ShownAgent]],
+    started: Mapping[str, Sequence[ShownAgent]],
 ) -> tuple[Step, Step] | None:
     """Return where evidence is marked: a step of its turn, and the same or one of a subagent's
     within it."""
@@ -278,7 +322,7 @@ def _target(
             if step.call is None and find(step.text, place.quote):
                 return step, step
         for step in shown.steps:
-            for agent in started.get(step.call.id, ()) if step.call and step.call.id else ():
+            for agent in started.get(step.call.id, ()) if step.call else ():
                 for inner in agent.steps:
                     if inner.call is None and find(inner.text, place.quote):
                         return step, inner

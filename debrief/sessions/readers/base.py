@@ -154,6 +154,8 @@ class Reader(ABC):
     """Of the names of its transcripts."""
     drops = ""
     """Of a second-hand source: what of a session it does not keep, though the agent did."""
+    original = ""
+    """Of a second-hand source: the name of a session's own file, where that lies beside."""
     opens_unchanged = False
     """Which files are of one session is seen by their beginnings: a changed one needs the others'
     too."""

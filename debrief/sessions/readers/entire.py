@@ -47,6 +47,7 @@ class EntireReader(TranscriptReader):
     source = "entire"
     tool = "entire"
     drops = "thoughts, system prompts, tools, exit codes, the folder, some results and times"
+    original = "full.jsonl"
     start = re.compile(
         rb'\A\s*\{\s*"v"\s*:\s*1\s*,\s*"agent"\s*:\s*"[^"]*"\s*,\s*"cli_version"\s*:'
     )

@@ -12,8 +12,9 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
-from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
+from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
+from debrief.sessions.readers.forks import Branch
 from debrief.sessions.readers.patches import FileEdit, Hunk, edit_of_arguments, from_hunks
 from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft
 from debrief.sessions.readers.values import (
@@ -74,6 +75,13 @@ class PiReader(TranscriptReader):
         draft.read_lines(_convert)
         draft.id = draft.id or Path(path).stem
         return draft
+
+    def branch(self, transcript: Transcript) -> Branch:
+        """Return the way that a session tells; what a fork copied is older than its header."""
+        created, *others = [*map(_time, Head.of(transcript.path).records())] or [None]
+        first = next(filter(None, others), None)
+        is_copy = created is not None and first is not None and first < created
+        return Branch(super().branch(transcript).turns, is_copy)
 
 
 READER = PiReader()

@@ -1,9 +1,11 @@
-"""A fork of one of Pi's sessions."""
+"""Forks of Pi's sessions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from debrief.sessions.sources import scan
 from tests.sessions.readers.content import prompts_of
@@ -46,3 +48,42 @@ def test_a_fork_is_a_session_of_its_own_with_the_history_that_it_copied(tmp_path
     assert [turn.origin for turn in forked.turns] == ["inherited", "prompt"]
     assert (original.usage.input, forked.usage.input) == (2 + 4, 6)
     assert forked.relative_of == ID
+
+
+def test_an_original_keeps_its_name_and_its_checkpoints_beside_a_fork_that_stands_before_it(
+    tmp_path: Path,
+) -> None:
+    shared = [user(1, None, "one"), answer(2, 1)]
+    own = [user(3, 2, "two"), answer(4, 3)]
+    fork = header(id=ID.replace("a001", "a002"), timestamp="2026-03-02T10:01:00Z")
+    write(tmp_path / "0" / "full.jsonl", fork, *shared, user(5, 2, "task"), answer(6, 5))
+    write(tmp_path / "1" / "full.jsonl", header(), *shared)
+    write(tmp_path / "2" / "full.jsonl", header(), *shared, *own)
+    original, forked = sessions(scan([tmp_path]))
+    assert (original.id, prompts_of(original)) == (ID, ["one", "two"])
+    assert (forked.id, prompts_of(forked)) == (fork["id"], ["one", "task"])
+    assert (original.relative_of or "", forked.relative_of) == ("", ID)
+    assert (original.usage.input, forked.usage.input) == (2 + 4, 6)
+    places = [[Path(ref.path).parent.name for ref in s.transcripts] for s in (original, forked)]
+    assert sorted(map(sorted, places)) == [["0"], ["1", "2"]]
+
+
+def test_an_original_that_a_lake_took_for_its_own_forks_fork_is_none_when_a_file_changes(
+    tmp_path: Path,
+) -> None:
+    shared = [user(1, None, "one"), answer(2, 1)]
+    own = [user(3, 2, "two"), answer(4, 3)]
+    fork = header(id=ID.replace("a001", "a002"), timestamp="2026-03-02T10:01:00Z")
+    forked_file = write(tmp_path / "0.jsonl", fork, *shared, user(5, 2, "task"), answer(6, 5))
+    own_file = write(tmp_path / "1.jsonl", header(), *shared, *own)
+    wrong = [
+        replace(e, session_id=ID, relative_of="", own_from="", is_copy=False)
+        if e.path == str(forked_file)
+        else replace(e, session_id=f"{ID}-0", relative_of=ID, own_from="0123456789abcdef")
+        for e in scan([tmp_path]).entries
+    ]
+    write(own_file, header(), *shared, *own, user(7, 4, "three"), answer(8, 7))
+    original, forked = sessions(scan([tmp_path], wrong))
+    assert (original.id, original.relative_of or "") == (ID, "")
+    assert (forked.id, forked.relative_of) == (fork["id"], ID)
+    assert original.usage.input == 2 + 4 + 8

@@ -12,6 +12,20 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
+_COMMON = Path(os.environ["HOME"]) / "patterns"
+"""In the home that conftest.py makes for a run of the tests."""
+
+
+def keep_patterns(home: Path) -> None:
+    """Let a home of Debrief's have its compiled patterns where all homes of a run of the tests have
+    theirs: the first process on a new home would compile them for a second."""
+    patterns = home / "patterns"
+    if not patterns.exists() and not patterns.is_symlink():
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _COMMON.mkdir(exist_ok=True, mode=0o700)
+        patterns.symlink_to(_COMMON)
+
+
 def files_below(folder: Path) -> dict[str, bytes]:
     """Return the content of each file below a folder."""
     return {

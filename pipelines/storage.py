@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
 
-class LocalEvents(ConsolidatedSqliteEventLogStorage):
+class SqliteEvents(ConsolidatedSqliteEventLogStorage):
     """The events of all runs, in one file."""
 
     @cached_property
@@ -43,7 +43,7 @@ class LocalEvents(ConsolidatedSqliteEventLogStorage):
             return bool(self._engine.dialect.has_table(connection, table_name))
 
 
-class LocalRuns(SqliteRunStorage):
+class SqliteRuns(SqliteRunStorage):
     """The runs."""
 
     @classmethod

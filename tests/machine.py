@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,7 +21,7 @@ def keep_patterns(home: Path) -> None:
     """Let a home of Debrief's have its compiled patterns where all homes of a run of the tests have
     theirs: the first process on a new home would compile them for a second."""
     patterns = home / "patterns"
-    if not patterns.exists() and not patterns.is_symlink():
+    with suppress(OSError):  # a home that is there already, or that cannot be made
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         _COMMON.mkdir(exist_ok=True, mode=0o700)
         patterns.symlink_to(_COMMON)

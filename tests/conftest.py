@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import ssl
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import httpx
 import pytest
 import typer
 import typer.main
@@ -85,6 +87,24 @@ def _command_line_of(app: typer.Typer, _: int) -> Any:
 # is enough, until a module adds commands.
 typer.testing._get_command = lambda app: _command_line_of(app, _commands_in(app))  # type: ignore
 
+
+@cache
+def _certificates_of(trust_env: bool, _: str | None, __: str | None) -> ssl.SSLContext:
+    return _read_certificates(trust_env=trust_env)
+
+
+def _certificates(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+    if verify is not True or cert is not None:
+        return _read_certificates(verify=verify, cert=cert, trust_env=trust_env)
+    named = (os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return _certificates_of(trust_env, *named)
+
+
+# Each client of HTTP reads the certificates of all authorities, which takes longer than what most
+# tests ask with it.
+_read_certificates = httpx.create_ssl_context
+httpx._transports.default.create_ssl_context = _certificates  # type: ignore[attr-defined]
+
 # Until all tests are imported, there is next to no garbage in what is made.
 gc.disable()
 
@@ -127,4 +147,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over what was imported: it would look through it often."""
     gc.freeze()
+    gc.set_threshold(50_000)  # as the command does
     gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -10,6 +11,20 @@ def clean_environment(**more: str) -> dict[str, str]:
     """Return this process's environment without the settings of Debrief and Dagster."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
     return {**kept, **more}
+
+
+_COMMON = Path(os.environ["HOME"]) / "patterns"
+"""In the home that conftest.py makes for a run of the tests."""
+
+
+def keep_patterns(home: Path) -> None:
+    """Let a home of Debrief's have its compiled patterns where all homes of a run of the tests have
+    theirs: the first process on a new home would compile them for a second."""
+    patterns = home / "patterns"
+    with suppress(OSError):  # a home that is there already, or that cannot be made
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _COMMON.mkdir(exist_ok=True, mode=0o700)
+        patterns.symlink_to(_COMMON)
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

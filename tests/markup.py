@@ -10,7 +10,7 @@ from markdown_it.token import Token
 
 _VIEWER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _ALIVE = {"image", "link_open", "html_inline", "html_block"}
-_MADE_A_LINK = re.compile(r"(?:https?://|www\.)[\w.-]+|[-.\w+]+@[-\w]+\.[-\w]+", re.IGNORECASE)
+_MADE_A_LINK = re.compile(r"(?:https?://|www\.)[\w.-]|[-.\w+]@[-\w]+\.[-\w]", re.IGNORECASE)
 """What viewers of GitHub's dialect make links of in the text that is left."""
 
 

@@ -12,11 +12,17 @@ LONG = 120.0
 
 
 def wait_until(true: Callable[[], object], seconds: float = LONG) -> None:
-    """Wait until something holds."""
-    limit = time.monotonic() + seconds
+    """Wait until something holds.
+
+    What takes long to find out, such as to ask a server for a page, is asked less often: what is
+    waited for needs the processor too.
+    """
+    limit = (began := time.monotonic()) + seconds
     while not true():
-        assert time.monotonic() < limit, "it did not come true in time"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < limit, "it did not come true in time"
+        time.sleep(min(0.3, max(0.01, 5 * (now - began))))
+        began = time.monotonic()
 
 
 def is_done_within(seconds: float, work: Callable[[], object]) -> bool:

@@ -85,6 +85,8 @@ class Signs:
             return False
         if text in self._unmistakable:
             return True
+        if len(self._unmistakable) <= _FEW and not any(one in text for one in self._unmistakable):
+            return False
         found = (match.group() for kind in (UNIQUE, _WORD) for match in kind.finditer(text))
         return not self._unmistakable.isdisjoint(found)
 
@@ -120,6 +122,8 @@ class Signs:
 
 _SHORTEST = 12
 """Characters of an id that can be looked for inside of a text."""
+_FEW = 50
+"""Ids that are looked for one by one in less time than a text takes to be split into words."""
 
 
 def _is_unmistakable(session_id: str) -> bool:
@@ -148,9 +152,16 @@ def _hashes(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Return a hash of each run of ``LEAST`` letters."""
     import numpy as np
 
-    runs = np.zeros(len(letters) - LEAST + 1, np.uint64)
     with np.errstate(over="ignore"):
-        for offset in range(LEAST):
-            runs = (runs + letters[offset : offset + len(runs)]) * np.uint64(_MIX)
-            runs ^= runs >> np.uint64(29)
-    return runs
+        runs = letters * np.uint64(_MIX)
+        for length in (1, 2, 4):  # of each letter; then of runs of 2, 4 and 8
+            runs = _joined(runs[:-length], runs[length:])
+        return _joined(_joined(runs[:-16], runs[8:-8]), runs[16:])
+
+
+def _joined(first: NDArray[np.uint64], then: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return hashes of runs, each made of those of its two parts."""
+    import numpy as np
+
+    joined = (first ^ (first >> np.uint64(29))) * np.uint64(_MIX) + then
+    return joined ^ (joined >> np.uint64(32))

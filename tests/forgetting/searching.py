@@ -62,10 +62,14 @@ def sentences_of_some(sessions: Iterable[Session], ids: Collection[str]) -> set[
         else:
             others.append(session)
     for other in others:
-        left.difference_update(
-            Needles(left).found_in(Said.of(_strings(msgspec.to_builtins(other), 0)))
-        )
+        left.difference_update(Needles(left).found_in(_of_session(msgspec.json.encode(other))))
     return left
+
+
+@lru_cache(maxsize=100)
+def _of_session(data: bytes) -> Said:
+    """Return all that a session says; many tests ask for the same ones."""
+    return Said.of(_strings(msgspec.json.decode(data), 0))
 
 
 def found_in(folders: Iterable[Path], needles: Iterable[str]) -> dict[str, list[str]]:
@@ -168,20 +172,34 @@ def _views(text: str, depth: int) -> Iterator[str]:
     """Yield a text as it is, with its escapes undone, and what is encoded in it."""
     yield text
     plain = text
-    for name in ("escape", "quoted", "delta", "join"):
+    for name, signs in _VIEWED:
         for _ in range(3):  # JSON in JSON in JSON
+            if not all(any(sign in plain for sign in each) for each in signs):
+                break
             seen = View(name, plain, [(0, len(plain))])
             if not seen.changes:
                 break
             plain = seen.text
             yield plain
         plain = text
-    for name in CODES if depth < 3 else ():
-        for anchor in _ANCHORS[name].finditer(text):
-            start = anchor.start() if name == "hex" else anchor.end() - CODES[name]
-            _, _, shown = decoded(name, text, max(0, start))
-            if shown:
-                yield from _views(shown, depth + 1)
+    for run in _RUN.finditer(text) if depth < 3 else ():
+        for name in CODES:
+            for anchor in _ANCHORS[name].finditer(text, max(0, run.start() - 1), run.end()):
+                start = anchor.start() if name == "hex" else anchor.end() - CODES[name]
+                _, _, shown = decoded(name, text, max(0, start))
+                if shown:
+                    yield from _views(shown, depth + 1)
+
+
+_RUN = re.compile(rf"[A-Za-z0-9+/_\-]{{{min(CODES.values())},}}")
+"""What holds all that the anchors of a code match, but for the sign before it."""
+_VIEWED = (
+    ("escape", ("\\%&\x1b\u200b\u200c\u200d\u2060\ufeff\u00ad",)),
+    ("quoted", ("=",)),
+    ("delta", ('"', "\n", "{")),
+    ("join", ("'\"`",)),
+)
+"""Views, and signs of which a text has one each where the view changes anything."""
 
 
 def _unzipped(data: bytes) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import pipelines.command  # noqa: F401  (adds its commands)
 from debrief.cli.app import app
 from debrief.lake import Lake
-from tests.machine import clean_environment
+from tests.machine import clean_environment, keep_patterns
 
 SECONDS = 1_200
 ELSEWHERE = (
@@ -42,10 +42,12 @@ class Home(Struct, frozen=True):
     path: Path
 
     def debrief(self, *arguments: str, **environment: str) -> Said:
+        keep_patterns(self.path / ".debrief")
         return run_command([*_COMMAND, *arguments], self.environment(**environment))
 
     def typed(self, *arguments: str, **environment: str) -> Said:
         """Carry out a command in this process, which has imported everything already."""
+        keep_patterns(self.path / ".debrief")
         kept = dict(os.environ)
         mine = {
             "HOME": str(self.path),

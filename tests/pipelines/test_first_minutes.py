@@ -15,6 +15,7 @@ import pytest
 
 from debrief.samples import folder
 from pipelines.automation import weekly
+from tests.machine import keep_patterns
 from tests.pipelines.conftest import Home, Said, only_line
 from tests.pipelines.test_run import conversation, write
 from tests.waiting import LONG
@@ -71,6 +72,7 @@ def test_the_schedule_takes_no_week_before_those_that_are_listed(
 def start(
     home: Home, *arguments: str, through: Sequence[str] = (), **environment: str
 ) -> subprocess.Popen[str]:
+    keep_patterns(home.path / ".debrief")
     return subprocess.Popen(
         [*through, sys.executable, "-m", "pipelines.command", *arguments],
         env=home.environment(PYTHONUNBUFFERED="1", **environment),

@@ -276,17 +276,25 @@ def test_nothing_happens_unless_somebody_agrees_or_while_a_run_is_under_way(
 KILLED_AT = """
 import os, signal, sys
 
-place = sys.argv.pop(1)
-
-def kill(event, arguments):
-    if event in ("os.rename", "os.remove") and f"/{place}/" in str(arguments[event == "os.rename"]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(kill)
+import pipelines.forgetting
 from pipelines.command import main
-main()
+
+places, sys.argv[1:] = sys.argv[1].split(), sys.argv[2:]
+for place in places:
+    if process := os.fork():
+        print(place, os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+        continue
+
+    def kill(event, arguments):
+        if event in ("os.rename", "os.remove") and f"/{place}/" in str(arguments[event == "os.rename"]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(kill)
+    main()
+    sys.exit()
 """
-"""The command, killed when it would change the first file of a folder of the lake."""
+"""The command in a process for each of some folders of the lake, killed when it would change the
+first file there. What it imports is imported once."""
 
 
 def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
@@ -295,15 +303,17 @@ def test_killed_half_way_the_same_command_finishes(machine: Machine) -> None:
         sessions, *(session.id for session in sessions if session.repository == "meter-etl")
     )
     asked = ("forget", "--repository", "meter-etl", "--yes", "--lake", str(machine.lake_at))
-    for place in (TABLE, "training", "session_scores", "raw_sessions"):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED_AT, place, *asked],
-            env=machine.environment(DEBRIEF_LANGFUSE="off"),
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == -signal.SIGKILL, (place, done)
+    places = (TABLE, "training", "session_scores", "raw_sessions")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_AT, " ".join(places), *asked],
+        env=machine.environment(DEBRIEF_LANGFUSE="off"),
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    killed = [line for line in done.stdout.splitlines() if line.endswith(str(-signal.SIGKILL))]
+    assert killed == [f"{place} {-signal.SIGKILL}" for place in places], done
     machine.forget("--repository", "meter-etl", "--yes")
     assert found_in(machine.everything, needles) == {}
     assert len(machine.sessions()) == 20

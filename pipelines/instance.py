@@ -177,8 +177,8 @@ def _local_configuration(home: Path) -> dict[str, Any]:
     packaged = packaged_configuration()
     return {
         **{name: packaged[name] for name in ("telemetry", "nux", "retention")},
-        "run_storage": storage("SqliteRuns"),
-        "event_log_storage": storage("SqliteEvents"),
+        "run_storage": storage("LocalRuns"),
+        "event_log_storage": storage("LocalEvents"),
     }
 
 

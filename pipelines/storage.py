@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
 
-class SqliteEvents(ConsolidatedSqliteEventLogStorage):
+class LocalEvents(ConsolidatedSqliteEventLogStorage):
     """The events of all runs, in one file."""
 
     @cached_property
@@ -43,7 +43,7 @@ class SqliteEvents(ConsolidatedSqliteEventLogStorage):
             return bool(self._engine.dialect.has_table(connection, table_name))
 
 
-class SqliteRuns(SqliteRunStorage):
+class LocalRuns(SqliteRunStorage):
     """The runs."""
 
     @classmethod

@@ -170,15 +170,16 @@ def make_schema(url: str) -> None:
 def _local_configuration(home: Path) -> dict[str, Any]:
     """Return SQLite in two files: Dagster's default has a file of events for each run."""
 
-    def storage(name: str) -> dict[str, Any]:
-        config = {"base_dir": str(home)}
-        return {"module": "pipelines.storage", "class": name, "config": config}
+    def storage(module: str, name: str) -> dict[str, Any]:
+        return {"module": module, "class": name, "config": {"base_dir": str(home)}}
 
     packaged = packaged_configuration()
     return {
         **{name: packaged[name] for name in ("telemetry", "nux", "retention")},
-        "run_storage": storage("LocalRuns"),
-        "event_log_storage": storage("LocalEvents"),
+        "run_storage": storage("dagster._core.storage.runs", "SqliteRunStorage"),
+        "event_log_storage": storage(
+            "dagster._core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
+        ),
     }
 
 

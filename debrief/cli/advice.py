@@ -213,8 +213,10 @@ def _print_advice(store: Lake, advised: Sequence[AdvisedLine], form: str) -> Non
         out.print(Text(f"    {line.evidence}", style="dim"))
         if line.line:
             out.print(Text(f"    {line.line}", style="green"))
+    if advised:
+        out.print(Text("\nCounted is what surely is the same, so there may be more.", style="dim"))
     if with_lines(advised):
-        out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")
+        out.print("As a patch: debrief advice --patch CLAUDE.md | git apply")
 
 
 def _show_effects(store: Lake, repository: str, form: str) -> None:

@@ -35,6 +35,7 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
     found = sorted(
         _mishaps(course), key=lambda mishap: (mishap.evidence.turn, mishap.at or session.started)
     )
+    edits = sum(step.call.action == "edit" for strand in course.strands for step in strand)
     counted: dict[tuple[str, str], set[str]] = {}
     events = []
     for mishap in found:
@@ -57,6 +58,7 @@ def events_of(session: Session, prices: Callable[[str], Price | None]) -> list[T
                 file=mishap.file,
                 words=mishap.words,
                 worked=mishap.worked,
+                of_edits=edits if mishap.kind == "missed_edit" else 0,
                 usage=usage,
                 cost_usd=0.0 if is_nothing else cost,
                 minutes=minutes,

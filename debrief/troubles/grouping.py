@@ -24,10 +24,8 @@ VERSION = "7"
 _SESSIONS, _ONE_IN, _MANY = 3, 12, 15
 """Sessions that must have had it: three, and one in twelve of the repository's; fifteen are enough
 in a repository of many sessions."""
-_OF_PERSON: Final[frozenset[TroubleKind]] = frozenset(
-    ["correction", "interruption", "refused_permission"]
-)
-"""Kinds that two sessions must have had: a person had to step in."""
+_OF_PERSON = 2
+"""Sessions that are enough where a person had to step in, and said why."""
 _MERE_COSTS: Final[frozenset[TroubleKind]] = frozenset(
     ["missed_edit", "repeated_read", "polling", "long_output", "same_start", "work_done_twice"]
 )
@@ -95,7 +93,11 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int], of_all: int
     if first.reason in ("test", "unsteady_test"):
         sessions = {event.session_id for event in group if event.reason == "unsteady_test"}
     least = max(_SESSIONS, min(of_all / _ONE_IN, _MANY))
-    if len(sessions) < (2 if first.kind in _OF_PERSON else least):
+    if first.kind in ("correction", "interruption", "refused_permission") and (
+        sum(bool(event.words) for event in group) >= _OF_PERSON
+    ):
+        least = _OF_PERSON
+    if len(sessions) < least:
         return False
     if first.reason in ("unsaid", "plan"):
         return False  # whether it is the same is not known; and plans are there to be talked over
@@ -103,6 +105,8 @@ def _recurs(group: Sequence[TroubleEvent], begun: Mapping[str, int], of_all: int
         return False
     if _is_mere_cost(first) and not _takes_enough(group):
         return False
+    if first.kind == "missed_edit" and _ONE_IN * len(group) < _edits_beside(group):
+        return False  # as everywhere
     if first.kind == "same_start":
         return len(sessions) >= max(_STARTS, begun[first.repository] / 3)
     if first.kind == "long_output" and line_for(_trouble(group)) is None:
@@ -114,6 +118,11 @@ def _takes_enough(group: Sequence[TroubleEvent]) -> bool:
     trouble = _trouble(group)
     tokens = trouble.usage.input + trouble.usage.output + trouble.usage.cache_write
     return tokens >= _LEAST_TOKENS if trouble.cost_usd is None else trouble.cost_usd >= _LEAST_USD
+
+
+def _edits_beside(group: Iterable[TroubleEvent]) -> int:
+    """Return how many edits the sessions made that edits missed in."""
+    return sum({event.session_id: event.of_edits for event in group}.values())
 
 
 def _is_mere_cost(event: TroubleEvent) -> bool:

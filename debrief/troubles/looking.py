@@ -7,6 +7,7 @@ nothing speaks for is counted.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
@@ -60,6 +61,8 @@ DOCUMENT = re.compile(
 
 _CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
 """A line that was added and is no comment."""
+_SMALL = 10
+"""Lines of code from which on a change wants a check."""
 _HOOK = re.compile(
     r"^(?:\[STARTED\]|[✔❯⚠]) (?!No staged)(?:\S*[ /:])?"
     r"(?:eslint|oxlint|tsc|vue-tsc|vitest|jest|tests?|ruff|mypy|pyright|golangci-lint)\b",
@@ -423,6 +426,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
     if end_of(course.turns).ending != "closed":
         return
     changed: dict[str, CallMade] = {}
+    lines: Counter[str] = Counter()
     for step in course.strands[0]:
         call = step.call
         if call.action == "edit" and call.status == "ok":
@@ -432,6 +436,7 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
                 language = "" if _TEMPLATE.search(path) else language_of(path)
                 if language not in ("", "other") and is_work(path, step.folder):
                     changed[language] = step
+                    lines[language] += len(_CODE.findall(call.patch)) if call.patch else _SMALL
         elif call.action == "run" and changed:
             printed = pattern("outcomes", "passed").search((call.result or "")[-4_000:])
             hook = _HOOK.search((call.result or "")[:4_000])
@@ -442,6 +447,8 @@ def _unchecked(course: Course) -> Iterator[Mishap]:
         ):
             changed.clear()  # a browser, another agent or a server may have looked
     for language, last in changed.items():
+        if lines[language] < _SMALL:
+            continue
         file = last.below(last.call.paths[-1])
         yield Mishap(
             kind="blind_check",

@@ -119,6 +119,8 @@ class TroubleEvent(Struct, frozen=True, kw_only=True):
     """The person's own; empty where they said none."""
     worked: str = ""
     """The command, or the file, that then did what had failed; empty where none was seen."""
+    of_edits: int = 0
+    """Edits that the session made, whether they missed or not; 0 of other kinds."""
     usage: Usage = Usage()
     """Of the messages of the stretch; of one that made other calls too, the share of its own."""
     cost_usd: float | None = None

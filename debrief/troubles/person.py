@@ -7,14 +7,15 @@ a file, a command or an identifier, so that two join only when they are about th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from debrief.facts.quoting import label
 from debrief.facts.talk import approval_in, correction_in, own_words
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Intervention, Turn
-from debrief.troubles.naming import asked_for, name_of, pattern
+from debrief.troubles.model import TroubleReason
+from debrief.troubles.naming import asked_for, is_plain, name_of, pattern
 from debrief.troubles.steps import CallMade, Course, Mishap
 from debrief.troubles.what_worked import is_look_or_help
 
@@ -49,6 +50,9 @@ _CHECK_FAILS = re.compile(
     rf"|\b(?:fail\w*|broken)\b[: ]{{1,2}}(?:{'|'.join(_CHECKS)})",
     re.IGNORECASE,
 )
+
+
+_SORTS: Mapping[str, TroubleReason] = {"plan": "plan"}
 
 
 def said(course: Course) -> Iterator[Mishap]:
@@ -153,9 +157,10 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         if (call.result or "").startswith("[Request interrupted by user"):
             continue  # it was stopped while it ran
-        command = ""
+        command, sort = "", _SORTS.get(call.action, "")
         if call.action == "run":
             words = asked_for(call.command)
+            sort = "unsaid" if is_plain(words) else ""  # it is not the program that was refused
             name, command = name_of(words) or call.name, shorten(call.command, 400)
         elif call.action == "edit":
             name = "an edit"
@@ -173,7 +178,7 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             kind="refused_permission",
             subject=f"{name}: refused",
             name=name,
-            reason="plan" if call.action == "plan" else "",
+            reason=sort,
             at=step.at,
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),

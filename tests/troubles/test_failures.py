@@ -159,7 +159,7 @@ def test_edits_that_miss_and_permissions_that_are_refused() -> None:
         told.edit("/home/ada/shop/b.py", "a", "b")
         return told.run("git push --force origin main", refused, "rejected")
 
-    assert told(story(), story()) == [("refused_permission", "git push: refused")]
+    assert told(story(), story()) == []
     assert sorted(told(*[story()] * 3)) == [
         ("missed_edit", "an edit: the text to replace was not there"),
         ("refused_permission", "git push: refused"),
@@ -180,6 +180,8 @@ def test_edits_that_miss_are_one_trouble_whichever_file_it_was_and_must_have_cos
     assert (trouble.count, trouble.names) == (3, ("a.py", "b.py", "c.py"))
     cheap = [replace(event, cost_usd=0.1) for event in events(*missed)]
     assert find_troubles(cheap, {"shop": 3}) == []
+    often = [replace(event, of_edits=13) for event in events(*missed)]
+    assert find_troubles(often, {"shop": 3}) == []  # as everywhere
     assert events(story("")) == []  # misses of files that are not known have nothing in common
 
 

@@ -92,10 +92,12 @@ def test_a_check_that_cannot_see_the_change() -> None:
 
 def test_code_that_was_changed_and_never_run() -> None:
     def fixed(last: str = "Fixed.") -> Story:
-        return Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b").say(last)
+        return Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b\n" * 12).say(last)
 
     named = "go was changed, and nothing was run that could see it"
     assert [event.subject for event in events(fixed())] == [named]
+    small = Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b").say("Fixed.")
+    assert kinds(small) == []  # nobody would run a check for it
     assert kinds(fixed().run("./shop --price 3", "3").say("Fixed.")) == []
     assert (
         kinds(fixed().run("git commit -m x", "12 passed in 0.1s\n[main 0a1b2c3] x").say("Done."))
@@ -214,7 +216,7 @@ def test_a_check_is_not_blind_where_something_else_was_run_that_could_see_the_ch
 
 def test_a_hook_that_checks_documents_saw_no_code() -> None:
     def committed(printed: str) -> Story:
-        story = Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b")
+        story = Story().turn("Fix it").edit("/home/ada/shop/a.go", "a", "b\n" * 12)
         return story.run("git commit -m x", printed).say("Done.")
 
     assert kinds(committed("[STARTED] markdownlint --fix\n[main 0a1b2c3] x")) == ["blind_check"]

@@ -81,8 +81,9 @@ def test_refused_edits_of_different_files_say_little() -> None:
         return Story().turn("Go on").edit(f"/home/ada/shop/{path}", "a", "b", status="rejected")
 
     a, b, same = refused("a.py"), refused("b.py"), [("refused_permission", "an edit: refused")]
-    assert told(a, b) == []
-    assert told(a, a) == told(a, b, b, b) == same
+    assert told(a, b, a) == []
+    assert told(a, a) == []  # by settings, for all that is known
+    assert told(a, a, a) == told(a, b, b, b) == same
 
 
 def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> None:
@@ -96,7 +97,7 @@ def test_a_command_that_was_granted_elsewhere_is_not_forbidden_by_a_line() -> No
     assert troubles(granted, refused()) == []  # what each was to do was refused
     (trouble,) = troubles(granted, granted, granted, refused())
     assert line_for(trouble) is None
-    (trouble,) = troubles(refused(), refused())
+    (trouble,) = troubles(*[refused()] * 3)
     assert line_for(trouble) is None  # by settings, for all that is known
     (trouble,) = troubles(*[refused().turn("Leave that to me")] * 2)
     assert line_for(trouble) == "Do not run `git commit -m a` unasked: it was refused."

@@ -61,7 +61,7 @@ DOCUMENT = re.compile(
 
 _CODE = re.compile(r"^\+(?!\+\+)[ \t]*(?!//|#|\*|--|/\*|<!--|\"\"\"|;)\S", re.MULTILINE)
 """A line that was added and is no comment."""
-_SMALL = 10
+_SMALL = 5
 """Lines of code from which on a change wants a check."""
 _HOOK = re.compile(
     r"^(?:\[STARTED\]|[✔❯⚠]) (?!No staged)(?:\S*[ /:])?"

@@ -82,10 +82,11 @@ _NO_FILE = re.compile(
 def failures(strand: Sequence[CallMade]) -> list[Mishap]:
     """Return what failed of what one agent did, in order; the same of several calls that it made
     at once happened once."""
-    found: dict[tuple[str, str, int, int], Mishap] = {}
+    found: dict[tuple[str, str, str, int, int], Mishap] = {}
     for number, mishap in enumerate(_failures(strand)):
         is_test = mishap.reason in ("test", "unsteady_test")
-        key = (mishap.kind, mishap.subject, mishap.steps[0].message, number if is_test else -1)
+        message = mishap.steps[0].message
+        key = (mishap.kind, mishap.subject, mishap.name, message, number if is_test else -1)
         first = found.get(key)
         steps = {step.call.id: step for step in (*first.steps, *mishap.steps)} if first else {}
         found[key] = replace(first, steps=tuple(steps.values())) if first else mishap

@@ -15,7 +15,7 @@ from debrief.sessions.model import Session
 from debrief.troubles import finding
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from tests.assets.running import metadata, resources
-from tests.facts.scenario import START
+from tests.facts.scenario import START, Story
 from tests.troubles.scenario import day
 from tests.troubles.test_failures import wrong_runner
 
@@ -37,13 +37,17 @@ def test_what_recurs_over_weeks_is_a_trouble_and_nothing_is_made_twice(tmp_path:
     lake = Lake(str(tmp_path / "lake"))
     lake.write("raw_sessions", WEEK, [day(0, wrong_runner())], Session)
     assert _run(lake, WEEK)["dagster/row_count"] == 0
-    lake.write("raw_sessions", NEXT, [day(7, wrong_runner())], Session)
+    lake.write("raw_sessions", NEXT, [day(7, wrong_runner()), day(8, wrong_runner())], Session)
     told = _run(lake, WEEK, NEXT)
     assert (told["dagster/row_count"], told["up_to_date"]) == (1, False)
-    assert [len(list(lake.read(EVENTS, week, TroubleEvent))) for week in (WEEK, NEXT)] == [1, 1]
+    assert [len(list(lake.read(EVENTS, week, TroubleEvent))) for week in (WEEK, NEXT)] == [1, 2]
     (trouble,) = lake.read(TROUBLES, ALL, Trouble)
-    assert trouble.sessions == ("day-7", "day-0")
+    assert trouble.sessions == ("day-8", "day-7", "day-0")
     assert _run(lake, WEEK, NEXT)["up_to_date"] is True
+    fine = [day(number, Story().turn("Hello").say("Hello.")) for number in range(9, 46)]
+    kept = [day(7, wrong_runner()), day(8, wrong_runner())]
+    lake.write("raw_sessions", NEXT, [*kept, *fine], Session)
+    assert _run(lake, WEEK, NEXT)["dagster/row_count"] == 0  # no longer one session in twelve
 
 
 def test_a_lake_of_the_last_version_gets_its_troubles_anew(

@@ -67,7 +67,7 @@ def main(folder: Path) -> int:
         read = settings_of(folder / "read")
         shutil.rmtree(folder / "read", ignore_errors=True)
         fill_every_kind(Lake(read.lake))
-        write_troubles(Lake(read.lake), [day(0, wrong_runner()), day(2, wrong_runner())])
+        write_troubles(Lake(read.lake), [day(number, wrong_runner()) for number in range(3)])
         reading = str(stack.enter_context(served(read)).base_url)
         trouble = trouble_id("shop", "missing_tool", "rtk bun: no such subcommand")
         of_reading = [

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -86,6 +87,23 @@ def test_home_has_troubles_with_their_line_and_sessions_with_the_reason_to_read_
     listed = client.get("/sessions").text
     assert "Rename the total of the cart" in listed, "a greeting is no title"
     assert "1 session not scored yet" in text
+
+
+def test_a_trouble_of_several_files_says_which_it_was_most_often(tmp_path: Path) -> None:
+    own = settings_of(tmp_path)
+    missed = "<tool_use_error>String to replace not found in file.</tool_use_error>"
+    stories = [
+        Story().turn("Go").call("Edit", missed, "failed", file_path=f"/home/ada/shop/{name}.py")
+        for name in ("tax", "cart", "tax")
+    ]
+    sessions = [day(number, story) for number, story in enumerate(stories)]
+    fill(Lake(own.lake), [(session, 0.4) for session in sessions])
+    found = [event for session in sessions for event in events_of(session, prices)]
+    Lake(own.lake).write(EVENTS, "2026-03-02", found, TroubleEvent)
+    (made,) = find_troubles(found, {"shop": 3})
+    Lake(own.lake).write(TROUBLES, ALL, [made], Trouble)
+    with served(own) as client:
+        assert "Most often: tax.py , cart.py" in words(client.get(f"/troubles/{made.id}").text)
 
 
 def test_each_number_of_sessions_leads_to_as_many_sessions(client: httpx.Client) -> None:

@@ -1,8 +1,8 @@
 """Calls that failed: commands, edits that miss, tools that are not there, refused permissions.
 
 What is no trouble is left out: a search without a match, a check that found something, looked at
-once, a call that was called off because another one failed. A failure whose result does not say
-what was wrong is left out too: whether it is the same as another is not known.
+once, a call that was called off because another one failed. A failure that says no more than that
+it failed has the reason ``unsaid``: whether it is the same as another is not known.
 """
 
 from __future__ import annotations
@@ -72,8 +72,6 @@ _MISSING = re.compile(
 """What a command may say that works in another folder."""
 _ENDED = re.compile(r"\bexit(?:ed)?\b.{0,20}\b(?:code|status)\b", re.IGNORECASE)
 """A line that says no more than that a program failed."""
-
-
 _NO_FILE = re.compile(
     r"[Nn]o such file|cannot (?:access|open|stat|find)|can't (?:read|open)|not exist"
 )
@@ -305,13 +303,12 @@ def _error(
     line: str,
 ) -> Iterator[Mishap]:
     """Yield the failure of a simple command that says why in one line, and what then did it."""
-    cause = _cause_of(step, words, line)
     is_lost = pattern("wrong_folder").search(line) is not None
-    if pattern("answers", "nothing").search(line):
+    if not line or pattern("answers", "nothing").search(line):
         return
-    is_of_file = is_plain(words) and not is_lost and not _says_itself(words, line)
-    if not line or is_of_file:
-        return
+    if is_plain(words) and not is_lost and not _says_itself(words, line):
+        return  # it is of a file that it printed
+    cause = _cause_of(step, words, line)
     parts = parts_of(step.call.command)
     if cause.kind == "missing_tool" and any(_SHOWS_LOGS.search(shown(part)) for part in parts):
         return  # it was not there on another machine

@@ -51,14 +51,9 @@ def find_troubles(events: Iterable[TroubleEvent], sessions: Mapping[str, int]) -
         sessions: how many sessions each repository has, with and without events.
     """
     groups: dict[tuple[str, str, str], list[TroubleEvent]] = {}
-    known: set[tuple[str, str, datetime, str]] = set()
     for event in events:
         if not event.repository:
             continue  # what it has to do with the others is not known
-        place = (event.kind, event.subject, event.at, event.evidence.call)
-        if event.evidence.call and place in known:
-            continue  # the same call, of a copy of the session
-        known.add(place)
         groups.setdefault((event.repository, event.kind, event.subject), []).append(event)
     begun = _sessions_that_begin(groups.values())
     recurring = [

@@ -69,7 +69,8 @@ changed, or passed the next time though nothing was; the ``rule`` that was broke
 any command: an ``unknown_option``, a path that is ``not_there``, a file that is ``too_large`` to be
 read whole, what the ``machine`` refuses, or ``unsaid`` where the error says no more than that it
 failed. Of a ``missing_tool``: what was missing, from ``program`` on. Of a ``missed_edit``: from
-``not_read`` on. Of a ``refused_permission``: a ``plan``."""
+``not_read`` on. Of a ``refused_permission``: a ``plan``, or ``unsaid`` where the program's name
+does not say what was refused (``python3``)."""
 
 KINDS_SHOWN: Final[Mapping[TroubleKind, str]] = {
     "failing_command": "command that fails",

@@ -7,7 +7,7 @@ a file, a command or an identifier, so that two join only when they are about th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from debrief.facts.quoting import label
@@ -50,9 +50,6 @@ _CHECK_FAILS = re.compile(
     rf"|\b(?:fail\w*|broken)\b[: ]{{1,2}}(?:{'|'.join(_CHECKS)})",
     re.IGNORECASE,
 )
-
-
-_SORTS: Mapping[str, TroubleReason] = {"plan": "plan"}
 
 
 def said(course: Course) -> Iterator[Mishap]:
@@ -157,34 +154,37 @@ def _refusals(course: Course, strand: Sequence[CallMade]) -> Iterator[Mishap]:
             continue
         if (call.result or "").startswith("[Request interrupted by user"):
             continue  # it was stopped while it ran
-        command, sort = "", _SORTS.get(call.action, "")
+        command = ""
+        reason: TroubleReason = ""
         if call.action == "run":
             words = asked_for(call.command)
-            sort = "unsaid" if is_plain(words) else ""  # it is not the program that was refused
+            reason = "unsaid" if is_plain(words) else ""  # it is not the program that was refused
             name, command = name_of(words) or call.name, shorten(call.command, 400)
         elif call.action == "edit":
             name = "an edit"
+        elif call.action == "plan":
+            name, reason = "a plan", "plan"
         else:
-            name = "a plan" if call.action == "plan" else call.name
+            name = call.name
         if step.message in known:
             continue  # one answer refused them all
         known.add(step.message)
-        reason = "" if denied else _words_with(course, step)
-        if call.action == "plan" and not reason:
+        words_with = "" if denied else _words_with(course, step)
+        if call.action == "plan" and not words_with:
             continue  # so is a plan recorded that a new session carries out
-        if _GO_ON.search(reason) or (call.action == "plan" and approval_in(reason)):
+        if _GO_ON.search(words_with) or (call.action == "plan" and approval_in(words_with)):
             continue  # they had not meant to refuse it
         yield Mishap(
             kind="refused_permission",
             subject=f"{name}: refused",
             name=name,
-            reason=sort,
+            reason=reason,
             at=step.at,
             evidence=step.evidence(shorten(label(call), 120)),
             steps=(step,),
             command=command,
             file=step.below(call.path or next(iter(call.paths), "")),
-            words=shorten(reason, _WORDS),
+            words=shorten(words_with, _WORDS),
             worked=name if command and _is_granted(name, strand) else "",
         )
 

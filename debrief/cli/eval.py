@@ -177,12 +177,14 @@ def evaluate(
 def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
     """Return a plan's worktree and the plan's text."""
     from debrief.files import read_text
+    from debrief.snapshots.migration import move_of_earlier_worktree
     from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan, worktree_folder
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():
         known = ", ".join(_worktree_ids(root)) or "none"
         move = f"Run: debrief code {plan_id}. Plans with a worktree: {known}."
+        move = move_of_earlier_worktree(root, plan_id) or move
         raise InputError(f"plan {plan_id}", f"has no worktree at {folder}", move)
     own = folder / PLAN
     path = own if own.is_file() else find_plan(root, plan_id, folder)

@@ -97,12 +97,12 @@ def _listed(top: Path) -> tuple[list[_Worktree], str]:
         return [], error.reason
     found: list[_Worktree] = []
     for block in listing.decode("utf-8", "surrogateescape").split("\n\n"):
-        told = dict(line.partition(" ")[::2] for line in block.splitlines())
-        path = Path(told.get("worktree", "/")).resolve()
+        fields = dict(line.partition(" ")[::2] for line in block.splitlines())
+        path = Path(fields.get("worktree", "/")).resolve()
         if path.is_relative_to(top.resolve()) and path != top.resolve():
-            branch = told.get("branch", "").removeprefix("refs/heads/")
-            holds = f"branch {branch}" if branch else f"commit {told.get('HEAD', '')[:12]}"
-            found.append(_Worktree(path.relative_to(top.resolve()), holds, told.get("locked")))
+            branch = fields.get("branch", "").removeprefix("refs/heads/")
+            holds = f"branch {branch}" if branch else f"commit {fields.get('HEAD', '')[:12]}"
+            found.append(_Worktree(path.relative_to(top.resolve()), holds, fields.get("locked")))
     return sorted(found, key=lambda worktree: worktree.place), ""
 
 

@@ -318,7 +318,7 @@ def migrate(
     from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.forgotten import Forgotten
-    from debrief.settings import load_settings
+    from debrief.settings import load_settings, variables
     from debrief.snapshots.capture import HOME, find_repository, keep_out_of_history
     from debrief.snapshots.migration import apply, earlier_folders, plan_keys, plan_migration
 
@@ -358,7 +358,7 @@ def migrate(
         repository = find_repository(home.parent)
         if really and repository is not None and repository.root == home.parent.resolve():
             keep_out_of_history(repository)
-    if steps := plan_keys(Path.home(), settings.home / ".env"):
+    if steps := plan_keys(Path.home(), settings.home / ".env", variables()):
         out.print(f"keys → {settings.home / '.env'}")
         for step in steps:
             _print_step(step, settings.home)

@@ -361,6 +361,14 @@ def variable_of(field: str) -> str:
     return str(names[-1] or f"{PREFIX}{field.upper()}")
 
 
+def variables() -> frozenset[str]:
+    """Return the names of all environment variables that settings are read from."""
+    aliases = (field.validation_alias for field in Settings.model_fields.values())
+    several = (alias.choices for alias in aliases if isinstance(alias, AliasChoices))
+    names = (str(name) for choices in several for name in choices)
+    return frozenset({*map(variable_of, Settings.model_fields), *names} - {"values"})
+
+
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; an empty variable counts as not set.
 

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 
-from pydantic import AliasChoices
-
-from debrief.settings import Settings, variable_of
 from debrief.snapshots.migration.steps import EARLIER, MigrationStep
 
 ENVIRONMENT = ".env"
 _OF_A_PROVIDER = ("_API_KEY", "_API_BASE")
 
 
-def plan_keys(home: Path, target: Path) -> list[MigrationStep]:
+def plan_keys(home: Path, target: Path, settings: Set[str]) -> list[MigrationStep]:
     """Return the steps that bring keys over; no step holds a value.
 
-    Taken over are providers' keys and all that is a setting of Debrief's.
+    Taken over are providers' keys and addresses, and settings of Debrief's.
 
     Args:
         home: the person's home folder, which has ``.weft/.env`` or ``.lw_coder/.env``.
         target: the environment file of this machine's settings.
+        settings: the variables that settings are read from.
     """
     from dotenv import dotenv_values
 
     if target.is_symlink():
         return [MigrationStep("left", target, note="is a symbolic link; no key is written to it")]
-    known = _settings()
     there = dotenv_values(target) if target.is_file() else {}
     steps: list[MigrationStep] = []
     for path in (home / name / ENVIRONMENT for name in EARLIER):
@@ -42,7 +40,7 @@ def plan_keys(home: Path, target: Path) -> list[MigrationStep]:
             if not value or value == there.get(name):
                 note = f"{name}, as in {path}" if value else f"{name} in {path} is empty"
                 steps.append(MigrationStep("same" if value else "left", target, note=note))
-            elif not name.endswith(_OF_A_PROVIDER) and name not in known:
+            elif not name.endswith(_OF_A_PROVIDER) and name not in settings:
                 note = f"{name} is no setting of Debrief"
                 steps.append(MigrationStep("left", path, note=note))
             elif there.get(name):
@@ -53,12 +51,3 @@ def plan_keys(home: Path, target: Path) -> list[MigrationStep]:
                 steps.append(MigrationStep("key", target, path, key=name, note=note))
                 there[name] = value
     return steps
-
-
-def _settings() -> set[str]:
-    """Return the names of all variables that settings are read from."""
-    names = {variable_of(field) for field in Settings.model_fields}
-    for field in Settings.model_fields.values():
-        if isinstance(field.validation_alias, AliasChoices):
-            names |= {str(name) for name in field.validation_alias.choices}
-    return names

@@ -274,13 +274,13 @@ def _judges(
     """Return the judges that a sample was judged by, or why they are not known."""
     try:
         judges = list(judges_of(folder / "judges"))
-    except DebriefError:
-        return None, "nothing says its eval_fingerprint"
+    except DebriefError as error:
+        return None, f"its eval_fingerprint is not known: {error.culprit} {error.reason}"
     judged = {path.stem.removeprefix("judge_") for path in sample.glob("judge_*.json")}
     gone = sorted(judged - {judge.name for judge in judges})
     if gone:
         return None, f"its eval_fingerprint is not known: the judge {gone[0]} is gone"
-    return judges or None, "nothing says its eval_fingerprint"
+    return judges or None, "its eval_fingerprint is not known: there is no judge"
 
 
 def _plan(folder: Path, home: Path, plan_id: str) -> tuple[bytes | None, str]:

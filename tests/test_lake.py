@@ -144,3 +144,23 @@ def test_no_changed_byte_of_a_table_is_read_as_rows(tmp_path: Path, byte: int) -
     path.write_bytes(data)
     with pytest.raises(LakeError, match="is damaged"):
         list(lake.read("things", "w", Thing))
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o000])
+@pytest.mark.parametrize(
+    ("above", "folder", "file"), [(0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)]
+)
+def test_a_lake_is_its_owners_or_its_groups_and_nobody_elses(
+    tmp_path: Path, umask: int, above: int, folder: int, file: int
+) -> None:
+    top = tmp_path / "srv"
+    top.mkdir()
+    top.chmod(above)
+    before = os.umask(umask)
+    try:
+        Lake(str(top / "team" / "lake")).write("things", "2026-01-05", [thing()], Thing)
+    finally:
+        os.umask(before)
+    made = {path: path.stat().st_mode & 0o7777 for path in (top / "team").rglob("*")}
+    assert {mode for path, mode in made.items() if path.is_dir()} == {folder}
+    assert {mode for path, mode in made.items() if path.is_file()} == {file}

@@ -24,8 +24,8 @@ def test_pages_go_on_with_the_labels_that_can_be_read(tmp_path: Path) -> None:
         cut = path.read_bytes()[:-20]
         path.write_bytes(cut)
         for address in ("/", "/sessions", "/sessions/one", "/labels/next"):
-            page = client.get(address)
-            assert page.status_code == 200, page.text
+            answer = client.get(address)
+            assert answer.status_code == 200, answer.text
         page = words(client.get("/sessions/one").text)
         assert f"{path} is damaged (its end is missing): 1 rows can be read and are used" in page
         assert say("two", "bad") == 303

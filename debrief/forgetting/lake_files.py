@@ -18,7 +18,7 @@ from debrief.forgetting.pruning import pruned, pruned_lines, pruned_row, quotes_
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
-from debrief.lake import SUFFIXES, Lake
+from debrief.lake import DAMAGED_SUFFIX, SUFFIXES, Lake
 from debrief.lake.rows import SUFFIX, read_values
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
@@ -396,7 +396,8 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
                 lake.write_bytes(name, text.encode())
             if gone:
                 yield Swept(name, gone, "line")
-        elif holds(lake, name, signs):
+        elif name.endswith(DAMAGED_SUFFIX) or holds(lake, name, signs):
+            # Nobody can tell what else a damaged file holds.
             if act:
                 lake.remove(name)
             yield Swept(name, 1, "file")

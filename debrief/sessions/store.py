@@ -246,7 +246,9 @@ def _whole(
     }
     if not gone or head.source != session.source:
         return session
-    (stored,) = lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id}))
+    stored = next(lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id})), None)
+    if stored is None:  # its row is damaged
+        return session
     if now <= {(ref.path, ref.digest) for ref in stored.transcripts}:
         return replace(stored, digest="")
     earlier = replace(

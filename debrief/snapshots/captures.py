@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from debrief.errors import InputError
+from debrief.files import make_private
 from debrief.keys import digest_of
 from debrief.sessions.model import Problem, SessionHead
 from debrief.sessions.readers import READERS
@@ -318,7 +319,7 @@ def add_sessions(capture: Path, sessions: Sequence[FoundSession]) -> tuple[str, 
             if file.is_relative_to(target):
                 continue
             refuse_link(target, copy)
-            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(copy.parent)
             shutil.copyfile(file, copy)
             copy.chmod(0o600)
     model = next((session.model for session in sessions if session.model), None)

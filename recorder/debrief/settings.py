@@ -184,10 +184,6 @@ class Settings(BaseModel):
     """repositories, commas between, whose commands runs may run in a sandbox, to see how sessions'
     checks end before and after their change; each needs a clone in `DEBRIEF_CLONES`, or the
     session's own folder. Default: none, so that nothing is run"""
-    sandbox: str = ""
-    """`docker:IMAGE` or `podman:IMAGE`: run commands of sessions and repositories in a container of
-    that image, which has to hold what checks need. Default: bubblewrap, over this machine's own
-    programs"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 

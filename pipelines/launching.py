@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
-from debrief.cli.asking import AskingEstimate, agree, estimate_of
+from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import print_problems, print_summary
@@ -95,7 +95,7 @@ def run_graph(
     if not is_offline:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
         try:
-            EvaluatorChoice(**resources["evaluator"]).open()
+            print_notes(EvaluatorChoice(**resources["evaluator"]).open().models)
         except ConfigurationError:
             if not settings.model:
                 _say_offer(_count_sessions(resources), screen)

@@ -195,7 +195,9 @@ def shortfall(samples: Sequence[TrainingSample], options: OptimiserOptions) -> s
     if not short:
         return ""
     there = " and ".join(f"{count} {what}" for what, _, count in pairs)
-    return f"too few: {there}; needed: {' and '.join(short)}"
+    limit = f" (at most {options.most_samples} of each are taken)"
+    taken = limit * (options.most_samples < LEAST_HELD_OUT)
+    return f"too few: {there}{taken}; needed: {' and '.join(short)}"
 
 
 def sides_of(

@@ -143,7 +143,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         unasked = run_with(home, folder, server, agrees=False)
         assert unasked.code == 1
         assert "would be asked 3 questions on 3 sessions: about" in unasked.err
-        assert "nobody agreed to it. Add --yes, or a limit: --max-cost 2." in unasked.err
+        assert "nobody agreed to it. Add --yes, or set DEBRIEF_MAX_CALLS=3." in unasked.err
         assert server.calls == []
         first = run_with(home, folder, server)
         assert first.code == 0, first.err

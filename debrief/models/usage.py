@@ -284,6 +284,10 @@ _LETTERS_A_TOKEN = 3
 _USUAL_ANSWER = 800
 
 
+BUDGET = "the run's budget"
+"""The culprit of a ``BudgetSpentError``."""
+
+
 class BudgetSpentError(ModelError):
     """A run may ask no more; nothing is wrong with the question or the model."""
 
@@ -380,4 +384,4 @@ class Budget:
                 f"max_cost_usd is reached: ${usd:.4f} of ${self.max_cost_usd:.4f} "
                 f"spent or set aside for {calls} calls"
             )
-        return BudgetSpentError("the run's budget", reason, "The next run goes on from here.")
+        return BudgetSpentError(BUDGET, reason, "The next run goes on from here.")

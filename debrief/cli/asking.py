@@ -39,13 +39,14 @@ class AskingEstimate(Struct, frozen=True, kw_only=True):
     recalled: int = 0
     """Answers that are kept from before, and cost nothing."""
     margin: float = USUAL_MARGIN
+    """0: agreeing sets no limit."""
     is_open: bool = False
     """What follows is known only once this was done, and may be asked about too."""
 
     @property
     def most_usd(self) -> float | None:
-        """Return what may be spent at most once it is agreed to, in whole cents."""
-        if self.cost_usd is None:
+        """Return what may be spent at most once it is agreed to, in whole cents; None: all."""
+        if self.cost_usd is None or not self.margin:
             return None
         return max(round(self.cost_usd * self.margin + 0.005, 2), 0.01)
 
@@ -107,7 +108,8 @@ def _cost_text(estimate: AskingEstimate, settings: Settings) -> str:
         return f"at a price that is not known ({settings.prices} may hold it)"
     about = f"about {shown_usd(estimate.cost_usd)}"
     if limit is None:
-        return f"{about} (up to {shown_usd(estimate.most_usd or 0)})"
+        most = estimate.most_usd
+        return about if most is None else f"{about} (up to {shown_usd(most)})"
     left = "; the rest is left for the next run" * (estimate.cost_usd > limit)
     return f"{about} (up to {shown_usd(limit)}, the limit{left})"
 

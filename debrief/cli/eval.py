@@ -146,9 +146,10 @@ def evaluate(
             _print_estimate(counting, as_json)
             return
         models = ", ".join(sorted({judge.model for judge in judges}))
-        most = agree(estimate_of(models, counting.spent), given, yes=yes, is_small=True)
+        estimate = estimate_of(models, counting.spent, margin=0.0)
+        most = agree(estimate, given, yes=yes, is_small=True)
         if most != given.max_cost_usd:
-            evaluators = make(given.with_given(max_cost_usd=most))
+            evaluators = make(given.model_copy(update={"max_cost_usd": most}))
     judge_one = evaluators.change_judge
     with console(stderr=True).status(f"{len(judges)} judges are at work …"):
         rows = judge_change(judges, judge_one, context, session, fingerprint)

@@ -367,8 +367,10 @@ def test_an_export_is_refused_through_a_link_and_where_it_is_left_out(
 
 def captured(shop: Shop) -> Path:
     """Put a capture of the plan's session there, and return where its sample goes."""
-    files = {"metadata.json": '{"tool": "droid", "extra": 1}', "prompts/main.md": "Be kind."}
-    write(shop.root / ".debrief" / "sessions" / PLAN_ID, files)
+    write(
+        shop.root / ".debrief" / "sessions" / PLAN_ID,
+        {"metadata.json": '{"tool": "droid", "extra": 1}', "prompts/main.md": "Be kind."},
+    )
     return shop.root / ".debrief" / "training_data" / PLAN_ID
 
 
@@ -421,6 +423,36 @@ def test_one_word_and_a_plan_are_enough_where_nobody_can_be_asked(
     assert "Weighted average  0.80" in done.stdout
     assert "openai/tiny would be asked 2 questions: about" in done.stderr
     assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("y\n", 2)])
+def test_at_a_terminal_a_person_is_asked_where_the_estimate_is_above_the_limit(
+    shop: Shop, server: OpenAIServer, said: str, calls: int
+) -> None:
+    write(
+        Path(str(shop.environment["DEBRIEF_HOME"])),
+        {"prices.json": '{"openai/tiny": {"input": 1000, "output": 1000}}'},
+    )
+    typing, terminal = os.openpty()
+    running = subprocess.Popen(
+        [Path(sys.executable).with_name("debrief"), "eval", PLAN_ID],
+        cwd=shop.root,
+        env={
+            **os.environ,
+            **{name: value or "" for name, value in shop.environment.items()},
+            "DEBRIEF_MAX_COST_USD": "0.001",
+        },
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(typing, said.encode())
+    _, shown = running.communicate(timeout=LONG)
+    os.close(typing)
+    os.close(terminal)
+    assert "That is above the limit. Go on without it?" in shown
+    assert (running.returncode, len(server.calls)) == (0 if calls else 1, calls), shown
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ class LanguageModel:
         elif isinstance(error, BillingError):
             move = f"Look at the account. {NEXT_RUN}"
         elif _is_unknown_model(error):
-            move = f"Check the name {self.asked_as}."
+            move = f"Check the name {self.asked_as}{', or the base URL' * bool(self.base_url)}."
         elif isinstance(error, RateLimitError):
             self._busy += 1
             lasting = self._busy >= _BUSY_IN_A_ROW

@@ -349,7 +349,7 @@ def test_a_model_that_the_provider_does_not_know_is_asked_once(
     server.reply = lambda call: Reply(status=status, error=error)
     model = make()
     for question in "abc":
-        with pytest.raises(ModelError, match="Check the name openai/tiny, or the base URL."):
+        with pytest.raises(ModelError, match="Check the name openai/tiny, or the base URL"):
             model.ask(question)
     assert len(server.calls) == 1
 

@@ -101,11 +101,12 @@ def judge_evaluations(
     weeks, spending = ShownWeeks(context, run.lake), Spending()
     for week, filled in weeks.filled(JUDGE_EVALUATIONS, run):
         fingerprint = run.evaluators.eval_fingerprint
-        if not run.evaluators.dry_run:
-            note_judges(run.lake, fingerprint)
-            add_pairs(context.instance, current_pairs(run.lake, [week]))
         current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
         failed = sum(row.status == "failed" for row in current)
+        if not run.evaluators.dry_run:
+            has_answered = any(row.status == "ok" for row in current)
+            note_judges(run.lake, fingerprint, has_answered=has_answered)
+            add_pairs(context.instance, current_pairs(run.lake, [week]))
         unchanged = {row.session_id for row in current if row.status == "no_change"}
         suspected = {row.session_id for row in current if row.injection_suspected}
         mean = weighted_average(current)

@@ -92,6 +92,7 @@ def make_evaluators(
     dry_run: bool = False,
     history: bool = False,
     only: Sequence[str] = (),
+    fail_fast: bool = False,
 ) -> Evaluators:
     """Return the evaluators of a run.
 
@@ -109,6 +110,7 @@ def make_evaluators(
         dry_run: count what would be asked, and ask nothing.
         history: leave the judges' calls in DSPy's history; for a few calls only.
         only: judges by name, instead of all.
+        fail_fast: send a question twice at most, within seconds: right where a person waits.
 
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
@@ -139,7 +141,9 @@ def make_evaluators(
             **common,
         )
     samples = settings.samples
-    models = Models(settings, run=run, account=account, samples=samples, dry_run=dry_run)
+    models = Models(
+        settings, run=run, account=account, samples=samples, dry_run=dry_run, fail_fast=fail_fast
+    )
     name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
     asked = partial(
         _by_model, models=models, samples=samples, secret=key_of(settings), history=history

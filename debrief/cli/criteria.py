@@ -55,7 +55,7 @@ def judges_list(repo: Repo = Path()) -> None:
     table = Table(box=box.SIMPLE_HEAD, title=f"Judges in {folder}", title_justify="left")
     for heading in ("judge", "weight", "share", "model", "words"):
         table.add_column(heading, justify="left" if heading in ("judge", "model") else "right")
-    whole = sum(judge.weight for judge in judges)
+    whole = sum(judge.weight for judge in judges) or 1.0
     for judge in judges:
         share, words = f"{judge.weight / whole:.0%}", str(len(judge.body.split()))
         table.add_row(Text(judge.name), f"{judge.weight:g}", share, Text(judge.model), words)
@@ -171,8 +171,8 @@ def judges_new(
         raise InputError(
             repr(name), "is no judge's name: lower-case letters, digits and '-', at most 63"
         )
-    if not 0 < weight < float("inf"):
-        raise InputError(f"weight {weight}", "is not over 0")
+    if not 0 <= weight < float("inf"):
+        raise InputError(f"weight {weight}", "is not a number from 0 up")
     own = repository_of(repo).root / HOME / "judges"
     path = own / f"{name}.md"
     if path.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import nsmallest
 from os.path import relpath
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from debrief.cli.asking import shown_tokens, shown_usd
+from debrief.errors import ModelError
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
+from debrief.models.usage import BUDGET
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.model import SCORE_NAMES
@@ -31,6 +33,7 @@ from debrief.weekly import NOTHING_DONE, Done
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.training.model import TrainingSetRow
 
@@ -172,6 +175,43 @@ def _training_line(rows: Sequence[TrainingSetRow]) -> str:
     left = f"; left out {sessions}: {'; '.join(left_out_shown(out))}" if out else ""
     sets = counted(sum(row.samples > 0 for row in rows), "set")
     return f"Training sets: {samples} in {sets}{left}"
+
+
+EVALUATED = ("judge_evaluations", "session_scores")
+"""Tables of what evaluators were asked of each session."""
+
+
+def check_answers(
+    content: Content, evaluators: Evaluators, tables: Collection[str] = EVALUATED
+) -> None:
+    """Raise when every question of judging or of scoring failed.
+
+    What was not asked does not count: sessions without a change, and what a limit left out.
+
+    Args:
+        content: of the weeks that were evaluated.
+        evaluators: who was asked.
+        tables: those of ``EVALUATED`` that were made.
+
+    Raises:
+        ModelError: there is no answer by them to any question of a stage.
+    """
+    for by in evaluators.each:
+        judged = [row for row in content.judged if row.eval_fingerprint == by.eval_fingerprint]
+        scoring = by.scoring_fingerprint
+        scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
+        for table, stage, rows in zip(
+            EVALUATED, ("judging", "scoring"), (judged, scored), strict=True
+        ):
+            asked = [
+                row
+                for row in rows
+                if row.status != "no_change" and not row.failure.startswith(BUDGET)
+            ]
+            if table in tables and asked and all(row.status == "failed" for row in asked):
+                ((reason, _),) = Counter(row.failure for row in asked).most_common(1)
+                failed = f"every question failed ({len(asked)}); {reason}".rstrip(".")
+                raise ModelError(stage, failed)
 
 
 def print_problems(content: Content, console: Console) -> None:

@@ -1,9 +1,9 @@
 """Which training sets are current: those of one configuration, each session in one of them.
 
-The configuration is the judges by whom the lake was judged last. ``training/manifest.json`` names
-its sets, and whatever reads training sets reads that first. All others go to
-``training/former/<day>/``, where nobody who loads ``training/*/*.jsonl`` finds them, and from there
-in time.
+The configuration is the judges who judged the lake last, and gave a judgement.
+``training/manifest.json`` names its sets, and whatever reads training sets reads that first. All
+others go to ``training/former/<day>/``, where nobody who loads ``training/*/*.jsonl`` finds them,
+and from there in time.
 """
 
 from __future__ import annotations
@@ -62,9 +62,17 @@ class Settled(Struct, frozen=True):
     """Files of former sets that were removed."""
 
 
-def note_judges(lake: Lake, eval_fingerprint: str) -> None:
-    """Write down by which judges the lake is judged from now on."""
-    lake.write_bytes(_JUDGES, _encoded(_CurrentJudges(eval_fingerprint)))
+def note_judges(lake: Lake, eval_fingerprint: str, *, has_answered: bool = True) -> None:
+    """Write down by which judges the lake is judged from now on.
+
+    Args:
+        lake: that they judged.
+        eval_fingerprint: of the judges.
+        has_answered: they gave a judgement. Judges that only failed do not take the place of
+            others, whose training sets would give way to sets without judgements.
+    """
+    if has_answered or lake.read_bytes(_JUDGES) is None:
+        lake.write_bytes(_JUDGES, _encoded(_CurrentJudges(eval_fingerprint)))
 
 
 def current_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:

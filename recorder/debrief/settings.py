@@ -219,6 +219,10 @@ class Settings(BaseModel):
     and rows have their spread"""
     temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
     """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
+    max_tokens: Annotated[int, Field(ge=500)] = 64_000
+    """longest answer asked for, thinking included; less where LiteLLM's table or a refusal of the
+    provider says that the model gives less. What takes longer to write than `DEBRIEF_TIMEOUT` is
+    given up"""
     concurrency: PositiveInt = 8
     """calls at once, a model. Default: 8, and 2 for a program such as `claude-code`"""
     timeout: Amount = 180

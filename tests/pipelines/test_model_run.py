@@ -143,7 +143,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         unasked = run_with(home, folder, server, agrees=False)
         assert unasked.code == 1
         assert "would be asked 3 questions on 3 sessions: about" in unasked.err
-        assert "nobody agreed to it. Add --yes, or a limit: --max-cost 2." in unasked.err
+        assert "nobody agreed to it. Add --yes, or set DEBRIEF_MAX_CALLS=3." in unasked.err
         assert server.calls == []
         first = run_with(home, folder, server)
         assert first.code == 0, first.err
@@ -183,6 +183,36 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
     assert {key.rpartition("/")[2] for key in lake.partitions(INDEX)} == {current}
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
+
+
+def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("one", "two", "three", "four"):
+        write(folder, f"{name}.jsonl", conversation(name))
+    lake = Lake(str(home.path / "lake"))
+    settings = home.path / ".debrief" / ".env"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text("DEBRIEF_CONCURRENCY=1\n")
+    settings.chmod(0o600)
+    with OpenAIServer(answer) as server:
+        assert run_with(home, folder, server).code == 0
+        before = stored_sets(lake).sets
+        assert before
+        asked = len(server.calls)
+        server.reply = lambda call: Reply(status=404, error={"message": "no such model"})
+        wrong = ("--model", "openai/gpt-4o-mimi")
+        done = run_with(home, folder, server, *wrong)
+        assert done.code == 1
+        assert "judging: every question failed (8); openai/gpt-4o-mimi: HTTP 404" in done.err
+        assert "Check the name openai/gpt-4o-mimi, or the base URL." in done.err
+        assert stored_sets(lake).sets == before
+        assert len(server.calls) - asked <= 2, "once a stage"
+        server.reply = answer
+        assert run_with(home, folder, server, *wrong).code == 0
+    assert {row.fingerprint for row in stored_sets(lake).sets}.isdisjoint(
+        row.fingerprint for row in before
+    )
 
 
 def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_they_differ(

@@ -21,10 +21,11 @@ from pydantic import TypeAdapter, ValidationError
 from debrief.errors import InputError
 from debrief.execution.model import Execution
 from debrief.execution.store import executions_by_session, results_before_and_after
+from debrief.facts.request import points_elsewhere, request_of
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
-from debrief.keys import slugify
+from debrief.keys import slugify, week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.models.fencing import LOOK_FIRST
@@ -33,6 +34,7 @@ from debrief.sessions.model import Problem, Session
 from debrief.sessions.redaction import redact_session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
+from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import TRANSCRIPTS, read_capture
 from debrief.snapshots.model import PromptSnapshot
@@ -44,6 +46,7 @@ from debrief.training.model import (
     JudgeResult,
     LineRow,
     SampleLine,
+    SampleMetadata,
     TrainingSample,
     TrainingSetRow,
     training_path,
@@ -55,7 +58,7 @@ _Part = TypeVar("_Part")
 _RESULTS: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
 _FROM_METADATA = {"tool", "model", "prompt_fingerprint", "eval_fingerprint"}
 _LINES = msgspec.json.Decoder(SampleLine)
-_LONGEST_REQUEST = 12_000
+_LONGEST_REQUEST = 60_000
 _LONGEST_COMMENT = 600
 _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 """Plans have no week of their own: the same one for all."""
@@ -134,15 +137,17 @@ def _samples(
             if file is not None and line.window == 1 and not line.parent_session:
                 file.seek(line.offset)
                 sample = _LINES.decode(file.read(line.size))
-                yield _sample(sample, executions.get(line.session_id))
+                yield _sample(sample, executions.get(line.session_id), lake)
 
 
-def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
+def _sample(line: SampleLine, execution: Execution | None, lake: Lake) -> TrainingSample:
     metadata = line.metadata
     before, after = (execution and results_before_and_after(execution)) or (None, None)
     asked = (message.content for message in line.messages if message.role == "user")
     texts = map(without_reminder, asked)
     request = next((text for text in texts if text != NO_PROMPT), "")
+    if points_elsewhere(request):
+        request = _task_of(lake, metadata) or request
     main, *subagents = metadata.prompts
     theirs = {prompt.name: prompt.text for prompt in subagents}
     prompts = PromptSnapshot(main=main.text, subagents=theirs)
@@ -168,6 +173,14 @@ def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
         eval_fingerprint=metadata.eval_fingerprint,
         split=metadata.split,
     )
+
+
+def _task_of(lake: Lake, metadata: SampleMetadata) -> str:
+    """Return the task of a session whose first message only points to it; empty if unknown."""
+    week = week_of(datetime.fromisoformat(metadata.started))
+    sessions = lake.read(SESSIONS_TABLE, week, Session, ("id", {metadata.session_id}))
+    asked = next((request_of(session) for session in sessions), None)
+    return asked.text if asked is not None else ""
 
 
 class LoadedSample(Struct, frozen=True):

@@ -96,6 +96,11 @@ def task_context(session: Session) -> str:
     return next((turn.prompt for turn in spelled_out(session).turns if turn.number > 0), "")
 
 
+def shows_task(session: Session) -> bool:
+    """Return whether the first human message is short enough to be shown whole."""
+    return len(task_context(session)) <= sum(REQUEST)
+
+
 def words_of_person(session: Session) -> str:
     """Return what the person said in all turns: what was asked for, and how content they were."""
     said = [

@@ -66,7 +66,7 @@ class NamedFile(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class FirstRequest(Struct, frozen=True, kw_only=True):
     """What a session was asked to do."""
 
     turn: int
@@ -87,14 +87,14 @@ class Request(Struct, frozen=True, kw_only=True):
         return "\n\n".join([*words, *(file.text for file in self.files)])
 
 
-def request_of(session: Session) -> Request | None:
+def request_of(session: Session) -> FirstRequest | None:
     """Return what a session was asked to do first; None where it holds no prompt."""
     turns = [turn for turn in session.turns if turn.number > 0 and turn.prompt.strip()]
     turn = next((turn for turn in turns if not turn.rewound), next(iter(turns), None))
     if turn is None:
         return None
     words = "\n\n".join(filter(None, (turn.prompt.strip(), turn.expansion.strip())))
-    request = Request(turn=turn.number, words=words)
+    request = FirstRequest(turn=turn.number, words=words)
     plan = session.plan or ""
     if plan.strip() and plan.strip() not in words:
         files: tuple[NamedFile, ...] = (NamedFile(path=PLAN, text=plan.strip("\n")),)
@@ -122,7 +122,7 @@ def points_elsewhere(words: str) -> bool:
     return count > 0 and all(word.lower() in _POINTING for word in _WORD.findall(rest))
 
 
-def not_known(request: Request) -> str:
+def not_known(request: FirstRequest) -> str:
     """Return the sentence for a task that nothing shows."""
     return (
         f"The plan is not known: the request only names {request.unknown}, and neither the session "

@@ -199,7 +199,8 @@ def load_training_sample(folder: Path) -> LoadedSample:
     if not folder.is_dir():
         raise InputError(str(folder), "is no folder", "Name a folder of .debrief/training_data.")
     capture = read_capture(folder)
-    warnings = list(capture.problems)
+    plan = folder / "plan.md"
+    warnings = [problem for problem in capture.problems if problem.path != str(plan)]
 
     def read(path: Path, decode: Callable[[bytes], _Part]) -> _Part | None:
         try:
@@ -222,7 +223,7 @@ def load_training_sample(folder: Path) -> LoadedSample:
         reason = "holds no judge_*.json that can be read"
         warnings.append(Problem(path=str(folder), line=0, reason=reason))
     parts = {
-        "plan_content": read(folder / "plan.md", bytes.decode),
+        "plan_content": read(plan, bytes.decode),
         "code_trace": read(folder / "code_trace.md", bytes.decode),
         "human_feedback": read(folder / "human_feedback.md", bytes.decode),
         "test_results_before": read(folder / "test_results_before.json", _RESULTS.validate_json),

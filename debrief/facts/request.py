@@ -3,7 +3,8 @@
 A request may say no more than where the task is written (``Do what TASK.md says``). The task is
 then the text of that file: as the session's capture holds it (the ``plan.md`` of ``debrief
 code``), as the program put it beside the request, or as the session read it before its first
-edit. Everybody who judges, scores, compares or trains takes the task from here.
+edit. Code that a request names is what it is about, and no part of it. Everybody who judges,
+scores, compares or trains takes the task from here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.facts.checks import language_of
 from debrief.facts.shell import arguments, placed_commands
 from debrief.sessions.model import Message, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.values import without_reminders
@@ -164,7 +166,7 @@ def _files_named(session: Session, turn: Turn, words: str) -> Iterator[NamedFile
     edited = {normpath(join(session.cwd, call.path)) for call in calls_of(session) if call.path}
     for place, parts in shown.items():
         text = "\n".join(parts)
-        is_task = place not in edited or _TEXT.search(place)
+        is_task = _TEXT.search(place) or not (language_of(place) or place in edited)
         if is_task and text.strip() and text.strip() not in words:
             folder = f"{session.cwd.rstrip('/')}/" if session.cwd else ""
             yield NamedFile(path=names[place].removeprefix(folder), text=text)

@@ -111,6 +111,11 @@ OTHERS = {
     .turn("Do what TASK.md says")
     .call("Read", RULES, "rejected", file_path="TASK.md"),
     "the code to be changed": Story().turn("Fix app.py").read("app.py", RULES),
+    "code to be explained": Story().turn("Explain /w/util.py").read("/w/util.py", RULES),
+    "settings to be changed": Story()
+    .turn("Fix ci.yaml")
+    .read("ci.yaml", RULES)
+    .edit("ci.yaml", "a", "b"),
     "a search": Story().turn("See TASK.md").call("Grep", RULES, pattern="x", path="TASK.md"),
     "a command that writes it": Story().turn("See TASK.md").run("cat > TASK.md", RULES),
 }

@@ -169,6 +169,7 @@ def _by_model(
     second_opinion: str = "",
     **common: Any,
 ) -> Evaluators:
+    from debrief.facts.request import VERSION
     from debrief.judging.dspy_judge import FORM, DspyJudge
     from debrief.models.templates import SCORER, version_of
     from debrief.rubrics.judging import ModelRubricJudge
@@ -210,7 +211,7 @@ def _by_model(
         secret=secret,
         history=history,
         samples=samples,
-        version=f"{FORM}, {asked}",
+        version=f"{FORM}, {VERSION}, {asked}",
     )
     return Evaluators(
         name=name,

@@ -54,14 +54,15 @@ def code(
     """Carry out a plan with a coding agent in a worktree of its own, and capture the session.
 
     The plan is **.debrief/plans/PLAN_ID.md**, else **.debrief/plans/PLAN_ID/plan.md**, else the
-    **plan.md** of its worktree, else the repository's own plan.md. It is copied into the
-    worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
+    **plan.md** of its worktree, else the repository's own plan.md. Its text without the front
+    matter is the tool's first prompt; if it is over 120 kB, the prompt says to read plan.md. The
+    plan is copied into the worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
 
     Prompts are those in **.debrief/prompts/active/TOOL/MODEL/** or **…/TOOL/** (main.md, and one
     file a subagent), else the repository's CLAUDE.md and .claude/agents, or AGENTS.md for droid.
-    They are written to **.debrief/sessions/PLAN_ID/** with metadata.json before the tool starts;
-    its transcript is filed there when it ends. An earlier run's folder is renamed to its
-    session's id first.
+    They are written to **.debrief/sessions/PLAN_ID/** with plan.md and metadata.json before the
+    tool starts; its transcript is filed there when it ends. An earlier run's folder is renamed
+    to its session's id first.
 
     The tool is started with DEBRIEF_CLAUDE_COMMAND (claude) or DEBRIEF_DROID_COMMAND (droid); its
     exit code is passed on.

@@ -229,8 +229,9 @@ def _why_not_filed(root: Path, plan_id: str, evaluators: Evaluators, is_part: bo
 def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
     """Return a plan's worktree and the plan's text."""
     from debrief.files import read_text
+    from debrief.snapshots.capture import PLAN
     from debrief.snapshots.migration import move_of_earlier_worktree
-    from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan, worktree_folder
+    from debrief.snapshots.plans import checked_plan_id, find_plan, worktree_folder
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():

@@ -8,13 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.finding import SESSION_HELP, find_session
+from debrief.cli.finding import SESSION_HELP, find_session, made_whole
 from debrief.cli.shared import (
     AsJson,
     DryRun,
@@ -100,7 +99,6 @@ def score(
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
-    from debrief.sessions.redaction import redact_session
     from debrief.sessions.store import sessions_in_folder, sessions_of_lake
     from debrief.settings import load_settings
 
@@ -110,7 +108,7 @@ def score(
     settings = load_settings().with_given(max_cost_usd=checked_limit(max_cost))
     redactor = redactor_of(settings)
 
-    redact = partial(redact_session, redactor=redactor)
+    redact = made_whole(redactor)
 
     def scorer(ask: Callable[[ChunkScorer], object]) -> ChunkScorer:
         """Return who scores, once what the model takes for ``ask`` is agreed to."""

@@ -33,7 +33,7 @@ from debrief.troubles.model import KINDS_SHOWN
 _Item = tuple[Session, Rubric, RubricEvaluation]
 
 
-_ROW_FORM = "2"
+_ROW_FORM = "3"
 """Raised when rows get another field: all are judged again, by a model from its kept answers."""
 
 

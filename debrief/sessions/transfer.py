@@ -159,7 +159,7 @@ def push(
         redactor: takes the secrets out.
         home: ``DEBRIEF_HOME``, which remembers what was pushed.
         report: called with a line for each file.
-        captures: folders of captured prompts. The prompts and the session's metadata go along;
+        captures: folders of captures. Their prompts, metadata and plan go along;
             transcripts in them do only if they are below ``folders``.
         is_left_out: says which transcripts stay here, such as those of forgotten sessions.
 
@@ -230,7 +230,8 @@ def _outgoing(
         if capture.name in staying:
             continue
         home = capture.parents[2]
-        for path in (*sorted((capture / "prompts").rglob("*")), capture / "metadata.json"):
+        prompts = sorted((capture / "prompts").rglob("*"))
+        for path in (*prompts, capture / "metadata.json", capture / "plan.md"):
             if path.is_file() and not path.is_symlink():
                 yield _file(path, f"captures-{_digest(str(home))[:8]}/{path.relative_to(home)}")
 

@@ -20,11 +20,13 @@ from pydantic import TypeAdapter, ValidationError
 from debrief.errors import InputError
 from debrief.execution.model import Execution
 from debrief.execution.store import executions_by_session, results_before_and_after
-from debrief.keys import slugify
+from debrief.facts.request import points_elsewhere, request_of
+from debrief.keys import slugify, week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
-from debrief.sessions.model import Problem
-from debrief.snapshots.capture import MAIN, PROMPTS
+from debrief.sessions.model import Problem, Session
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.snapshots.capture import MAIN, PLAN, PROMPTS
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot
@@ -36,6 +38,7 @@ from debrief.training.model import (
     JudgeResult,
     LineRow,
     SampleLine,
+    SampleMetadata,
     TrainingSample,
     TrainingSetRow,
     training_path,
@@ -43,12 +46,12 @@ from debrief.training.model import (
 from debrief.training.options import EVAL_SHARE
 from debrief.training.splits import BY_WEEK
 
-PLAN, TRACE, FEEDBACK = "plan.md", "code_trace.md", "human_feedback.md"
+TRACE, FEEDBACK = "code_trace.md", "human_feedback.md"
 _Part = TypeVar("_Part")
 _RESULTS: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
 _FROM_METADATA = {"tool", "model", "prompt_fingerprint", "eval_fingerprint"}
 _LINES = msgspec.json.Decoder(SampleLine)
-_LONGEST_REQUEST = 12_000
+_LONGEST_REQUEST = 60_000
 _LONGEST_COMMENT = 600
 _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 """Plans have no week of their own: the same one for all."""
@@ -162,15 +165,17 @@ def _samples(
             if file is not None and line.window == 1 and not line.parent_session:
                 file.seek(line.offset)
                 sample = _LINES.decode(file.read(line.size))
-                yield _sample(sample, executions.get(line.session_id))
+                yield _sample(sample, executions.get(line.session_id), lake)
 
 
-def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
+def _sample(line: SampleLine, execution: Execution | None, lake: Lake) -> TrainingSample:
     metadata = line.metadata
     before, after = (execution and results_before_and_after(execution)) or (None, None)
     asked = (message.content for message in line.messages if message.role == "user")
     texts = map(without_reminder, asked)
     request = next((text for text in texts if text != NO_PROMPT), "")
+    if points_elsewhere(request):
+        request = _task_of(lake, metadata) or request
     main, *subagents = metadata.prompts
     theirs = {prompt.name: prompt.text for prompt in subagents}
     prompts = PromptSnapshot(main=main.text, subagents=theirs)
@@ -198,6 +203,14 @@ def _sample(line: SampleLine, execution: Execution | None) -> TrainingSample:
     )
 
 
+def _task_of(lake: Lake, metadata: SampleMetadata) -> str:
+    """Return the task of a session whose first message only points to it; empty if unknown."""
+    week = week_of(datetime.fromisoformat(metadata.started))
+    sessions = lake.read(SESSIONS_TABLE, week, Session, ("id", {metadata.session_id}))
+    asked = next((request_of(session) for session in sessions), None)
+    return asked.text if asked is not None else ""
+
+
 class LoadedSample(Struct, frozen=True):
     """A sample, and what its folder lacks."""
 
@@ -214,7 +227,8 @@ def load_training_sample(folder: Path) -> LoadedSample:
     if not folder.is_dir():
         raise InputError(str(folder), "is no folder", "Name a folder of .debrief/training_data.")
     capture = read_capture(folder)
-    warnings = list(capture.problems)
+    plan = folder / PLAN
+    warnings = [problem for problem in capture.problems if problem.path != str(plan)]
 
     def read(path: Path, decode: Callable[[bytes], _Part]) -> _Part | None:
         try:
@@ -237,7 +251,7 @@ def load_training_sample(folder: Path) -> LoadedSample:
         reason = "holds no judge_*.json that can be read"
         warnings.append(Problem(path=str(folder), line=0, reason=reason))
     parts = {
-        "plan_content": read(folder / PLAN, bytes.decode),
+        "plan_content": read(plan, bytes.decode),
         "code_trace": read(folder / TRACE, bytes.decode),
         "human_feedback": read(folder / FEEDBACK, bytes.decode),
         "test_results_before": read(folder / "test_results_before.json", _RESULTS.validate_json),

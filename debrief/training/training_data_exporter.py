@@ -20,9 +20,9 @@ from debrief.sessions.model import Session
 from debrief.sessions.redaction import redact_session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
-from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
+from debrief.snapshots.capture import METADATA, PLAN, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import TRANSCRIPTS, Capture, read_capture
-from debrief.training.lessons import FEEDBACK, PLAN, TRACE, load_training_sample
+from debrief.training.lessons import FEEDBACK, TRACE, load_training_sample
 
 TRAINING_DATA = "training_data"
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
+from debrief.facts.request import spelled_out
 from debrief.lake import Lake
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
@@ -163,7 +164,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
     scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
     verdict = next((each.verdict for each in in_order(scores) if each.verdict), None)
-    turns = session.turns if session else ()
+    turns = spelled_out(session).turns if session else ()
     answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
     return {
         "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from debrief.keys import place_of, slugify
+from debrief.keys import digest_of, place_of, slugify
 from debrief.sessions.model import (
     DeclaredTool,
     Instructions,
@@ -68,6 +68,7 @@ class TranscriptDraft:
         """The call that started it, where the transcript names it."""
         self.agent_type = ""
         self.relative_of = ""
+        self.plan = ""
         """The session that this one was forked from, where the transcript names it."""
         self.prompt = ""
         """What a subagent was asked, where it is not the prompt of a turn."""
@@ -283,6 +284,8 @@ def assemble(
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(draft.declared) or UNSET,
         relative_of=draft.relative_of or UNSET,
+        plan=draft.plan or UNSET,
+        plan_digest=digest_of(draft.plan) if draft.plan else UNSET,
         base_commit=draft.commit if _COMMIT.fullmatch(draft.commit) else UNSET,
         system_prompt=draft.system_prompt or UNSET,
         instructions=tuple(draft.instructions)

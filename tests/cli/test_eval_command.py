@@ -27,7 +27,7 @@ def test_eval_command_computes_eval_fingerprint(shop: Shop) -> None:
 def test_eval_command_passes_eval_fingerprint_to_exporter(shop: Shop) -> None:
     capture = shop.root / ".debrief/sessions" / PLAN_ID
     write(capture, {"metadata.json": '{"tool": "droid"}', "prompts/main.md": "Be kind."})
-    done = shop.eval("--export")
+    done = shop.eval()
     assert done.exit_code == 0, done.output
     folder = shop.root / ".debrief/training_data" / PLAN_ID
     metadata = json.loads((folder / "metadata.json").read_bytes())

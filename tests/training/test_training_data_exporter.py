@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from debrief.redaction.redactor import Redactor
-from debrief.training.lessons import export_plan
+from debrief.training.training_data_exporter import create_training_data
 from tests.machine import files_below
 
 PLAN_ID = "retries"
@@ -50,7 +50,7 @@ def home(tmp_path: Path) -> Path:
 
 def export(home: Path) -> tuple[Path, list[str]]:
     """Export the plan; return its folder and the warnings."""
-    folder, _, warnings = export_plan(home, Redactor(b"k" * 32), **GIVEN)
+    folder, _, warnings = create_training_data(home, Redactor(b"k" * 32), **GIVEN)
     return folder, warnings
 
 
@@ -115,5 +115,5 @@ class TestCreateTrainingData:
     def test_create_training_data_requires_eval_fingerprint(self, home: Path) -> None:
         given = {key: value for key, value in GIVEN.items() if key != "eval_fingerprint"}
         with pytest.raises(TypeError, match="eval_fingerprint"):
-            export_plan(home, Redactor(b"k" * 32), **given)
+            create_training_data(home, Redactor(b"k" * 32), **given)
         assert not (home / "training_data").exists()

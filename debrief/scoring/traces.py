@@ -36,7 +36,7 @@ from debrief.scoring.shown_calls import (
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
 
-FORM: Final = 4
+FORM: Final = 5
 """Raised when what is shown of a session changes: it is scored anew then."""
 PASTE = (8_000, 3_000)
 """Characters of the person's words in one place that are shown."""

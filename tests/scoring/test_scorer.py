@@ -19,6 +19,7 @@ from debrief.scoring.scorer import (
     token_efficiency,
     user_turn_efficiency,
 )
+from debrief.scoring.shown import parts_shown
 from debrief.sessions.model import Message, Session, Turn, Usage
 from debrief.sessions.readers.patches import created, replaced
 from tests.scoring.scenario import ScriptedScorer, call, refusing, session, verdicts
@@ -52,6 +53,20 @@ def test_a_long_session_is_scored_part_by_part() -> None:
     assert all(chunk.tokens <= 60 for chunk in row.chunks)
     assert row.tokens == sum(chunk.own_tokens for chunk in row.chunks)
     assert row.input_tokens == sum(chunk.tokens for chunk in row.chunks)
+
+
+def test_a_row_says_how_many_traces_each_part_repeats_and_why_it_is_fewer() -> None:
+    assert parts_shown(score_session(session(), ScriptedScorer())) == ""
+    whole = score_session(session(turns=12), ScriptedScorer(), ChunkParameters(target=200))
+    assert [chunk.overlap for chunk in whole.chunks] == [0] + [4] * (len(whole.chunks) - 1)
+    said = "each of 70,000 tokens at most and with the last 4 traces of the one before"
+    assert parts_shown(whole) == f"{len(whole.chunks)}, {said}"
+    few = score_session(session(turns=6), ScriptedScorer(), SMALL)
+    overlaps = [chunk.overlap for chunk in few.chunks]
+    assert set(overlaps[1:]) == {1}
+    later = ", ".join(str(number + 1) for number in range(1, len(overlaps)))
+    why = f"or fewer where 4 and the trace after them do not fit: 1 in part {later}"
+    assert parts_shown(few) == f"{len(overlaps)}, {said}, {why}"
 
 
 def breaking(_session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:

@@ -24,6 +24,7 @@ from debrief.cli.shared import (
     Offline,
     Repo,
     Samples,
+    ScoreTarget,
     SecondOpinion,
     User,
     Yes,
@@ -66,6 +67,7 @@ def score(
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
     ] = False,
+    score_target: ScoreTarget = None,
     against: Annotated[
         str,
         typer.Option(
@@ -107,7 +109,11 @@ def score(
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
     check_models(offline, model)
-    settings = load_settings().with_given(max_cost_usd=checked_limit(max_cost))
+    if score_target and not store:
+        raise InputError("--score-target", "says where scores are written", "Add --store.")
+    settings = load_settings().with_given(
+        max_cost_usd=checked_limit(max_cost), score_target=score_target
+    )
     redactor = redactor_of(settings)
 
     redact = partial(redact_session, redactor=redactor)
@@ -289,7 +295,9 @@ def _store(
             scorer,
             # Somebody waits for the answer: what a run takes for true for a day is asked again.
             options=WriteOptions(
-                all_sessions=settings.langfuse_all_scores, trusted_for=timedelta()
+                score_target=settings.score_target,
+                all_sessions=settings.langfuse_all_scores,
+                trusted_for=timedelta(),
             ),
             redact=lambda text: redactor.redact(text).text,
         )

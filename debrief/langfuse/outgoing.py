@@ -25,6 +25,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
 from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_with_turns
 from debrief.sessions.model import Evidence
+from debrief.settings import ScoreTarget
 
 Redact = Callable[[str], str]
 
@@ -230,6 +231,18 @@ def score_id(session_id: str, name: str, *label: str) -> str:
         label: of a person's label: where it was given, and by whom.
     """
     return str(uuid5(_NAMESPACE, "\0".join((session_id, name, *label))))
+
+
+def id_on(target: ScoreTarget, identity: str) -> str:
+    """Return the id that a score has where it is written on ``target``.
+
+    A server never moves a score from a session to a trace or back, whatever is sent under its id.
+
+    Args:
+        target: what it is written on.
+        identity: the score's id on its session.
+    """
+    return identity if target == "session" else str(uuid5(_NAMESPACE, f"{identity}\0{target}"))
 
 
 def plain_comment(text: str) -> str:

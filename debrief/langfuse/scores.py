@@ -24,6 +24,7 @@ from debrief.langfuse.outgoing import (
     Redact,
     ScoreReceipt,
     evidence_link,
+    id_on,
     outdated_score,
     outgoing_scores,
     score_id,
@@ -40,8 +41,7 @@ from debrief.langfuse.sending import (
 )
 from debrief.scoring.dimensions import DimensionError
 from debrief.scoring.model import SessionScores
-
-ScoreTarget = Literal["session", "trace"]
+from debrief.settings import ScoreTarget
 
 _AT_ONCE = 4
 _NOT_THERE = (
@@ -54,7 +54,7 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
     """How scores are written."""
 
     score_target: ScoreTarget = "session"
-    """``trace`` attaches them to the session's first trace, for servers without session scores."""
+    """What scores are written on; ``trace`` is the session's first one."""
     all_sessions: bool = False
     """Also scores of sessions that the server has nothing of."""
     read_back_within: float = 30.0
@@ -136,7 +136,9 @@ class _Writing:
             self._take(score)
         self._take_outdated(row)
 
-    def _take(self, score: OutgoingScore) -> None:
+    def _take(self, score: OutgoingScore) -> OutgoingScore:
+        """Take in a score, under its id where it is written; return it."""
+        score = replace(score, id=id_on(self.options.score_target, score.id))
         self.wanted[score.id] = score
         self.receipts[score.id] = ScoreReceipt(
             score_id=score.id,
@@ -148,16 +150,17 @@ class _Writing:
             content_digest=score.digest,
             checked=self.now,
         )
+        return score
 
     def _take_outdated(self, row: SessionScores) -> list[OutgoingScore]:
         """Take in the scores of a session that it had and has no more; return them."""
         outdated = []
         for name in NAMES:
-            id = score_id(row.session_id, name)
+            id = id_on(self.options.score_target, score_id(row.session_id, name))
             standing = None if id in self.wanted else self.before.get(id)
             if standing and standing.status == "written" and standing.host == self.client.host:
-                outdated.append(outdated_score(row, name, standing.value, self.redact))
-                self._take(outdated[-1])
+                score = outdated_score(row, name, standing.value, self.redact)
+                outdated.append(self._take(score))
         return outdated
 
     def receipts_after(self) -> list[ScoreReceipt]:
@@ -247,7 +250,8 @@ class _Writing:
             try:
                 where = _destination(self.client, session, self.options)
                 if isinstance(where, Destination) and session not in known:
-                    standing.extend(standing_scores(self.client, session, where))
+                    target = self.options.score_target
+                    standing.extend(standing_scores(self.client, session, where, target))
             except RequestRefusedError as error:
                 if error.status in (401, 403):
                     raise

@@ -17,8 +17,10 @@ from debrief.langfuse.outgoing import (
     Destination,
     ScoreReceipt,
     config_request,
+    id_on,
     score_id,
 )
+from debrief.settings import ScoreTarget
 
 
 class Configs(Struct, frozen=True):
@@ -240,7 +242,9 @@ def explained(error: LangfuseError) -> str:
     return ". ".join(filter(None, (error.reason.rstrip("."), error.next_move)))
 
 
-def standing_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
+def standing_scores(
+    client: LangfuseClient, session: str, place: Destination, target: ScoreTarget
+) -> list[ScoreReceipt]:
     """Return the scores of a session that stand there, whichever machine wrote them.
 
     Raises:
@@ -264,5 +268,5 @@ def standing_scores(client: LangfuseClient, session: str, place: Destination) ->
             host=client.host,
         )
         for row in rows
-        if row["id"] == score_id(session, str(row["name"]))
+        if row["id"] == id_on(target, score_id(session, str(row["name"])))
     ]

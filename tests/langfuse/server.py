@@ -251,6 +251,9 @@ class LangfuseServer:
         elif body.get("source") == "ANNOTATION":
             return identity
         first = self.scores.get(identity, {})
+        if first:  # what it was written on, it stays on
+            kept = {key: value for key, value in kept.items() if key not in TARGETS}
+            kept |= {key: value for key, value in first.items() if key in TARGETS}
         kept["timestamp"] = TAKEN
         kept["environment"] = (first or body).get("environment", "default")
         kept["metadata"] = {**first.get("metadata", {}), **body.get("metadata", {})}

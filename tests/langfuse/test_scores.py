@@ -386,6 +386,30 @@ def test_scores_may_hang_on_the_first_trace(mode: Mode) -> None:
     assert server.scores[receipts[0].score_id]["comment"].endswith(link)
 
 
+def test_scores_go_to_the_trace_once_that_is_chosen_and_the_earlier_ones_stay() -> None:
+    with LangfuseServer() as server:
+        for trace in ("t-first", "t-second"):
+            holds(server, traceId=trace)
+        client, on_trace = client_of(server), replace(KNOWN, score_target="trace")
+        label = replace(next(outgoing_scores(scored())), id="label", source="ANNOTATION")
+        said = {"annotations": {"s1": [label]}}
+        first = write_scores(client, [scored()], options=KNOWN, **said)
+        second = write_scores(client, [scored()], first, options=on_trace, **said)
+        assert Counter(receipt.status for receipt in second) == {"written": 2 * (ALL + 1)}
+        targets = [(s.get("sessionId"), s.get("traceId")) for s in server.scores.values()]
+        assert Counter(targets) == {("s1", None): ALL + 1, (None, "t-first"): ALL + 1}
+        sent = len(server.requests)
+        assert write_scores(client, [scored()], second, options=on_trace, **said) == second
+        assert write_scores(client, [scored()], second, options=KNOWN, **said) != second
+        assert len(server.requests) == sent
+        nothing = replace(scored().verdicts[2], value=None, category=None)
+        fewer = replace(scored(), verdicts=(*scored().verdicts[:2], nothing))
+        write_scores(client_of(server), [fewer], options=on_trace)
+        outdated = [s for s in server.scores.values() if s["metadata"].get("outdated")]
+        assert {score.get("traceId") for score in outdated} == {"t-first"}
+        assert nothing.dimension in {score["name"] for score in outdated}
+
+
 def test_a_comment_holds_nothing_that_a_browser_acts_on() -> None:
     text = "<img src=x onerror=1> ![a](https://evil.example/x) `c`\u202e\u200b\x07 HTTP://evil"
     assert plain_comment(text) == (

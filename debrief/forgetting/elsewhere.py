@@ -65,7 +65,8 @@ def sweep_langfuse(subject: Subject, act: bool) -> Iterator[Swept]:
     ids |= {id_on("trace", identity) for identity in ids}
     there = sorted(shown_scores(client, sorted(ids)))
     for identity in there if act else ():
-        client.delete(f"/scores/{identity}")
+        with client.sdk() as sdk:
+            sdk.scores.delete(identity)
     if there:
         yield Swept(client.host, len(there), "score")
 

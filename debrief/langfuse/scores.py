@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -30,7 +31,6 @@ from debrief.langfuse.outgoing import (
     score_id,
 )
 from debrief.langfuse.sending import (
-    LACKING,
     Failures,
     differences,
     explained,
@@ -225,13 +225,13 @@ class _Writing:
             for score in due
             if score.name in configs.problems
         }
-        bodies = []
+        requests = []
         for score in due:
             if score.id not in unnamed:
                 where = destinations[score.session_id]
                 link = evidence_link(self.client.host, configs.project, where.subject)
-                bodies.append(score.body(where, configs.ids[score.name], link))
-        refused, remarks = send(self.client, bodies)
+                requests.append(score.request(where, configs.ids[score.name], link))
+        refused, remarks = send(self.client, requests)
         self._mark("failed", unnamed | refused)
         sent = [self.receipts[score.id] for score in due if score.id not in unnamed | refused]
         unseen = read_back(self.client, sent, self.options.read_back_within)
@@ -296,22 +296,14 @@ def _destination(
     environment = str((newest or {}).get("environment") or "")
     environment = "" if environment.startswith("langfuse") else environment
     if options.score_target == "session":
-        return Destination({"sessionId": session}, environment)
+        return Destination({"session_id": session}, environment)
     trace = first_trace_id(client, session) if newest else None
     if trace is None:
         return f"the server has no trace of session {session}"
-    return Destination({"traceId": trace}, environment)
+    return Destination({"trace_id": trace}, environment)
 
 
 def _newest(client: LangfuseClient, session: str) -> Row | None:
     """Return something that the server has of a session; errors as for ``_destination``."""
-    for path, fields in (("/v2/observations", {"fields": "core,basic"}), ("/traces", {})):
-        try:
-            row = next(client.pages(path, sessionId=session, limit=1, **fields), None)
-        except RequestRefusedError as error:
-            if error.status not in LACKING:
-                raise
-            continue
-        if row is not None:
-            return row
-    return None
+    seen = client.observations(sessionId=session, fields="core,basic", limit=1)
+    return next(chain(seen, client.traces(sessionId=session, limit=1)), None)

@@ -125,7 +125,8 @@ class LangfuseServer:
 
     def add_config(self, **config: Any) -> Json:
         made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False}
-        made |= {"createdAt": f"{len(self.configs):06}", "minValue": None, "maxValue": None}
+        at = f"2026-10-05T12:{len(self.configs):02}:00.000Z"
+        made |= {"createdAt": at, "minValue": None, "maxValue": None}
         _, example = self._as_recorded("config")
         made = like(example, {**made, "description": None, "categories": None, **config})
         self.configs.append(made)

@@ -7,7 +7,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
@@ -177,7 +175,7 @@ def score(
     row = score_session(one, chunk_scorer)
     if row.status == "failed":
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
-    receipts = _store(row, chunk_scorer, settings, opened, redactor) if store else []
+    receipts = _store(row, chunk_scorer, settings, opened) if store else []
     labels = labels_of(opened, one.id)
     if as_json:
         print_json(report_of(one, row, receipts, labels))
@@ -277,30 +275,18 @@ def _score_many(
 
 
 def _store(
-    row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
+    row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
     from debrief.keys import week_of
-    from debrief.langfuse.client import langfuse_for
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.langfuse.scores import WriteOptions
     from debrief.langfuse.session_scorer import SessionScorer
     from debrief.outcomes.labels import annotations_of
 
     week = week_of(row.started)
-    with langfuse_for("--store", settings) as client:
+    whole = SessionScorer.from_settings(settings, scorer, "--store")
+    with whole.client:
         previous = list(lake.read("langfuse_scores", week, ScoreReceipt))
-        whole = SessionScorer(
-            client,
-            scorer,
-            # Somebody waits for the answer: what a run takes for true for a day is asked again.
-            options=WriteOptions(
-                score_target=settings.score_target,
-                all_sessions=settings.langfuse_all_scores,
-                trusted_for=timedelta(),
-            ),
-            redact=lambda text: redactor.redact(text).text,
-        )
         annotations = annotations_of(lake, whole.redact).get(row.session_id, ())
         receipts = whole.store(row, previous, annotations)
     lake.write("langfuse_scores", week, receipts, ScoreReceipt)

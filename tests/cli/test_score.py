@@ -188,7 +188,7 @@ def test_scores_are_stored_on_the_first_trace_where_that_is_asked_for(
 
 
 def test_a_score_target_without_storing_is_refused(server: LangfuseServer) -> None:
-    with pytest.raises(InputError, match="says where scores are written. Add --store"):
+    with pytest.raises(InputError, match=r"says where scores are written\. Add --store"):
         score(langfuse="s1", offline=True, score_target="trace")
     assert server.requests == []
 

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from debrief.errors import ConfigurationError, LangfuseError
+from debrief.errors import ConfigurationError
+from debrief.langfuse.errors import API, LACKING, LangfuseAwayError, RequestRefusedError
 from debrief.retry import RetryPolicy
 from debrief.sessions.readers.values import mapping
 from debrief.settings import Settings
@@ -21,7 +22,6 @@ from debrief.settings import Settings
 if TYPE_CHECKING:
     from langfuse.api.client import LangfuseAPI
 
-API = "/api/public"
 OBSERVATIONS, TRACES = "/v2/observations", "/traces"
 LARGEST_PAGE = 1_000
 """Observations that a server gives at once at most."""
@@ -31,27 +31,10 @@ Row = Mapping[str, Any]
 """One of a list, as the server gives it."""
 Page = dict[str, str | int]
 
-LACKING = (404, 501)
-"""What a server answers for a path that its version or its mode does not have."""
 _FIRST_WITH_OBSERVATIONS = 4
 """Major version of the first servers whose observations can be asked for by session; some before
 have the path, and behind it an error or nothing."""
 _SMALLEST_PAGE, _SHRINKING = 10, 10
-
-
-class LangfuseAwayError(LangfuseError):
-    """The server could not be reached, or stayed busy: nothing was wrong with the request."""
-
-    overloaded = False
-    """It was reached, and could not answer in time: a smaller question may do."""
-
-
-class RequestRefusedError(LangfuseError):
-    """The server answered, and will answer the same again."""
-
-    def __init__(self, culprit: str, reason: str, next_move: str = "", status: int = 0) -> None:
-        super().__init__(culprit, reason, next_move)
-        self.status = status
 
 
 class LangfuseClient:
@@ -147,13 +130,12 @@ class LangfuseClient:
         """Return the resource at ``path``; errors as for ``sdk``."""
         return self._call("GET", path, params=parameters)
 
-    def post(self, path: str, body: str) -> Any:
-        """Send ``body``, which is JSON, and return the answer; errors as for ``sdk``.
+    def post(self, path: str, body: object) -> Any:
+        """Send ``body`` as JSON and return the answer; errors as for ``sdk``.
 
         A busy server is sent the same again, so the body must be one that may arrive twice.
         """
-        headers = {"content-type": "application/json"}
-        return self._call("POST", path, content=body, headers=headers)
+        return self._call("POST", path, json=body)
 
     def pages(self, path: str, **parameters: str | int) -> Iterator[Row]:
         """Yield the items of all pages, by cursor where the server gives one, else by number.

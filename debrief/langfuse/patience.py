@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from debrief.langfuse.client import API, LangfuseAwayError, RequestRefusedError
+from debrief.langfuse.errors import API, LangfuseAwayError, RequestRefusedError
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 
 _TOO_MUCH = frozenset({500, 502, 504})

@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError, Row
+from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.errors import RequestRefusedError
 from debrief.langfuse.fetcher import first_trace_id
 from debrief.langfuse.outgoing import (
     NAMES,

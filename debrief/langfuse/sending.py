@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +11,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from debrief.errors import LangfuseError
-from debrief.langfuse.client import (
-    LACKING,
-    LangfuseAwayError,
-    LangfuseClient,
-    RequestRefusedError,
-    Row,
-)
+from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.errors import LACKING, LangfuseAwayError, RequestRefusedError
 from debrief.langfuse.outgoing import (
     CONTENT,
     NAMES,
@@ -171,7 +167,7 @@ def _send_objects(client: LangfuseClient, batch: Sequence[CreateScoreRequest]) -
 
     def one(request: CreateScoreRequest) -> None:
         try:
-            client.post("/scores", request.json())
+            client.post("/scores", json.loads(request.json()))
         except RequestRefusedError as error:
             refused[str(request.id)] = error.reason
 

@@ -17,7 +17,8 @@ from debrief.errors import InputError, LangfuseError
 from debrief.fields import FieldsError, fields_of
 from debrief.files import read_text
 from debrief.lake import Lake
-from debrief.langfuse.client import LACKING, LangfuseClient, RequestRefusedError, timestamp
+from debrief.langfuse.client import LangfuseClient, timestamp
+from debrief.langfuse.errors import LACKING, RequestRefusedError
 from debrief.langfuse.outgoing import (
     LONGEST_COMMENT,
     NAMES,

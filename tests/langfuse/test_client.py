@@ -12,13 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError
-from debrief.langfuse.client import (
-    RETRIES,
-    LangfuseAwayError,
-    LangfuseClient,
-    RequestRefusedError,
-    langfuse_from_settings,
-)
+from debrief.langfuse.client import RETRIES, LangfuseClient, langfuse_from_settings
+from debrief.langfuse.errors import LangfuseAwayError, RequestRefusedError
 from debrief.settings import Settings, load_settings
 from tests.langfuse.scenario import Clock, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Trouble

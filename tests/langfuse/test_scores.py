@@ -395,7 +395,7 @@ def test_scores_go_to_the_trace_once_that_is_chosen_and_the_earlier_ones_stay() 
             holds(server, traceId=trace)
         client, on_trace = client_of(server), replace(KNOWN, score_target="trace")
         label = replace(next(outgoing_scores(scored())), id="label", source="ANNOTATION")
-        said = {"annotations": {"s1": [label]}}
+        said: dict[str, Any] = {"annotations": {"s1": [label]}}
         first = write_scores(client, [scored()], options=KNOWN, **said)
         second = write_scores(client, [scored()], first, options=on_trace, **said)
         assert Counter(receipt.status for receipt in second) == {"written": 2 * (ALL + 1)}

@@ -59,7 +59,7 @@ class LangfuseClient:
         timeout: float = 30.0,
         requests_a_minute: float | None = None,
     ) -> None:
-        from debrief.langfuse.patience import PatientClient
+        from debrief.langfuse.http_client import RetryingClient
 
         self.host, self.public_key = host.rstrip("/"), public_key
         self.sleep = retries.sleep
@@ -71,7 +71,7 @@ class LangfuseClient:
         """Paths that the server turned out not to have."""
         spacing = 60 / requests_a_minute if requests_a_minute else 0.0
         keys = (public_key, secret_key)
-        self._http = PatientClient(self.host, keys, retries, timeout, spacing)
+        self._http = RetryingClient(self.host, keys, retries, timeout, spacing)
 
     def __enter__(self) -> LangfuseClient:
         return self

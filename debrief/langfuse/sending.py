@@ -225,14 +225,14 @@ def shown_scores(client: LangfuseClient, ids: Sequence[str]) -> dict[str, ScoreV
 
 
 def stored_scores(
-    client: LangfuseClient, older: Mapping[str, str] | None, **wanted: str
+    client: LangfuseClient, older: Mapping[str, str] | None, **filters: str
 ) -> Iterator[ScoreV3]:
     """Yield scores that a server shows.
 
     Args:
         client: of the server.
         older: what a server is asked for that has scores in an older form alone; None: nothing.
-        wanted: what is asked for, as the SDK names it.
+        filters: of the scores, as the SDK names them.
 
     Raises:
         LangfuseAwayError: the server cannot be reached or stays busy.
@@ -240,7 +240,7 @@ def stored_scores(
     """
     try:
         yield from client.sdk_pages(
-            lambda sdk, **page: sdk.scores.get_many(limit=100, **wanted, **page)
+            lambda sdk, **page: sdk.scores.get_many(limit=100, **filters, **page)
         )
     except RequestRefusedError as error:
         if error.status not in LACKING:
@@ -264,9 +264,9 @@ def _newer_form(row: Row) -> ScoreV3:
         subject = {"kind": "trace", "id": row["traceId"]}
     is_number = row.get("dataType") in ("NUMERIC", "BOOLEAN")
     value = row.get("value") if is_number else row.get("stringValue") or str(row.get("value"))
-    told = {**row, "value": value, "subject": subject}
+    newer = {**row, "value": value, "subject": subject}
     form: Any = ScoreV3
-    score: ScoreV3 = parse_obj_as(form, {"environment": "default", **told})
+    score: ScoreV3 = parse_obj_as(form, {"environment": "default", **newer})
     return score
 
 

@@ -62,5 +62,7 @@ def parts_shown(row: SessionScores) -> str:
     if not short:
         return shown
     parts = {few: [str(c.index + 1) for c in later if c.overlap == few] for few in short}
-    fewer = "; ".join(f"{few} in part {', '.join(numbers)}" for few, numbers in parts.items())
+    fewer = "; ".join(
+        f"{few or 'none'} in part {', '.join(numbers)}" for few, numbers in parts.items()
+    )
     return f"{shown}, or fewer where {OVERLAP} and the trace after them do not fit: {fewer}"

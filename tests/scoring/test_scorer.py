@@ -57,16 +57,16 @@ def test_a_long_session_is_scored_part_by_part() -> None:
 
 def test_a_row_says_how_many_traces_each_part_repeats_and_why_it_is_fewer() -> None:
     assert parts_shown(score_session(session(), ScriptedScorer())) == ""
-    whole = score_session(session(turns=12), ScriptedScorer(), ChunkParameters(target=200))
+    whole = score_session(session(turns=12), ScriptedScorer(), ChunkParameters(target=300))
     assert [chunk.overlap for chunk in whole.chunks] == [0] + [4] * (len(whole.chunks) - 1)
     said = "each of 70,000 tokens at most and with the last 4 traces of the one before"
     assert parts_shown(whole) == f"{len(whole.chunks)}, {said}"
-    few = score_session(session(turns=6), ScriptedScorer(), SMALL)
-    overlaps = [chunk.overlap for chunk in few.chunks]
-    assert set(overlaps[1:]) == {1}
-    later = ", ".join(str(number + 1) for number in range(1, len(overlaps)))
-    why = f"or fewer where 4 and the trace after them do not fit: 1 in part {later}"
-    assert parts_shown(few) == f"{len(overlaps)}, {said}, {why}"
+    why = "or fewer where 4 and the trace after them do not fit:"
+    for target, number, shown in ((60, 0, "none"), (120, 1, "1")):
+        row = score_session(session(turns=6), ScriptedScorer(), ChunkParameters(target=target))
+        assert {chunk.overlap for chunk in row.chunks[1:]} == {number}
+        later = ", ".join(str(chunk.index + 1) for chunk in row.chunks[1:])
+        assert parts_shown(row) == f"{len(row.chunks)}, {said}, {why} {shown} in part {later}"
 
 
 def breaking(_session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:

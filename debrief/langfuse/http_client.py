@@ -16,7 +16,7 @@ from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 _TOO_MUCH = frozenset({500, 502, 504})
 
 
-class PatientClient(httpx.Client):
+class RetryingClient(httpx.Client):
     """Sends requests evenly spaced, and again while the server is busy.
 
     A response that it returns is a success, as all else is raised. The SDK has nothing left to

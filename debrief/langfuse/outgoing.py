@@ -91,10 +91,9 @@ class ScoreReceipt(Struct, frozen=True, kw_only=True):
     name: str
     value: str
     """The number, or the category, as it was sent."""
-    status: Literal["written", "unconfirmed", "failed", "kept", "replaced"]
+    status: Literal["written", "unconfirmed", "failed", "kept"]
     """``written`` only after it was read back from the server. ``kept``: not sent, for the server
-    has nothing of the session. ``replaced``: of a version before 2026-11-23; no longer written, and
-    dropped by the next run."""
+    has nothing of the session."""
     reason: str = ""
     host: str = ""
     content_digest: str = ""

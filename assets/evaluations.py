@@ -277,14 +277,12 @@ def langfuse_scores(
             week,
             len(receipts),
             f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
-            + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
-            + f", {count['replaced']} former ones to be deleted there" * bool(count["replaced"]),
+            + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"]),
             {
                 "server": client.host,
                 "written": count["written"],
                 "failed": failed,
                 "of_sessions_that_the_server_does_not_have": count["kept"],
-                "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
                 "receipts": tallied(receipts, "score=name", "status", "reason"),
             },
         )

@@ -92,6 +92,8 @@ class ChunkScores(Struct, frozen=True, kw_only=True):
     tokens: int
     own_tokens: int
     verdicts: tuple[DimensionScore, ...]
+    overlap: int = 0
+    """Traces repeated from the end of the chunk before."""
     person_characters: int = 0
     """Of prompts and interventions among the chunk's own traces."""
     answers: tuple[tuple[DimensionScore, ...], ...] = ()

@@ -33,6 +33,8 @@ from debrief.home import home_folder
 from debrief.keys import FIRST_WEEK, is_week
 
 PREFIX = "DEBRIEF_"
+ScoreTarget = Literal["session", "trace"]
+"""What scores are written on in Langfuse; ``trace`` is a session's first one."""
 
 
 PROTOCOLS = ("file", "s3", "gs", "az", "memory")
@@ -273,6 +275,8 @@ class Settings(BaseModel):
     """`1`: sessions that were deleted on the server stay in the lake"""
     langfuse_all_scores: bool = False
     """`1`: also write scores of sessions that the server does not have"""
+    score_target: ScoreTarget = "session"
+    """what scores are written on: the `session`, or its first `trace`"""
     langfuse_requests_a_minute: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """pace. Default: no limit"""
 

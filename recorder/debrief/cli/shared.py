@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperGroup
@@ -293,6 +293,14 @@ Samples = Annotated[
         metavar="N",
         help="Independent answers to each question of judging and scoring: their mean or majority "
         "counts, with spread and interval. Default: DEBRIEF_SAMPLES, else 1.",
+    ),
+]
+ScoreTarget = Annotated[
+    Literal["session", "trace"] | None,
+    typer.Option(
+        "--score-target",
+        help="What scores are written on in Langfuse: the session, or its first trace. Default: "
+        "DEBRIEF_SCORE_TARGET, else session.",
     ),
 ]
 Database = Annotated[

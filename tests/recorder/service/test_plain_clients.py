@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from debrief.recorder.checks import problems_of
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.service import draining
 from debrief.sessions.model import Session
 from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.sources import read_week, scan
@@ -337,6 +339,20 @@ def test_a_refusal_reaches_clients_that_send_everything_first(
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=LONG)
         assert refused.value.code == status
+
+
+def test_a_refused_body_that_does_not_come_is_not_waited_for(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", api.port), timeout=LONG) as client:
+        client.sendall(b"POST /sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+        answer = b""
+        while part := client.recv(65_536):
+            answer += part
+
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert answer.rstrip().endswith(b"}")
 
 
 def test_the_recorders_own_upload_leaves_nothing_out(client: httpx.Client) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 from starlette.datastructures import Headers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_LONGEST = 64_000_000
-"""Bytes of a refused body that are read; the connection of a longer one is closed."""
+LONGEST = 64_000_000
+"""Bytes that are read of a refused body, before its connection is closed."""
+SECONDS = 15.0
+"""How long they are waited for."""
 
 
 class DrainMiddleware:
@@ -46,9 +49,10 @@ class DrainMiddleware:
                 await send(message)
                 return
             await send({**message, "more_body": True})
-            left = _LONGEST
-            while left > 0 and not is_read:
-                left -= len((await receive_part()).get("body", b""))
+            left = LONGEST
+            with anyio.move_on_after(SECONDS):
+                while left > 0 and not is_read:
+                    left -= len((await receive_part()).get("body", b""))
             await send({"type": "http.response.body"})
 
         await self._app(scope, receive_part, send_and_drain)

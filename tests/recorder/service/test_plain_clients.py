@@ -8,6 +8,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from debrief.recorder.checks import problems_of
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.service import draining
+from debrief.recorder.service.plain import read_upload
 from debrief.sessions.model import Session
 from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.sources import read_week, scan
@@ -362,3 +364,32 @@ def test_the_recorders_own_upload_leaves_nothing_out(client: httpx.Client) -> No
 
     assert answer.json()["missing"] == []
     assert as_json(build())["meta"].keys() == as_json(record)["meta"].keys()
+
+
+NAMES = ("record", "messages", "meta", "tools", "tool_calls", "id", "role", "commands", "rules")
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+places = st.sampled_from(
+    [(), ("record",), ("record", "meta"), ("record", "messages", 2), ("record", "messages", 3)]
+)
+
+
+@settings(deadline=None)
+@given(places, st.sampled_from([*NAMES, "tool_call_id", "content", "base_ref"]), values)
+def test_whatever_stands_anywhere_it_is_taken_or_refused(
+    way: tuple[str | int, ...], name: str, value: Any
+) -> None:
+    body = plain()
+    place: Any = body
+    for step in way:
+        place = place[step]
+    place[name] = value
+
+    with suppress(ValueError):
+        assert read_upload(body).missing

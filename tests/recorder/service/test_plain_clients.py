@@ -105,6 +105,8 @@ def test_what_the_plan_says_is_enough_and_comes_out_again(
     told = [message["content"] for message in json.loads(line)["messages"]]
     sent = [message["content"] or "" for message in body["record"]["messages"]]
     assert told == sent
+    chat = {"taskId": "cart", "format": "messages"}
+    assert session["sessionId"] in client.get("/export.jsonl", params=chat).text
 
     (tmp_path / "cart.jsonl").write_text(line + "\n")
     found = scan([tmp_path])

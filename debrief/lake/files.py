@@ -57,7 +57,7 @@ class FileStore:
             ) from None
         self.is_local = "://" not in url or url.startswith("file://")
         if self.is_local:
-            url = os.path.abspath(url.partition("://")[2] or url)  # noqa: PTH100
+            url = os.path.abspath(os.path.expanduser(url.partition("://")[2] or url))  # noqa: PTH100, PTH111
         self.url = url.rstrip("/")
         """The same for the same location, however it was written."""
         options = S3_OPTIONS if url.startswith("s3://") else {}

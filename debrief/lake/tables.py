@@ -20,6 +20,7 @@ import msgspec
 from debrief.errors import LakeError
 from debrief.lake import former
 from debrief.lake.files import FileStore
+from debrief.lake.frames import chosen_weeks, declaration_of, declared, frame_of
 from debrief.lake.rows import (
     STAMP_SIZE,
     SUFFIX,
@@ -32,6 +33,10 @@ from debrief.lake.rows import (
     readable_rows,
     write_rows,
 )
+from debrief.settings import load_settings
+
+if typing.TYPE_CHECKING:
+    import pandas as pd
 
 _log = logging.getLogger("debrief.lake")
 SUFFIXES = (SUFFIX, former.SUFFIX)
@@ -66,14 +71,17 @@ class Creation(msgspec.Struct):
 
 
 class Lake:
-    """Tables and files below ``url``: a local folder or any fsspec URL (``s3://…``).
+    """Tables and files below one URL.
+
+    Args:
+        url: a local folder or any fsspec URL (``s3://…``). Default: the lake of the settings.
 
     Raises:
         ConfigurationError: no installed file system has such URLs.
     """
 
-    def __init__(self, url: str) -> None:
-        self._files = FileStore(url)
+    def __init__(self, url: str | None = None) -> None:
+        self._files = FileStore(load_settings().lake if url is None else url)
         self.url = self._files.url
         """The same for the same location, however it was written."""
         self._former_tables: dict[str, frozenset[str]] = {}
@@ -176,6 +184,32 @@ class Lake:
         """Yield the rows of some partitions, or of all, one partition after the other."""
         for partition in self.partitions(table) if partitions is None else partitions:
             yield from self.read(table, partition, row_type)
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables that this lake has, in order."""
+        found = {name.partition("/")[0] for name in self.names(suffix=SUFFIXES)}
+        return sorted(found & declared().keys())
+
+    def frame(self, table: str, weeks: str = "") -> pd.DataFrame:
+        """Return a table as a pandas frame: a row a row, a column a field.
+
+        The first column is the row's ``week``, or its ``partition`` where a table is not made week
+        by week. Fields of a struct are columns of their own (``verdict.verdict``), tuples are
+        lists, times are UTC. A table without rows gives a frame with the same columns.
+
+        Args:
+            table: the table's name.
+            weeks: a week or a range of them, as ``2026-10-05..2026-11-02``; either end may be left
+                out. Empty: all.
+
+        Raises:
+            InputError: there is no such table, or it has no such weeks; says which there are.
+            LakeError: a file is damaged.
+        """
+        known = declaration_of(table)
+        keys = chosen_weeks(self.partitions(table), table, weeks)
+        rows = ((key, row) for key in keys for row in self.read(table, key, known.rows))
+        return frame_of(rows, known)
 
     def stamp(self, table: str, partition: str) -> Stamp | None:
         """Return the stamp of a partition; None if it does not exist or is damaged."""

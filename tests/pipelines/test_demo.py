@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -28,6 +29,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.settings import load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
+from debrief.tables import TABLES
 from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.manifest import stored_sets
@@ -35,6 +37,7 @@ from debrief.training.model import training_path
 from debrief.training.selection import observed_pairs
 from pipelines.ui import first_week
 from tests.forgetting.searching import found_in, letters, sentences
+from tests.frames import assert_is_frame_of
 from tests.pipelines.conftest import Demo, Home, only_line
 from tools.samples.material import SECRETS
 
@@ -259,6 +262,37 @@ def test_duckdb_answers_the_query_of_the_documentation_as_is_written_there(demo:
         table = [asked.columns, ["---"] * len(asked.columns), *asked.fetchall()]
     shown = ["|".join(map(str, row)) for row in table]
     assert shown == [line.strip("|").replace(" | ", "|").strip() for line in found[2].splitlines()]
+
+
+def test_the_notebook_shows_what_the_documentation_says(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(demo.home.path))
+    page = (Path(__file__).parents[2] / "docs/notebook.md").read_text()
+    cells = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(cells) == page.count("```python")
+    names: dict[str, object] = {}
+    for code, shown in cells:
+        *statements, last = ast.parse(code).body
+        assert isinstance(last, ast.Expr)
+        exec(compile(ast.Module(statements, []), "notebook.md", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "notebook.md", "eval"), names)
+        assert [line.rstrip() for line in str(value).splitlines()] == shown.splitlines()
+
+
+def test_every_table_of_the_demo_is_a_frame_of_its_rows(demo: Demo) -> None:
+    assert set(demo.lake.tables()) <= TABLES.keys()
+    for name, table in TABLES.items():
+        frame = demo.lake.frame(name)
+        keys, rows = [], []
+        for key in demo.lake.partitions(name):
+            stored = list(demo.lake.read(name, key, table.rows))
+            rows += stored
+            keys += [key] * len(stored)
+        assert list(frame["week" if table.weekly else "partition"]) == keys, name
+        assert list(frame.columns) == list(demo.lake.frame(name).head(0).columns)
+        assert_is_frame_of(frame, rows)
+        assert (name in demo.lake.tables()) == bool(demo.lake.partitions(name))
 
 
 @pytest.mark.parametrize("table", ["session_scores", "scan"])

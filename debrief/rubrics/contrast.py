@@ -184,17 +184,19 @@ def _mixed(ids: Iterable[str]) -> list[str]:
 def ends_of(values: Mapping[str, float], *, share: float, minimum: int) -> Sides | None:
     """Return the best and the worst ``share`` of the sessions, at least ``minimum`` on each side.
 
-    None when there are fewer than twice ``minimum``, or when the ends are not apart. Of sessions
-    with equal values the id decides, so the answer depends on the values alone.
+    Fewer where many have the same value, so that the ends are apart. None when there are fewer
+    than twice ``minimum``, or when no such ends are apart. Of sessions with equal values the id
+    decides, so the answer depends on the values alone.
     """
     ranked = sorted(values, key=lambda id_: (-values[id_], id_))
-    count = max(minimum, round(share * len(ranked)))
-    if 2 * count > len(ranked):
+    most = max(minimum, round(share * len(ranked)))
+    if 2 * most > len(ranked):
         return None
-    best, worst = ranked[:count], ranked[: -count - 1 : -1]
-    if values[best[-1]] <= values[worst[-1]]:
-        return None
-    return Sides(tuple(best), tuple(worst))
+    for count in range(most, minimum - 1, -1):
+        best, worst = ranked[:count], ranked[: -count - 1 : -1]
+        if values[best[-1]] > values[worst[-1]]:
+            return Sides(tuple(best), tuple(worst))
+    return None
 
 
 def effect_of(best: Sequence[float], worst: Sequence[float]) -> dict[str, float]:

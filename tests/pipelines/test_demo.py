@@ -21,9 +21,10 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Row
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.redaction import contains_secret
+from debrief.rubrics.contrast import BUILT_IN
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricEvaluation, RubricSearch
 from debrief.samples import folder
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.settings import load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
@@ -156,12 +157,15 @@ def test_judgements_and_scores_are_labelled_offline_and_say_why_by_turn(demo: De
     assert max(overall) - min(overall) > 0.4
 
 
-def test_rubrics_hold_on_unseen_sessions_and_every_session_is_held_against_them(demo: Demo) -> None:
+def test_rubrics_say_what_unseen_sessions_say_and_every_session_is_judged_on_them(
+    demo: Demo,
+) -> None:
     searches = {row.score_name: row for row in demo.lake.read(SEARCHES, ALL, RubricSearch)}
-    for name in SCORE_NAMES:
+    for name in BUILT_IN:
         rubrics = list(demo.lake.read("rubrics", name, Rubric))
-        assert len(rubrics) == searches[name].kept
-        assert all((r.held_out_low or 0) > 0 and (r.corrected_p or 0) <= 0.05 for r in rubrics)
+        telling = [rubric for rubric in rubrics if rubric.finding == "tells"]
+        assert len(telling) == searches[name].telling
+        assert all((r.held_out_low or 0) > 0 and (r.corrected_p or 0) <= 0.05 for r in telling)
         assert [rubric.id for rubric in rubrics] == [
             f"rubric_{n:03}" for n in range(1, len(rubrics) + 1)
         ]

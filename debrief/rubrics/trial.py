@@ -305,7 +305,7 @@ def _search(
         )
     elif not mined and not aside and score_name not in BUILT_IN:
         needed = 0
-        said = f"No session has a value by {score_name}: label sessions with it."
+        said = f"No session has a value by {score_name}: label sessions with that name."
     else:
         lacks = _sides_shown(missing, score_name, " more") if two_sided else f"{needed} more"
         enough = f"yet: {lacks} are needed" if needed else "so far, though there are enough"

@@ -201,7 +201,7 @@ def test_labels_of_yes_and_no_are_two_sides_and_a_name_without_values_says_what_
     (few,) = tried_by(named, labelled(1.0, 1.0, 0.0))
     assert "6 good ones and 7 bad ones are missing" in few.reason
     (search,) = searches_of(["clarity"], [], SCORES, Split(by_week=False), 54)
-    assert search.said == "No session has a value by clarity: label sessions with it."
+    assert search.said == "No session has a value by clarity: label sessions with that name."
 
 
 def tried_by(rubrics: list[Rubric], rows: list[SessionValues]) -> list[RubricTrial]:

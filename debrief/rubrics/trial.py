@@ -254,7 +254,7 @@ def searches_of(
     looked_at: int,
 ) -> list[RubricSearch]:
     """Return what the search came to for each score name."""
-    telling = [trial for trial in trials if trial.finding == "tells"]
+    confirmed = [trial for trial in trials if trial.finding == "tells"]
     rows = list(scores)
     found = []
     for name in score_names:
@@ -265,7 +265,7 @@ def searches_of(
             for row in rows
             if row.session_id in scored and not split.mines(row)
         }
-        judged = [t.best_count + t.worst_count for t in telling if t.score_name == name]
+        judged = [t.best_count + t.worst_count for t in confirmed if t.score_name == name]
         found.append(_search(name, mined, aside, looked_at, judged))
     return found
 
@@ -319,7 +319,7 @@ def _search(
         mined=mined,
         tried=tried,
         looked_at=looked_at,
-        telling=len(judged),
+        confirmed=len(judged),
         needed=needed,
         said=said,
     )

@@ -163,9 +163,9 @@ def test_rubrics_say_what_unseen_sessions_say_and_every_session_is_judged_on_the
     searches = {row.score_name: row for row in demo.lake.read(SEARCHES, ALL, RubricSearch)}
     for name in BUILT_IN:
         rubrics = list(demo.lake.read("rubrics", name, Rubric))
-        telling = [rubric for rubric in rubrics if rubric.finding == "tells"]
-        assert len(telling) == searches[name].telling
-        assert all((r.held_out_low or 0) > 0 and (r.corrected_p or 0) <= 0.05 for r in telling)
+        confirmed = [rubric for rubric in rubrics if rubric.finding == "tells"]
+        assert len(confirmed) == searches[name].confirmed
+        assert all((r.held_out_low or 0) > 0 and (r.corrected_p or 0) <= 0.05 for r in confirmed)
         assert [rubric.id for rubric in rubrics] == [
             f"rubric_{n:03}" for n in range(1, len(rubrics) + 1)
         ]

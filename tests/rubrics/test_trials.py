@@ -212,7 +212,7 @@ def test_what_was_found_says_how_many_sessions_it_was_confirmed_on() -> None:
     efficient = [structs.replace(one, score_name="token_efficiency") for one in NAMED]
     trials = [*tried(NAMED, PlacedJudge(), most=35), *tried(efficient, PlacedJudge(), most=35)]
     by_verdict, by_tokens, _ = searches_of(BUILT_IN, trials, SCORES, Split(by_week=False), 30)
-    assert (by_verdict.telling, by_tokens.telling) == (1, 1)
+    assert (by_verdict.confirmed, by_tokens.confirmed) == (1, 1)
     assert f"confirmed on 34 of {by_verdict.tried} others" in by_verdict.said
     assert f"on 20 of the best and the worst of {by_tokens.tried} others" in by_tokens.said
 

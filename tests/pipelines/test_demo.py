@@ -172,7 +172,7 @@ def test_rubrics_say_what_unseen_sessions_say_and_every_session_is_judged_on_the
         assert all(rubric.sources and rubric.sessions for rubric in rubrics)
     rows = rows_of(demo, "rubric_evaluations", RubricEvaluation)
     assert {row.score for row in rows if row.status == "ok"} <= {1, 2, 3, 4, 5}
-    assert all("turn" in row.reasoning for row in rows if row.score == 5)
+    assert all("turn" in row.reasoning for row in rows if row.score and row.score < 5)
 
 
 def test_the_later_prompts_lead_the_board_with_an_interval(demo: Demo) -> None:

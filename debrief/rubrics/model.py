@@ -138,7 +138,7 @@ class RubricSearch(Struct, frozen=True, kw_only=True):
     """Scored sessions that were set aside for trials."""
     looked_at: int
     """Candidates of all score names, which the p-values are corrected for."""
-    confirmed: int
+    confirmed: int = 0
     """Rubrics that tell good sessions from bad ones."""
     needed: int
     """More sessions until a large effect would show, then a medium one; 0 when there are enough."""

@@ -40,7 +40,7 @@ _ANY_LABEL = re.compile(r"(?<!\w)score[\s*_`]*[:=]", re.IGNORECASE)
 _INLINE = re.compile(
     r"(?:[.!?][)*_`]*|\b(?:overall|final|therefore|thus|hence|verdict|assessment|conclusion)"
     r"(?:\s+is)?[,:]?|\bi\s+(?:give|assign|award)(?:\s+(?:this|it|the|session|user|a|final))*)"
-    r"\s+[*_`]*score[\s*_`]*[:=][ \t*_`]*(?P<rest>[^\s*_`].*)",
+    r"\s+(?P<label>[*_`]*score[\s*_`]*[:=][ \t*_`]*)(?P<rest>[^\s*_`].*)",
     re.IGNORECASE,
 )
 _REMARK_INLINE = re.compile(
@@ -92,8 +92,9 @@ def parse_judgement(text: str | None) -> RubricJudgement:
         if len(scores) > 1:
             refuse(f"it gives several scores: {', '.join(map(str, sorted(scores)))}")
         return RubricJudgement(score=scores.pop(), reasoning=_reasoning(lines))
-    if not values and (inline := _inline_score(lines)):
-        return RubricJudgement(score=_score(inline), reasoning=_reasoning(lines))
+    if not values and (parted := _parted_at_score(lines)):
+        score = _score(_scores_by_label(parted)[0])
+        return RubricJudgement(score=score, reasoning=_reasoning(parted))
     return _judgement_from_json(answer, values)
 
 
@@ -173,25 +174,31 @@ def _scores_by_label(lines: list[str]) -> list[str]:
     return written
 
 
-def _inline_score(lines: list[str]) -> str:
-    """Return what follows the only label of a score inside a line; empty where there is none.
+def _parted_at_score(lines: list[str]) -> list[str]:
+    """Return the lines with the only label of a score that stands inside one on a line of its own;
+    none where there is no such label.
 
     The label begins a sentence, or follows words that give a verdict. Several labels, one in
     quotation marks, or one that is denied or supposed may be words of the session.
     """
-    labelled = [line for line in map(fold, lines) if _ANY_LABEL.search(line)]
-    if len(labelled) != 1 or len(_ANY_LABEL.findall(labelled[0])) != 1:
-        return ""
-    found = _INLINE.search(labelled[0])
-    if found is None:
-        return ""
-    before = labelled[0][: found.start("rest")]
+    labelled = [place for place, line in enumerate(lines) if _ANY_LABEL.search(fold(line))]
+    if len(labelled) != 1:
+        return []
+    (place,) = labelled
+    line = fold(lines[place])
+    found = _INLINE.search(line)
+    if found is None or len(_ANY_LABEL.findall(line)) != 1:
+        return []
+    before = line[: found.start("rest")]
     sentence = re.split(r"[.!?]\s", before)[-1]
     is_quoted = before.count('"') % 2 or before.count("“") > before.count("”")
     if is_quoted or before.count("`") % 2 or _IN_DOUBT.search(sentence):
-        return ""
+        return []
     value = _VALUE.fullmatch(found["rest"])
-    return found["rest"] if value and _REMARK_INLINE.match(value["tail"].lstrip(_CLOSERS)) else ""
+    if value is None or not _REMARK_INLINE.match(value["tail"].lstrip(_CLOSERS)):
+        return []
+    own = [line[: found.start("label")].rstrip(), f"SCORE: {found['rest']}"]
+    return [*lines[:place], *own, *lines[place + 1 :]]
 
 
 def _score(text: str) -> int:

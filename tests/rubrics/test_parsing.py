@@ -120,6 +120,9 @@ def test_a_reasoning_of_several_lines_is_kept_whole() -> None:
     assert parse_judgement("SCORE: 4\nREASONING: one\ntwo").reasoning == "one\ntwo"
     assert parse_judgement("SCORE: 4 REASONING: on the same line").reasoning == "on the same line"
     assert parse_judgement("SCORE: 4").reasoning == ""
+    assert parse_judgement("Clear. SCORE: 4 REASONING: in one line").reasoning == "in one line"
+    assert parse_judgement("REASONING: It was clear. SCORE: 4").reasoning == "It was clear."
+    assert parse_judgement("It was clear. **SCORE: 4**").reasoning == "It was clear."
 
 
 @given(st.integers(0, 99), st.sampled_from(["", ".5", "_0", "-5", " to 5", "/10", ",5", "%"]))

@@ -21,7 +21,6 @@ from debrief.models.fencing import make_visible
 from debrief.models.usage import BUDGET
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import (
     Content,
     RankedSession,
@@ -150,18 +149,21 @@ def _trouble_line(trouble: Trouble, width: int) -> Text:
 
 
 def _holding(lake: Lake) -> str:
-    """Say what tells good sessions from bad ones among those that nothing was mined from."""
-    rubrics = [rubric for name in SCORE_NAMES for rubric in lake.read("rubrics", name, Rubric)]
+    """Say which rubrics there are, and what unseen sessions say of them."""
+    every = list(lake.rows("rubrics", Rubric))
+    rubrics = [rubric for rubric in every if rubric.finding == "tells"]
     if not rubrics:
         searches = list(lake.read(SEARCHES, ALL, RubricSearch))
         needed = max((search.needed for search in searches), default=0)
         more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
-        return f"No rubrics: on unseen sessions, nothing distinguishes good from bad{more}."
+        found = counted(len(every), "rubric") if every else "No rubrics"
+        return f"{found}: on unseen sessions, nothing distinguishes good from bad yet{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]
     effect = rubric_shown(first).effect_shown
     holds = "Holds" if (first.held_out_low or 0.0) >= _NEGLIGIBLE else "May hold weakly"
-    rest = f" and {counted(len(rubrics) - 1, 'more rubric')}" * (len(rubrics) > 1)
+    rest = f" and {counted(len(rubrics) - 1, 'more')}" * (len(rubrics) > 1)
+    rest += f"; {counted(len(every), 'rubric')} in all"
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 

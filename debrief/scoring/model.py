@@ -20,8 +20,6 @@ DimensionName = Literal[
     "security_compliance",
     "user_satisfaction",
 ]
-ScoreName = Literal["excellence", "token_efficiency", "user_turn_efficiency"]
-SCORE_NAMES: tuple[ScoreName, ...] = ("excellence", "token_efficiency", "user_turn_efficiency")
 
 
 class Observation(Struct, frozen=True, gc=False):

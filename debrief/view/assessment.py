@@ -23,7 +23,7 @@ from debrief.outcomes.store import Label
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.reading import (
     STATES_SHOWN,
     Attitude,
@@ -261,7 +261,7 @@ def read_assessment(
     held = list(lake.read(EVALUATIONS, week, RubricEvaluation, only))
     names = {
         (name, rubric.key): rubric.name
-        for name in (SCORE_NAMES if held else ())
+        for name in (lake.partitions(RUBRICS) if held else ())
         for rubric in lake.read(RUBRICS, name, Rubric)
     }
     return Assessment(

@@ -20,7 +20,7 @@ from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.order import LEAST, shipped_table
 from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_shown
@@ -73,7 +73,7 @@ environment().globals["labels_on"] = labels_on
 def _measured(lake: Lake) -> tuple[str, ...]:
     """Return the names of dimensions, judges and rubrics, which a label can be compared with."""
     judges = (row.name for row in lake.read(PROBES, ALL, Probe) if row.kind == "judge")
-    rubrics = (row.key for row in lake.rows(RUBRICS, Rubric, SCORE_NAMES))
+    rubrics = (row.key for row in lake.rows(RUBRICS, Rubric))
     return tuple(dict.fromkeys((*BY_NAME, OVERALL, *sorted({*judges, *rubrics}))))
 
 

@@ -26,11 +26,13 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
+    field_validator,
 )
 
 from debrief.errors import ConfigurationError
 from debrief.home import home_folder
-from debrief.keys import FIRST_WEEK, is_week
+from debrief.keys import FIRST_WEEK, is_week, plain_name
 
 PREFIX = "DEBRIEF_"
 ScoreTarget = Literal["session", "trace"]
@@ -128,6 +130,19 @@ def _monday(text: str) -> str:
     return text
 
 
+_SCORE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,39}\Z")
+
+
+def _score_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    plain = tuple(dict.fromkeys(map(plain_name, names)))
+    if not plain:
+        raise ValueError("names no score")
+    for name in plain:
+        if not _SCORE_NAME.match(name):
+            raise ValueError(f"{name!r} is no score name: up to 40 of a to z, 0 to 9 and _")
+    return plain
+
+
 Week = Annotated[str, AfterValidator(_monday)]
 Secret = Annotated[str, Field(repr=False)]
 """Never shown when settings are printed."""
@@ -175,8 +190,12 @@ class Settings(BaseModel):
     """where `debrief push` brings transcripts"""
     judges: Folder | None = None
     """folder of the judges. Default: `.debrief/judges`, else the project's"""
+    prompts: Folder | None = None
+    """folder of rubric templates that replace the shipped ones, file by file. Default:
+    `.debrief/prompts`, else none"""
     repositories: Folders = ()
-    """repositories that a run may choose in Dagster's UI, for their own judges and feedback.
+    """repositories that a run may choose in Dagster's UI, for their own judges, templates and
+    feedback.
     Default: under `debrief ui`, the one it is started in"""
     clones: Folders = ()
     """clones of the repositories that sessions worked in, or folders that hold such: where a
@@ -282,6 +301,17 @@ class Settings(BaseModel):
 
     rater: str = ""
     """who labels on the pages on this machine. Default: the system's user"""
+    score_names: Annotated[Names, AfterValidator(_score_names)] = (
+        *("excellence", "token_efficiency", "user_turn_efficiency"),
+    )
+    """scores by which a session is good, for mining rubrics; commas between. Any name beside the
+    default three is that of a dimension, or of labels. Default:
+    `excellence,token_efficiency,user_turn_efficiency`"""
+    extraction_min_rubrics: Annotated[PositiveInt, Field(le=100)] = 3
+    """fewest rubrics to ask for from one session"""
+    extraction_max_rubrics: Annotated[PositiveInt, Field(le=100, validate_default=True)] = 7
+    """most rubrics to ask for, and to take, from one session"""
+
     labels: Folders = ()
     """CSV files with `session_id,name,value[,rater]`, separated as in `PATH`"""
     feedback: Folders = ()
@@ -341,6 +371,14 @@ class Settings(BaseModel):
     """what `debrief code` starts for Claude Code"""
     droid_command: str = "droid"
     """what `debrief code` starts for Factory droid"""
+
+    @field_validator("extraction_max_rubrics")
+    @classmethod
+    def _not_below_the_minimum(cls, most: int, info: ValidationInfo) -> int:
+        least = info.data.get("extraction_min_rubrics", 1)
+        if most < least:
+            raise ValueError(f"{most} is below DEBRIEF_EXTRACTION_MIN_RUBRICS, {least}")
+        return most
 
     @property
     def has_langfuse(self) -> bool:

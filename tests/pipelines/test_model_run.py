@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
@@ -322,3 +325,43 @@ def test_a_second_opinion_is_one_row_a_session_and_its_estimate_names_its_assump
     assert (first.model, first.reason) == (MODEL, "low_confidence")
     assert {row.model for row in lake.read("judge_evaluations", WEEK, JudgeEvaluation)} == {MODEL}
     assert "a second opinion is counted for one in 4 sessions" in dry.out
+
+
+def test_a_repositorys_own_template_is_asked_with_and_another_one_asks_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, repository = home.path / "transcripts", home.path / "repository"
+    prompts = repository / ".debrief" / "prompts"
+    for each in (folder, prompts):
+        each.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    monkeypatch.chdir(repository)
+    for number in range(6):
+        write(folder, f"s{number}.jsonl", conversation(f"s{number}"))
+
+    def put(words: str, name: str = "rubric_extractor_excellence") -> None:
+        text = f"{words} {{chat_session}} {{extraction_min_rubrics}} {{extraction_max_rubrics}}"
+        (prompts / f"{name}.txt").write_text(f"{text} Extract a list of evaluation rubrics.")
+
+    def extractions(since: int) -> list[str]:
+        return [c.user for c in server.calls[since:] if "Extract a list of eval" in c.user]
+
+    with OpenAIServer(answer) as server:
+        put("First wording.")
+        done = run_with(home, folder, server)
+        assert done.code == 0, done.err
+        first = extractions(0)
+        assert any("First wording. (It is the recording" in asked for asked in first)
+        assert not any("difficult task" in asked for asked in first)
+        since = len(server.calls)
+        put("Second wording.")
+        assert run_with(home, folder, server).code == 0
+        again = extractions(since)
+        assert again
+        assert all("Second wording." in asked for asked in again), "the others are known"
+        since = len(server.calls)
+        put("Unknown.", "rubric_extractor_excelence")
+        wrong = run_with(home, folder, server)
+        assert wrong.code == 1
+        assert "rubric_extractor_excelence.txt: replaces no template" in wrong.err
+        assert len(server.calls) == since

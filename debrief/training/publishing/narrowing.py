@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import InputError
 from debrief.markdown import counted
 from debrief.reports import Markdown
 from debrief.training.contamination import ContaminatedBy, Contamination, Problems
@@ -19,8 +18,7 @@ from debrief.training.conversations import label
 from debrief.training.kinship import Kinship
 from debrief.training.model import LineRow, Split
 from debrief.training.publishing.folder import SIDES
-from debrief.training.selection import ACROSS
-from debrief.training.splits import PlacedLine, SplitRule, is_across, later_than_eval
+from debrief.training.splits import PlacedLine, SplitRule, later_than_eval
 
 Row = tuple[str, str, LineRow]
 """Task and fingerprint of the set that a line is of, and the line."""
@@ -53,14 +51,10 @@ def resplit(
     left_out: dict[str, str] = {}
     for name, last in ended.items():
         session_id = ids[name]
-        traits, kin = kinship.traits[session_id], kinship.of(session_id)
-        side = rule.side_of(traits.repository, traits.started, eval_share)
-        if rule.runs_over(traits.started, last.ended):
+        if rule.runs_over(kinship.traits[session_id].started, last.ended):
             left_out[name] = RUNS_OVER
-        elif kin is not None and is_across(kin, session_id, side, rule, eval_share):
-            left_out[name] = ACROSS.reason
         else:
-            sides[name] = side
+            sides[name] = rule.side_of_family(*kinship.span_of(session_id), eval_share)
     return sides, left_out
 
 
@@ -186,19 +180,12 @@ class SidesInTime(Struct, frozen=True, kw_only=True):
 
 
 def sides_in_time(rows: Iterable[LineRow], rule: SplitRule) -> SidesInTime:
-    """Return how the sides of the split lie in time.
-
-    Raises:
-        InputError: sides go by time, and a line to train on is later than one that is held out.
-    """
+    """Return how the sides of the split lie in time."""
     later = later_than_eval(
         PlacedLine(row.repository, row.split, row.started, row.ended)
         for row in rows
         if row.repository
     )
-    wrong = [name for name, is_later in later.items() if is_later]
-    if wrong and rule.by == "time":
-        raise InputError(
-            f"--split time, {wrong[0]}", "a line to train on is later than one held out"
-        )
-    return SidesInTime(by=rule.by, first_day=rule.first_day, both=len(later), later=len(wrong))
+    return SidesInTime(
+        by=rule.by, first_day=rule.first_day, both=len(later), later=sum(later.values())
+    )

@@ -200,8 +200,9 @@ def _is_same(one: NDArray[np.uint32], other: NDArray[np.uint32], *, is_slot: boo
     """Return whether the words of two requests, boilerplate left out, ask for the same.
 
     They do when all of one stands in the other, when they differ in a word or two here and there,
-    or when half of the words in which they differ are the same ones in another order. Numbers that each has for itself, such as a ticket's, tell slots of a template apart; in
-    requests without boilerplate they may be dates or ports.
+    or when half of the words in which they differ are the same ones in another order. Numbers that
+    each has for itself, such as a ticket's, tell slots of a template apart; in requests without
+    boilerplate they may be dates or ports.
     """
     if not len(one) or not len(other):
         return False

@@ -43,6 +43,7 @@ NOT_SUCCEEDED = Exclusion("not_succeeded")
 OTHER_TOOL = Exclusion("other_tool")
 OTHER_MODEL = Exclusion("other_model")
 OUT_OF_DATES = Exclusion("out_of_dates")
+NO_SET = Exclusion("no_set")
 NEAR_DUPLICATE = Exclusion("near_duplicate")
 
 

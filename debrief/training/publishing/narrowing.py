@@ -13,7 +13,12 @@ from msgspec import Struct
 
 from debrief.markdown import counted
 from debrief.reports import Markdown
-from debrief.training.contamination import ContaminatedBy, Contamination, Problems
+from debrief.training.contamination import (
+    CONTAMINATED_BY,
+    Contamination,
+    Problems,
+    Where,
+)
 from debrief.training.conversations import label
 from debrief.training.kinship import Kinship
 from debrief.training.model import LineRow, Split
@@ -66,11 +71,21 @@ class _Message(Struct, frozen=True):
 class _Facts(Struct, frozen=True):
     repository: str
     base_commit: str
+    parent_session: str = ""
 
 
 class _Line(Struct, frozen=True):
     messages: tuple[_Message, ...]
     metadata: _Facts
+
+    @property
+    def given(self) -> Iterator[tuple[Where, str]]:
+        """What no model wrote for this line, and where it is."""
+        asked: Where = "subagent's task" if self.metadata.parent_session else "request"
+        places: dict[str, Where] = {"system": "system prompt", "tool": "result", "user": asked}
+        for message in self.messages:
+            if message.role in places:
+                yield places[message.role], message.content
 
 
 _LINE = msgspec.json.Decoder(_Line)
@@ -94,37 +109,39 @@ class Decontamination(Struct, frozen=True, kw_only=True):
         }
 
     @property
+    def head(self) -> tuple[str, ...]:
+        """Return the headings of ``rows``."""
+        return ("benchmark", "problems", *(f"by {by}" for by in CONTAMINATED_BY))
+
+    @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Return each benchmark, its problems, and the sessions left out by text, commit and
-        repository."""
+        """Return each benchmark, its problems, and the sessions left out by each of
+        ``CONTAMINATED_BY``."""
         left_out = Counter(
             (contamination.benchmark, contamination.by) for contamination in self.found.values()
         )
         return [
-            (name, f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
+            (name, f"{problems:,}", *(str(left_out[name, by]) for by in CONTAMINATED_BY))
             for name, problems in sorted(self.problems.counts.items())
         ]
 
     def summary(self) -> str:
         """Return it in a line."""
-        by = Counter(contamination.benchmark for contamination in self.found.values())
-        named = ", ".join(f"{count} of {name}" for name, count in sorted(by.items())) or "none"
+        by = Counter((of.benchmark, of.by) for of in self.found.values())
+        found = (f"{count} of {name} by its {by}" for (name, by), count in sorted(by.items()))
+        named = ", ".join(found) or "none"
         problems = counted(sum(self.problems.counts.values()), "problem")
         return f"of {problems} of benchmarks, sessions left out: {named}"
 
 
-_BY: tuple[ContaminatedBy, ...] = ("text", "commit", "repository")
-
-
 def decontaminate(lines: Iterable[tuple[LineRow, bytes]], problems: Problems) -> Decontamination:
-    """Look for benchmarks' problems in lines, as they are stored."""
+    """Look for benchmarks' problems in all that no model wrote of lines, as they are stored."""
     found: dict[str, Contamination] = {}
     near: set[str] = set()
     for row, line in lines:
         name = session_of(row)
         read = _LINE.decode(line)
-        requests = (message.content for message in read.messages if message.role == "user")
-        of = problems.found_in(requests, read.metadata.repository, read.metadata.base_commit)
+        of = problems.found_in(read.given, read.metadata.repository, read.metadata.base_commit)
         if of is not None:
             found.setdefault(name, of)
         elif problems.is_near(read.metadata.repository):

@@ -201,10 +201,13 @@ def test_benchmarks_problems_are_left_out_and_counted(lake: Lake, tmp_path: Path
     problems.write_text("\n".join(map(json.dumps, known)))
     said = told(lake, tmp_path / "out", "--decontaminate", str(problems))
     assert sorted(exported(tmp_path / "out")) == ["s0", "s1", "s2", "s5", "s6", "s7"]
-    assert "of 3 problems of benchmarks, sessions left out: 1 of Repos, 1 of Words" in said
+    assert (
+        "of 3 problems of benchmarks, sessions left out: 1 of Repos by its commit, 1 of Words by its request"
+        in said
+    )
     page = (tmp_path / "out" / "README.md").read_text()
-    assert "| Repos | 2 | 0 | 1 | 0 |" in page
-    assert "| Words | 1 | 1 | 0 | 0 |" in page
+    assert "| Repos | 2 | 0 | 0 | 0 | 0 | 1 | 0 |" in page
+    assert "| Words | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
     assert "3 sessions of these repositories stayed" in page
 
 

@@ -254,6 +254,7 @@ def publish(
             contexts_head=HEADER,
             contexts=kept.rows(),
             tally=tally,
+            as_text=folder.as_text,
             left_out=[(reason, str(count)) for reason, count in sorted(left_out.items())],
             earlier=_earlier_text(earlier) if earlier else "",
             short=sum(map(len, short.values())),
@@ -265,6 +266,7 @@ def publish(
         published = folder.finish(Markdown(notes))
         warnings = [
             *(said.warnings() if said else ()),
+            *([_as_text(folder.as_text)] if folder.as_text else []),
             *([_earlier_text(earlier)] if earlier else []),
         ]
         return replace(
@@ -273,6 +275,10 @@ def publish(
             unlicensed=sum(not row.licence for one in chosen for row in one.rows),
             decontaminated=narrowed.searched.summary() if narrowed.searched else "",
         )
+
+
+def _as_text(count: int) -> str:
+    return f"{counted(count, 'number')} of more than 64 bits written as text"
 
 
 def _counts_of(

@@ -35,7 +35,7 @@ from debrief.sessions.readers.patches import FileEdit, edits_of_call
 from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.minhash import alike, groups_of, likeness, signatures
-from debrief.training.requests import Requests, request_words, shares_files
+from debrief.training.requests import FirstRequests, request_words, shares_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,7 +125,7 @@ def _pairs(
     # A session without files does not show that its work is other work.
     repeated = set(_same_request_and_files(rows))
     works = _heads(len(rows), {*pairs, *repeated, *((one, other) for one, other, _ in similar)})
-    requests = Requests(
+    requests = FirstRequests(
         [row.request_words for row in rows],
         [work if row.files else _NO_FILES for work, row in zip(works, rows, strict=True)],
         [row.files for row in rows],

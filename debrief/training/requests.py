@@ -86,7 +86,7 @@ def _word_hash(word: str) -> bytes:
     return ((zlib.crc32(word.encode()) & ~1) | digit).to_bytes(4, "little")
 
 
-class Requests:
+class FirstRequests:
     """The distinct requests of some sessions, without what is boilerplate among them.
 
     Args:

@@ -45,9 +45,8 @@ def test_numbers_of_any_size_load(
     arguments = ", ".join(f'"n{at}": {number}' for at, number in enumerate(FITTING + TOO_GREAT))
     arguments = f"{{{arguments}}}"
     pay = replace(call("pay"), input=arguments)
-    refused = replace(
-        call("pay", result=None, status="rejected"), arguments.replace("{", '{"more": 1, ')
-    )
+    more = arguments.replace("{", '{"more": 1, ')
+    refused = replace(call("pay", result=None, status="rejected"), input=more)
     crowd = [
         session("s1", turn("Pay.", says("", pay), says("Paid.")), started=MONDAY),
         session(

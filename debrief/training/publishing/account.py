@@ -13,7 +13,7 @@ _NOT_ASKED = "another filter of this export"
 _NO_PLACE = "the form has no place for it"
 
 
-class SessionTally:
+class SessionAccount:
     """The sessions of some sets, and why those that an export is without are left out.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import nsmallest
 from os.path import relpath
 from pathlib import Path
@@ -77,7 +77,8 @@ def print_summary(
         console.print(_trouble_line(trouble, console.width))
     console.print(_holding(lake))
     if sets := stored_sets(lake).sets:
-        console.print(_training_line(sets))
+        for line in _training_lines(lake, sets):
+            console.print(line)
     if content.failures:
         first = content.failures[0]
         rest = f", and {len(content.failures) - 1} more" * (len(content.failures) > 1)
@@ -167,16 +168,26 @@ def _holding(lake: Lake) -> str:
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+def _training_lines(lake: Lake, rows: Sequence[TrainingSetRow]) -> Iterator[str]:
+    """Yield what became of all sessions of the lake, and which sets came out empty."""
+    from debrief.training.manifest import counts_in
     from debrief.training.model import left_out_shown
-    from debrief.training.selection import by_verdict
 
-    out = by_verdict(left for row in rows for left in row.left_out)
+    counts = counts_in(lake)
     samples = counted(sum(row.samples for row in rows), "sample")
-    sessions = counted(sum(left.count for left in out), "session")
-    left = f"; left out {sessions}: {'; '.join(left_out_shown(out))}" if out else ""
     sets = counted(sum(row.samples > 0 for row in rows), "set")
-    return f"Training sets: {samples} in {sets}{left}"
+    sessions = f"{counts.trained:,} of {counted(counts.sessions, 'session')}"
+    out = left_out_shown(counts.left_out)
+    left = f"; left out {counts.left_out.total():,}: {'; '.join(out)}" if out else ""
+    yield f"Training sets: {samples} in {sets}, from {sessions}{left}"
+    if counts.empty:
+        named = [
+            f"{row.task} {row.fingerprint} ({'; '.join(left_out_shown(row.reasons))})"
+            for row in counts.empty[:_EACH]
+        ]
+        more = len(counts.empty) - _EACH
+        rest = f", and {more:,} more on the page Training sets" if more > 0 else ""
+        yield f"Empty sets: {make_visible(', '.join(named))}{rest}"
 
 
 EVALUATED = ("judge_evaluations", "session_scores")

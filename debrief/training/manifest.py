@@ -9,6 +9,7 @@ and from there in time.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import date, timedelta
@@ -19,9 +20,10 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS
 from debrief.lake import Lake
+from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN
-from debrief.training.model import INDEX, LINES, TrainingSetRow, training_path
-from debrief.training.selection import Members, Pair, observed_pairs
+from debrief.training.model import INDEX, LINES, Exclusion, TrainingSetRow, training_path
+from debrief.training.selection import NO_SET, Members, Pair, observed_pairs
 from debrief.training.store import training_set_of
 
 MANIFEST = "training/manifest.json"
@@ -39,6 +41,10 @@ class _Named(Struct, frozen=True):
     fingerprint: str
 
 
+class _Id(Struct, frozen=True):
+    id: str
+
+
 class _Manifest(Struct, frozen=True):
     sets: tuple[_Named, ...]
 
@@ -51,6 +57,18 @@ class StoredSets(Struct, frozen=True):
     earlier: tuple[Pair, ...]
     """Those that an earlier version made: their lines passed another last gate, or have another
     form."""
+
+
+class LakeCounts(Struct, frozen=True, kw_only=True):
+    """What became of the sessions of a lake in its current training sets."""
+
+    sessions: int
+    trained: int
+    """Those with a line."""
+    left_out: Counter[Exclusion]
+    """The others by reason; with ``trained`` they come to all sessions."""
+    empty: tuple[TrainingSetRow, ...]
+    """Sets in which no session was left, the greatest first."""
 
 
 class Settled(Struct, frozen=True):
@@ -119,6 +137,24 @@ def stored_sets(lake: Lake) -> StoredSets:
     rows = {pair: training_set_of(lake, *pair) for pair in made}
     sets = tuple(row for row in rows.values() if row is not None)
     return StoredSets(sets, tuple(pair for pair, row in rows.items() if row is None))
+
+
+def counts_in(lake: Lake) -> LakeCounts:
+    """Count the sessions of a lake by what became of them in its current training sets."""
+    sets = stored_sets(lake).sets
+    weeks = lake.partitions(SESSIONS_TABLE)
+    sessions = sum(1 for week in weeks for _ in lake.read(SESSIONS_TABLE, week, _Id))
+    reasons = sum((row.reasons for row in sets), Counter[Exclusion]())
+    trained = sum(row.sessions for row in sets)
+    reasons[NO_SET] = sessions - trained - reasons.total()
+    return LakeCounts(
+        sessions=sessions,
+        trained=trained,
+        left_out=+reasons,
+        empty=tuple(
+            sorted((row for row in sets if not row.samples), key=lambda row: -row.considered)
+        ),
+    )
 
 
 def settle_sets(lake: Lake, pairs: Collection[Pair], today: date, keep_days: float) -> Settled:

@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from debrief.facts.request import request_of
 from debrief.sessions.model import Session
-from debrief.snapshots.plans import OPENING
 from debrief.training.minhash import alike, groups_of, signatures
 
 if TYPE_CHECKING:
@@ -57,12 +57,19 @@ def request_words(session: Session) -> bytes:
     """Return the first request that was not taken back as hashes of its content words, four bytes
     each, the lowest bit set for a word with a digit.
 
-    Of a slash command of fewer than eight words it is the text that the model was given for it.
-    Empty for other requests of fewer than eight words, as "run the tests" is asked for in any work,
-    and for the words that ``debrief code`` starts a tool with.
+    Of a request that only points to a plan or another file, it is the text of that file. Of a slash
+    command of fewer than eight words it is the text that the model was given for it. Empty for
+    other requests of fewer than eight words, as "run the tests" is asked for in any work, and where
+    the file that holds the task is not known.
     """
     turn = next((turn for turn in session.turns if turn.prompt and not turn.rewound), None)
-    words = words_of(turn.prompt.strip().removeprefix(OPENING)) if turn else []
+    request = request_of(session)
+    if request is not None and request.unknown:
+        return b""
+    text = turn.prompt if turn else ""
+    if request is not None and request.is_pointer and request.files:
+        text = request.text
+    words = words_of(text)
     if turn and len(words) < _FEWEST_WORDS:
         words += words_of(turn.expansion)
     if len(words) < _FEWEST_WORDS:

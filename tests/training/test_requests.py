@@ -10,9 +10,10 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.sessions.model import Session
-from debrief.snapshots.plans import OPENING
+from debrief.snapshots.plans import POINTER
 from debrief.training.kinship import Kinship, traits_of
 from debrief.training.requests import COMMON, request_words, words_of
 from tests.training.scenario import MONDAY, call, says, session, turn
@@ -201,10 +202,13 @@ def test_a_request_that_differs_in_a_slot_is_the_same_where_the_same_files_were_
     assert families(crowd) == ["a0 a1", "b0"]
 
 
-def test_words_that_debrief_starts_a_tool_with_are_no_request() -> None:
-    assert request_words(work("s", OPENING)) == b""
-    plan = f"{OPENING}\n\n{REQUEST}"
-    assert request_words(work("s", plan)) == request_words(work("s", REQUEST))
+@pytest.mark.parametrize(
+    "pointer", [POINTER, "Do what plan.md says, from beginning to end, please."]
+)
+def test_a_request_that_points_to_a_plan_is_known_by_the_plan(pointer: str) -> None:
+    assert request_words(work("s", pointer)) == b""
+    captured = replace(work("s", pointer), plan=REQUEST)
+    assert request_words(captured) == request_words(work("s", REQUEST)) != b""
 
 
 def test_a_slash_command_is_known_by_what_the_model_was_given() -> None:

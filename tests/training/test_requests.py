@@ -175,7 +175,7 @@ def test_a_task_in_other_words_is_the_same_task(other: str) -> None:
 
 def test_one_request_in_a_few_branches_is_one_family_whatever_was_done() -> None:
     crowd = [work(f"s{n}", REQUEST, path=f"/w/{n}.py", week=n) for n in range(COMMON - 1)]
-    assert families(crowd) == ["s0 s1 s2 s3"]
+    assert families(crowd) == [" ".join(one.id for one in crowd)]
 
 
 def test_one_request_for_many_pieces_of_work_is_boilerplate() -> None:
@@ -189,6 +189,25 @@ def test_one_request_for_many_pieces_of_work_is_boilerplate() -> None:
 
 def test_many_attempts_at_one_task_stay_together() -> None:
     crowd = [work(f"s{n}", REQUEST, path="app/sum.py", week=n) for n in range(9)]
+    assert families(crowd) == [" ".join(one.id for one in crowd)]
+
+
+def test_attempts_at_one_task_with_a_date_in_the_request_stay_together() -> None:
+    crowd = [
+        work(f"s{n}", f"{REQUEST} Today is 2026-06-{n + 10}.", path="app/sum.py", week=n)
+        for n in range(9)
+    ]
+    others = [
+        work(f"z{n}", f"{REQUEST} Today is 2026-07-{n + 20}.", path=f"app/{n}.py", week=n)
+        for n in range(9)
+    ]
+    assert families([*crowd, *others])[0] == " ".join(one.id for one in crowd)
+    assert families(others) == [one.id for one in others]
+
+
+def test_a_few_openings_before_one_request_make_no_template_of_it() -> None:
+    openings = ["", "The boss wrote: ", "From the backlog: ", "New job for you: ", "Ticket:\n> "]
+    crowd = [work(f"s{n}", f"{first}{REQUEST}", week=n) for n, first in enumerate(openings)]
     assert families(crowd) == [" ".join(one.id for one in crowd)]
 
 

@@ -58,7 +58,10 @@ class TranscriptDraft:
         """The repository's when the session began, as whole hex digits."""
         self.version = ""
         self.model = ""
+        self.began: datetime | None = None
+        """When it began, where its program says so; a fork's copied messages are older."""
         self.started: datetime | None = None
+        """Its earliest time."""
         self.ended: datetime | None = None
         self.parent = ""
         """The session that started this one as its subagent; empty for a person's own."""
@@ -176,12 +179,12 @@ class TranscriptDraft:
         return self.agents[id]
 
     def see(self, at: datetime | None) -> None:
-        """Take the first time as the start and the latest as the end."""
+        """Take the earliest time as the start and the latest as the end."""
         if at is None:
             return
-        if self.ended is None:
-            self.started = self.ended = at
-        elif at > self.ended:
+        if self.started is None or at < self.started:
+            self.started = at
+        if self.ended is None or at > self.ended:
             self.ended = at
 
     def report(self, line: int, reason: str) -> None:
@@ -229,9 +232,12 @@ def assemble(
         whose = f"session {draft.parent}" if draft.parent else "another session"
         draft.report(0, f"a subagent's work for {whose}, whose transcript is not here")
     subagents = tuple(_subagent(child, draft) for child in children)
+    draft.see(draft.began)
+    began = draft.began or draft.started
     for child in children:
         draft.see(child.started)
         draft.see(child.ended)
+    draft.started = began or draft.started  # subagents' files are not looked at for its week
     if draft.started is None:
         where = "its file's name does" if time_in_name(draft.path) else "it is in the first week"
         draft.report(0, f"no record tells its time; {where}")

@@ -30,7 +30,10 @@ UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECAS
 
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
-_EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
+NO_TIME = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
+"""Start of the first week: stands for the time of a session that nothing tells the time of."""
+_DIGITS = re.compile(r"\d{9,16}")
+"""A time in seconds or milliseconds since 1970, as text. Shorter text may be a date."""
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
@@ -133,10 +136,12 @@ def number_in(text: str, pattern: re.Pattern[str], otherwise: int | None = None)
 def moment(value: Any) -> datetime | None:
     """Return a time of a transcript in UTC; naive times are UTC.
 
-    Takes ISO 8601 text, or a number of seconds or milliseconds since 1970. Returns None for
-    anything else, and for times before the first week that sessions are filed under or after
-    2100: a clock that was not set must not open a partition of its own.
+    Takes ISO 8601 text, or a number of seconds or milliseconds since 1970, which may be text too.
+    Returns None for anything else, and for times before the first week that sessions are filed
+    under or after 2100: a clock that was not set must not open a partition of its own.
     """
+    if type(value) is str and _DIGITS.fullmatch(value):
+        value = int(value)
     try:
         if type(value) is str:
             at = datetime.fromisoformat(value)
@@ -151,7 +156,7 @@ def moment(value: Any) -> datetime | None:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    return at if _EARLIEST <= at <= _LATEST else None
+    return at if NO_TIME <= at <= _LATEST else None
 
 
 _DATE = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)(?:[T_ ](\d\d)[-:](\d\d)(?:[-:](\d\d))?)?(?!\d)")
@@ -175,9 +180,9 @@ def time_in_name(path: str) -> datetime | None:
 
 
 def time_without_records(path: str) -> datetime:
-    """Return the time of a session whose records have none: its file's name's, or the first that
-    there is, as that of its last change would be the time of a copy."""
-    return time_in_name(path) or _EARLIEST
+    """Return the time of a session whose records have none: its file's name's, else ``NO_TIME``,
+    as that of its last change would be the time of a copy."""
+    return time_in_name(path) or NO_TIME
 
 
 def moment_of_change(mtime_ns: int) -> datetime:
@@ -185,8 +190,8 @@ def moment_of_change(mtime_ns: int) -> datetime:
     try:
         at = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
     except (ValueError, OverflowError, OSError):
-        return _EARLIEST
-    return min(max(at, _EARLIEST), _LATEST)
+        return NO_TIME
+    return min(max(at, NO_TIME), _LATEST)
 
 
 def without_reminders(result: str) -> str:

@@ -24,13 +24,13 @@ from debrief.sessions.readers.base import (
     nothing_in,
 )
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
-from debrief.sessions.readers.claude_code.records import Asked, CountedUsage, record_of
+from debrief.sessions.readers.claude_code.records import LOOK, Asked, CountedUsage, record_of
 from debrief.sessions.readers.claude_code.tree import RecordFile, branch_of_file, joined_records
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.forks import Branch
 from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
-from debrief.sessions.readers.values import is_made_up, mapping, moment, string
+from debrief.sessions.readers.values import is_made_up, moment, string
 
 SOURCE = "claude-code"
 
@@ -70,8 +70,8 @@ def _session_of(
     lines = [files[0].lines, *joined, *(file.lines for file in files[1:])]
     main.problems = [*unread, *(problem for line in lines for problem in line.problems)]
     main.references = [line.ref() for line in lines]
-    for file in files[1:]:
-        main.see(file.main.ended)
+    ends = [file.main.ended for file in files if file.main.ended is not None]
+    main.ended = max(ends, default=None)
     threads = _threads(files)
     spent = _attribute(files, threads)
     main.usage = sum((usage.usage for usage in spent), NO_USAGE)
@@ -263,24 +263,24 @@ class ClaudeCodeReader(Reader):
                 yield Transcript(source=SOURCE, path=first, companions=tuple(rest))
 
     def peek(self, transcript: Transcript) -> Peek | None:
-        """Look until the session's id, its first time and a word of its conversation are found.
+        """Look at all records for the session's id, its earliest time and a word that was said.
+
+        A resumption may put bookkeeping of its own before all else, so the first time that stands
+        in a file may be a late one.
 
         Raises:
             OSError: the file cannot be read.
         """
-        id, root, started, has_speech = "", "", None, False
-        for record in JsonLines(transcript.path):
-            id = id or string(record.get("sessionId"))
-            root = root or string(record.get("uuid"))
-            if started is None:
-                started = moment(record.get("timestamp"))
-            has_speech = has_speech or _is_speech(record)
-            if id and has_speech and started is not None:
-                break
+        id, root, has_speech, draft = "", "", False, TranscriptDraft(transcript.path)
+        for record in JsonLines(transcript.path).typed(LOOK):
+            id = id or string(record.sessionId)
+            root = root or string(record.uuid)
+            draft.see(moment(record.timestamp))
+            has_speech = has_speech or record.is_speech
         if not has_speech:
             return None
         id = id or _session_id_without(transcript.path)
-        return Peek(session_id=id, started=started, root=root)
+        return Peek(session_id=id, started=draft.started, root=root)
 
     @_no_collection()
     def read(self, transcript: Transcript) -> Session:
@@ -318,7 +318,6 @@ class ClaudeCodeReader(Reader):
         file.take(joined_records(files[first], joined))
         for at in (at for file in files.values() for at in file.times):
             file.main.see(at)
-            file.main.started = min(at, file.main.started or at)
         agents = [file.path for file in files if file not in own]
         agents += [path for file in files for path in file.companions]
         return self._whole(file, agents, [record_file.lines for record_file in joined])
@@ -369,17 +368,6 @@ class ClaudeCodeReader(Reader):
 
 
 READER = ClaudeCodeReader()
-
-
-def _is_speech(record: JsonRecord) -> bool:
-    if record.get("type") in ("user", "assistant"):
-        return type(record.get("message")) is dict
-    attachment = mapping(record.get("attachment"))
-    return (
-        record.get("type") == "attachment"
-        and attachment.get("type") == "queued_command"
-        and attachment.get("commandMode") == "prompt"
-    )
 
 
 def _session_id_without(path: str) -> str:

@@ -119,8 +119,7 @@ class TranscriptFile:
             try:
                 stamp = record.timestamp
                 at = moment(stamp) if stamp is not None else None
-                if at is not None and (main.ended is None or at > main.ended):
-                    main.see(at)
+                main.see(at)
                 uuid = record.uuid
                 if uuid is not None and uuid == record.parentUuid:
                     self._masked = True

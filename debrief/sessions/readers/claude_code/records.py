@@ -169,6 +169,26 @@ class ClaudeRecord(Struct, gc=False):
     hash: Any = None
 
 
+class RecordLook(Struct, gc=False):
+    """What a look takes of a record."""
+
+    sessionId: Any = None
+    message: Raw = Raw()
+    type: Any = None
+    uuid: Any = None
+    timestamp: Any = None
+    attachment: Raw = Raw()
+
+    @property
+    def is_speech(self) -> bool:
+        """Whether somebody says something in it."""
+        if self.type == "attachment":
+            attachment = mapping(_decoded(self.attachment))
+            is_queued = attachment.get("type") == "queued_command"
+            return is_queued and attachment.get("commandMode") == "prompt"
+        return self.type in ("user", "assistant") and bytes(self.message)[:1] == b"{"
+
+
 def usage_of(tokens: Any) -> Usage:
     """Return what a message used, as far as its record says."""
     if type(tokens) is not Tokens:
@@ -199,6 +219,7 @@ class Asked(Struct):
 
 
 DECODER = msgspec.json.Decoder(ClaudeRecord)
+LOOK = msgspec.json.Decoder(RecordLook)
 
 
 def record_of(value: JsonRecord) -> ClaudeRecord:

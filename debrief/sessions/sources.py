@@ -47,6 +47,7 @@ from debrief.sessions.scanning import (
     identified,
     is_reported,
     with_digest,
+    with_unique_calls,
     without_twins,
 )
 
@@ -268,7 +269,7 @@ def _read_group(
         session = replace(session, id=first.session_id, digest="")
         if redact is not None:
             session = redact(session)
-        session = with_digest(with_actions(session))
+        session = with_digest(with_actions(with_unique_calls(session)))
     except Exception as error:  # one session must never cost the week
         reason = f"not kept: {type(error).__name__}: {error}"
         yield from (_unread(replace(entry, reason=reason)) for entry in group)

@@ -15,7 +15,6 @@ from debrief.keys import place_of, slugify
 from debrief.sessions.model import (
     DeclaredTool,
     Instructions,
-    Message,
     Problem,
     Session,
     Subagent,
@@ -74,8 +73,10 @@ class TranscriptDraft:
         """The session that this one was forked from, where the transcript names it."""
         self.prompt = ""
         """What a subagent was asked, where it is not the prompt of a turn."""
+        self.call: CallDraft | None = None
+        """The call that started a subagent, where it is known by more than its id."""
         self.call_id = ""
-        """The call to link a subagent to in the session that started it."""
+        """The id of that call in the transcript that started it."""
         self.place: SubagentPlace = "file"
         self.timeline = Timeline()
         self.problems: list[Problem] = []
@@ -247,10 +248,9 @@ def assemble(
         *(message for turn in turns for message in turn.messages),
         *(message for subagent in subagents for message in subagent.messages),
     ]
-    own = (turn.messages for turn in turns if turn.origin != "inherited")
-    edits = _edits([message for messages in own for message in messages])
-    for subagent in subagents:  # its records may begin with a copy of the session's
-        for edit, times in _edits(subagent.messages).items():
+    edits = _edits(turn for turn in draft.timeline.turns if turn.origin != "inherited")
+    for child in children:  # its records may begin with a copy of the session's
+        for edit, times in _edits(child.timeline.turns).items():
             edits[edit] = max(edits[edit], times)
     used = Counter(message.model for message in messages if message.model)
     alone = None if children else draft.inclusive_usage
@@ -298,20 +298,23 @@ def assemble(
     )
 
 
-def _edits(messages: Sequence[Message]) -> Counter[tuple[str, str, int, int]]:
+def _edits(turns: Iterable[TurnDraft]) -> Counter[tuple[str, str, int, int]]:
     """Count the edits of one thread by what makes two of them the same: id, input and growth."""
     return Counter(
-        (call.id, call.input, call.added, call.removed)
-        for message in messages
+        (call.told_id or call.id, call.input, edit.added, edit.removed)
+        for turn in turns
+        for message in turn.messages
         for call in message.calls
-        if call.added or call.removed
+        if (edit := call.made_edit) is not None and (edit.added or edit.removed)
     )
 
 
 def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
     """Return a child transcript as a subagent; what it was asked comes from its own prompts."""
     turns = child.timeline.build()
-    call = parent.timeline.calls.get(child.parent_call or parent.child_calls.get(child.id, ""))
+    timeline = parent.timeline
+    call = child.call or timeline.named(child.parent_call or parent.child_calls.get(child.id, ""))
+    call_id = "" if timeline.is_repeated(child.call_id) else child.call_id
     arguments = call.arguments if call else {}
     prompts = "\n\n".join(turn.prompt for turn in turns if turn.prompt)
     return Subagent(
@@ -321,7 +324,7 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
         prompt=child.prompt or prompts or first_string(arguments, "prompt", "message"),
         messages=tuple(message for turn in turns for message in turn.messages),
         place=child.place,
-        call_id=child.call_id or (call.id if call else ""),
+        call_id=call.id if child.call else call_id or (call.id if call else ""),
     )
 
 

@@ -29,7 +29,7 @@ from debrief.sessions.readers.claude_code.tree import RecordFile, branch_of_file
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.forks import Branch
-from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
+from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, TurnDraft
 from debrief.sessions.readers.values import is_made_up, moment, string
 
 SOURCE = "claude-code"
@@ -132,7 +132,6 @@ def _threads(files: Iterable[TranscriptFile]) -> list[TranscriptDraft]:
         for thread in (*own, *file.agents.values()):
             known = best.get(thread.id)
             if known is None or _fullness(thread) > _fullness(known):
-                thread.call_id = thread.call_id or (known.call_id if known else "")
                 best[thread.id] = thread
     return [thread for thread in best.values() if thread.timeline.messages or thread.prompt]
 
@@ -172,7 +171,7 @@ def _attribute(
 
 def _link(thread: TranscriptDraft, files: Iterable[TranscriptFile]) -> None:
     """Link a subagent to the call that started it, and take its type and task from there."""
-    thread.call_id, task = _task_of(thread, files)
+    thread.call, task = _task_of(thread, files)
     thread.agent_type = string(task.get("subagent_type"))
     thread.title = string(task.get("description"))
     thread.prompt = thread.prompt or string(task.get("prompt"))
@@ -180,20 +179,19 @@ def _link(thread: TranscriptDraft, files: Iterable[TranscriptFile]) -> None:
 
 def _task_of(
     thread: TranscriptDraft, files: Iterable[TranscriptFile]
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[CallDraft | None, dict[str, Any]]:
     """Find the call that started a subagent: by a record that says so, else by its prompt."""
     for file in files:
-        call_id = file.started_by.get(thread.id) or thread.call_id
-        if call_id in file.tasks:
-            return call_id, file.tasks[call_id]
+        if call := file.started_by.get(thread.id):
+            return call, call.arguments
     for file in files if thread.prompt else ():
-        linked = set(file.started_by.values())
-        for call_id, task in file.tasks.items():
+        linked = {id(call) for call in file.started_by.values()}
+        for call, task in file.tasks:
             same = string(task.get("prompt")).strip() == thread.prompt.strip()
-            if same and call_id not in linked:
-                file.started_by.setdefault(thread.id, call_id)
-                return call_id, task
-    return "", {}
+            if same and id(call) not in linked:
+                file.started_by.setdefault(thread.id, call)
+                return call, task
+    return None, {}
 
 
 _MARKS = re.compile(

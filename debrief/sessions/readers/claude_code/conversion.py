@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-import orjson
 from msgspec.structs import replace
 
 from debrief.sessions.model import ContextText, Usage
@@ -51,9 +50,9 @@ class TranscriptFile:
         self.is_agent = bool(agent)
         self.agents = self.main.agents
         self.spent: dict[MessageKey, records.CountedUsage] = {}
-        self.tasks: dict[str, dict[str, Any]] = {}
-        """Inputs of the calls that started subagents, by call id."""
-        self.started_by: dict[str, str] = {}
+        self.tasks: list[tuple[CallDraft, dict[str, Any]]] = []
+        """The calls that started subagents, with their arguments."""
+        self.started_by: dict[str, CallDraft] = {}
         """The call that started a subagent, by the subagent's id."""
         self.session_id = ""
         self.conversational = False
@@ -67,12 +66,14 @@ class TranscriptFile:
         """The thread of the latest call with an id."""
         self._sent: list[Any] = []
         """Contents of the messages that the next request sends for the first time."""
-        self._early: dict[str, tuple[Block, ClaudeRecord, Any, datetime | None]] = {}
+        self._early: dict[
+            str, tuple[Block, ClaudeRecord, Any, datetime | None, TranscriptDraft]
+        ] = {}
         self._command: str | None = None
         """The record of the latest slash command."""
         self._command_text = ""
         """The text of the slash command that the record before is."""
-        self._background: dict[str, str] = {}
+        self._background: dict[str, CallDraft] = {}
         """The calls that began work in the background, by the ids of that work."""
         self._masked = False
         """Another tool put one word for all ids."""
@@ -220,17 +221,17 @@ class TranscriptFile:
     def _call(
         self, block: Block, draft: MessageDraft, at: datetime | None, thread: TranscriptDraft
     ) -> None:
-        id, name = string(block.id), string(block.name)
-        if id in self._calls and not self._masked:
-            return
-        call = CallDraft(id, name, said.arguments_of(block.input), at)
-        if not id:
-            draft.calls.append(call)
-            return
+        id, name, given = string(block.id), string(block.name), said.arguments_of(block.input)
+        if id and not self._masked:
+            # A message may be written again. Calls of other messages may well have the same ids.
+            told = ((call.told_id, call.name, call.input) for call in draft.calls)
+            if (id, name, given) in told:
+                return
+        call = CallDraft(id or f"{draft.id}-{len(draft.calls)}", name, given, at)
         thread.timeline.place(draft, call)
-        self._calls[id] = thread
+        self._calls[call.told_id] = thread
         if name in _DELEGATING_TOOLS:
-            self.tasks[id] = orjson.loads(call.input or "{}")
+            self.tasks.append((call, call.arguments))
         early = self._early.pop(id, None) if self._early else None
         if early is not None:
             self._result(*early)
@@ -254,7 +255,7 @@ class TranscriptFile:
             if results:
                 outcome = record.toolUseResult if len(results) == 1 else None
                 for block in results:
-                    self._result(block, record, outcome, at)
+                    self._result(block, record, outcome, at, thread)
                 if len(content) > len(results):
                     self._beside_results(record, content, at, thread)
                 return
@@ -295,16 +296,19 @@ class TranscriptFile:
     def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
         """Take what the model was given and no person wrote; a notice settles the calls that it is
         about."""
-        call = ""
+        about = ""
         for end in said.task_ends_in(text):
-            call = end.call or self._background.get(end.task, "")
-            owner = self._calls.get(call)
-            if owner is not None:
-                owner.timeline.end_late(
-                    call, end.result, failed=end.failed, exit_code=end.exit_code
-                )
+            call = self._background.get(end.task) or self._call_named(end.call)
+            about = call.id if call else end.call
+            if call is not None:
+                call.end_late(end.result, failed=end.failed, exit_code=end.exit_code)
         if text:
-            thread.timeline.add_context(said.source_of(text), text, at, call)
+            thread.timeline.add_context(said.source_of(text), text, at, about)
+
+    def _call_named(self, id: str) -> CallDraft | None:
+        """Return the one call with an id, whichever thread's it is; None where several have it."""
+        owner = self._calls.get(id)
+        return owner.timeline.named(id) if owner is not None else None
 
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
         text, images = said.said_in(content), said.pictures_in(content)
@@ -351,14 +355,20 @@ class TranscriptFile:
         self.prompts.append(records.Asked(turn, uuid, parent))
 
     def _result(
-        self, block: Block, record: ClaudeRecord, outcome: Any, at: datetime | None
+        self,
+        block: Block,
+        record: ClaudeRecord,
+        outcome: Any,
+        at: datetime | None,
+        thread: TranscriptDraft,
     ) -> None:
+        """Answer a call: the record's own thread's where that has one with the id."""
         id = string(block.tool_use_id)
-        thread = self._calls.get(id)
-        if thread is None:
+        if id not in self._calls:
             if id:
-                self._early.setdefault(id, (block, record, outcome, at))
+                self._early.setdefault(id, (block, record, outcome, at, thread))
             return
+        thread = thread if id in thread.timeline.calls else self._calls[id]
         timeline, text = thread.timeline, text_of(block.content)
         call = timeline.calls[id]
         timeline.touch(at)
@@ -378,11 +388,11 @@ class TranscriptFile:
             timeline.intervene("answer", said.answers_in(outcome, text), at)
         if type(outcome) is not records.ToolOutcome:
             return
-        if type(outcome.agentId) is str and call.id in self.tasks:
-            self.started_by[outcome.agentId] = call.id
+        if type(outcome.agentId) is str and call.name in _DELEGATING_TOOLS:
+            self.started_by[outcome.agentId] = call
         work = outcome.agentId or outcome.backgroundTaskId
         if type(work) is str:
-            self._background[work] = call.id
+            self._background[work] = call
 
     def _thread(self, record: ClaudeRecord) -> TranscriptDraft:
         """Return a record's thread; of a sidechain's, its agent's, else that of its chain."""
@@ -439,7 +449,11 @@ class TranscriptFile:
         thread = self.main.agent(id, "progress")
         if thread.place != "progress":
             return
-        thread.call_id = thread.call_id or string(record.parentToolUseID)
+        if id not in self.started_by:
+            owner = self._calls.get(string(record.parentToolUseID))
+            call = owner.timeline.calls[string(record.parentToolUseID)] if owner else None
+            if call is not None and call.name in _DELEGATING_TOOLS:
+                self.started_by[id] = call
         thread.prompt = thread.prompt or string(data.prompt)
         kind, stamp = inner.type, moment(inner.timestamp) or at
         if kind == "assistant":

@@ -184,13 +184,13 @@ class RolloutCalls:
             return
         output = read_output(payload.get("output", payload.get("tools")))
         edit, code = call.edit, output.exit_code if call.exit_code is None else call.exit_code
-        if codes := self._codes.pop(call_id, None):
+        if codes := self._codes.pop(call.id, None):
             code = next(filter(None, codes.values()), 0)
         if edit is None and call.name == "apply_patch":
             edit = joined(from_apply_patch(first_string(call.arguments, "patch", "input")))
         if call.name.endswith("spawn_agent"):
             agent = string(decoded_arguments(output.text).get("agent_id"))
-            self._draft.child_calls.setdefault(agent, call_id)
+            self._draft.child_calls.setdefault(agent, call.id)
         failed = output.failed or self._ends.pop(call_id, ("", False))[1]
         self._timeline.result(call, output.text, failed=failed, at=at, exit_code=code, edit=edit)
 
@@ -211,7 +211,7 @@ class RolloutCalls:
             call.status = "failed"
         output = payload.get("aggregated_output")
         if call.status == "unanswered" and type(output) is str:
-            self._ends[call.id] = output, code != 0
+            self._ends[call.told_id] = output, code != 0
 
     def patched(self, payload: JsonRecord, at: datetime | None) -> None:
         """Take what a patch did to files: a call of its own, or a script's."""
@@ -224,11 +224,11 @@ class RolloutCalls:
         if call is None:
             call = self.made(call_id, "apply_patch", {}, at)
             self._timeline.result(call, output, failed=not success, at=at)
-        if call.status == "unanswered" and call.id == call_id:
+        if call.status == "unanswered" and call.told_id == call_id:
             self._ends[call_id] = output, not success
         if not success:
             return
-        edits = [call.edit] if call.edit is not None and call.id != call_id else []
+        edits = [call.edit] if call.edit is not None and call.told_id != call_id else []
         edits += changes_of(payload.get("changes"))
         call.edit, call.is_edited = joined(edits), True
 

@@ -235,11 +235,13 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
 
     The status counts where it is the check's own (``certain``) and no line tells.
     """
-    text = ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
+    text = ANSI.sub("", call.printed[-_PRINTED:]).replace("\\n", "\n")
     if call.result is None:
         return None, ""
-    if untold := pattern("outcomes", "none").search(text):
-        return None, line_at(text, untold)
+    # Of what came late, the result says only that it goes on.
+    last = text[-len(call.late_result) :] if call.late_result else text
+    if untold := pattern("outcomes", "none").search(last):
+        return None, line_at(last, untold)
     lines = [line for line in text.split("\n") if line.strip()]
     for line in reversed(lines):
         bad = pattern("outcomes", "failed").search(line)

@@ -89,6 +89,8 @@ def _settle_prompts(file: TranscriptFile) -> None:
     replaced: set[str] = set()
     latest: dict[str, str] = {}
     for asked in file.prompts:
+        if asked.is_delivered:  # a record that repeats it was seen already
+            continue
         same = waiting.setdefault(asked.turn.prompt, [])
         if asked.turn.origin == "queued":  # a later record may repeat it
             same.append(asked.turn)

@@ -52,6 +52,8 @@ _TASK, _TEAMMATE = "task-notification", "<teammate-message"
 _NOTICES = (f"<{_TASK}>", _TEAMMATE)
 _OF_COMMANDS = ("<local-command-", "<bash-", "Caveat: ", "<command-")
 _OF_HOOKS = ("<user-prompt-submit-hook>", "<session-start-hook>", "Stop hook feedback")
+_TASK_AS_JSON = '{"task_id":'
+_SLASH_COMMAND = re.compile(r"/[\w:-]+(?=\s|\Z)")
 _EXIT_OF_TASK = re.compile(r"\bexit code:? (\d{1,9})\b")
 _SAID = re.compile(
     r"(?:the user said:|reason for the rejection:)\s*(.*?)"
@@ -178,6 +180,31 @@ def task_ends_in(text: str) -> Iterator[TaskEnd]:
             )
 
 
+class Waited(Struct, frozen=True):
+    """What a call tells that waits for work in the background."""
+
+    is_over: bool
+    failed: bool
+    result: str
+    exit_code: int | None
+
+
+def waited_in(text: str) -> Waited | None:
+    """Return what a result tells of work in the background; None where it tells nothing."""
+    head = _PRINTED.split(text, maxsplit=1)[0]
+    status, code = (inside(head, "status") or "").strip(), inside(head, "exit_code") or ""
+    if not status:
+        return None
+    parts = (inside(text, name) or "" for name in ("output", "stdout", "stderr"))
+    return Waited(
+        is_over=status in ("completed", "failed"),
+        failed=status == "failed" or code.strip() not in ("", "0"),
+        result="\n".join(filter(None, (part.strip("\n") for part in parts))),
+        exit_code=int(code) if code.strip().isdecimal() else None,
+    )
+
+
+_PRINTED = re.compile(r"<(?:output|stdout|stderr)>")
 _OF_TASK = ("task-id", "tool-use-id", "status", "summary", "result")
 
 
@@ -228,6 +255,13 @@ def kind_of(text: str) -> Said:
     if text.startswith(_NOTICES):
         return "notice"
     return "machine" if _MACHINE.match(text) else "prompt"
+
+
+def is_typed(text: str) -> bool:
+    """Return whether a text in the queue is a person's to the model: a command goes to the program,
+    and notices wait there too."""
+    is_others = text.startswith(_TASK_AS_JSON) or _SLASH_COMMAND.match(text) is not None
+    return bool(text) and kind_of(text) == "prompt" and not is_others
 
 
 def command_in(text: str) -> str:

@@ -22,13 +22,14 @@ from debrief.sessions.readers.timeline import (
     MessageDraft,
     TurnDraft,
 )
-from debrief.sessions.readers.values import moment, string, text_of
+from debrief.sessions.readers.values import first_string, moment, string, text_of
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""
 _SPEECH = frozenset({"user", "assistant"})
 _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
+_WAITING_TOOLS = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
 
 
 class TranscriptFile:
@@ -61,6 +62,10 @@ class TranscriptFile:
         """Prompts and answers that hold nothing as Claude Code writes it."""
         self.requests = records.Requests(self.main)
         self.prompts: list[records.Asked] = []
+        self._queue: list[str] = []
+        """What was typed while the model worked, and was not yet taken out of the queue."""
+        self._delivered: list[TurnDraft] = []
+        """What was taken out of it for the model since the latest prompt that a record holds."""
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, TranscriptDraft] = {}
         """The thread of the latest call with an id."""
@@ -75,6 +80,8 @@ class TranscriptFile:
         """The text of the slash command that the record before is."""
         self._background: dict[str, CallDraft] = {}
         """The calls that began work in the background, by the ids of that work."""
+        self._printed: dict[str, list[str]] = {}
+        """What calls that waited for it were told, by the same."""
         self._masked = False
         """Another tool put one word for all ids."""
         self._going: dict[str, tuple[MessageDraft, Usage, MessageKey]] = {}
@@ -113,6 +120,7 @@ class TranscriptFile:
             "api-request-blob": self._request,
             "api-request": self._request,
             "cost-state": self._request,
+            "queue-operation": self._queued,
         }
         parents, asides, main = self.parents, self.asides, self.main
         stamps: dict[str, Any] = {}
@@ -289,6 +297,7 @@ class TranscriptFile:
         is_mine = thread is self.main and not (self.is_agent or record.isMeta)
         kind = said.kind_of(words)
         if words and is_mine and kind == "prompt":
+            self._repeat(words, *said.words_in(content))
             thread.timeline.intervene("remark", words, at)
         elif words:
             self._add_context(words, at, thread)
@@ -296,14 +305,33 @@ class TranscriptFile:
     def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
         """Take what the model was given and no person wrote; a notice settles the calls that it is
         about."""
+        about = self._end_tasks(text)
+        if text:
+            thread.timeline.add_context(said.source_of(text), text, at, about)
+
+    def _end_tasks(self, text: str) -> str:
+        """Settle the calls that a notice is about; return the id of the last."""
         about = ""
         for end in said.task_ends_in(text):
             call = self._background.get(end.task) or self._call_named(end.call)
             about = call.id if call else end.call
             if call is not None:
                 call.end_late(end.result, failed=end.failed, exit_code=end.exit_code)
-        if text:
-            thread.timeline.add_context(said.source_of(text), text, at, about)
+        return about
+
+    def _waited(self, call: CallDraft, text: str) -> None:
+        """Take what a call that waits for work in the background tells of it."""
+        work = first_string(call.arguments, "bash_id", "task_id", "agentId", "shell_id")
+        begun, told = self._background.get(work), said.waited_in(text)
+        if begun is None or told is None:
+            return
+        printed = self._printed.setdefault(work, [])
+        if printed and told.result.startswith(printed[-1]):  # all of it once more, and not the rest
+            printed.pop()
+        printed.append(told.result)
+        if told.is_over:
+            late = "\n".join(filter(None, printed))
+            begun.end_late(late, failed=told.failed, exit_code=told.exit_code)
 
     def _call_named(self, id: str) -> CallDraft | None:
         """Return the one call with an id, whichever thread's it is; None where several have it."""
@@ -318,7 +346,9 @@ class TranscriptFile:
             if aside := said.asides_in(content):
                 is_behind = text.startswith(said.PLAN)
                 timeline.add_context("program", aside, at, is_behind=is_behind)
+            self._repeat(text)
             if text or images:
+                self._delivered.clear()
                 self._prompt(record, timeline.prompt(text, at, images))
         elif kind == "slash_command":
             timeline.intervene("slash_command", said.command_in(text), at)
@@ -354,6 +384,40 @@ class TranscriptFile:
         uuid, parent = records.text_or_none(record.uuid), records.text_or_none(record.parentUuid)
         self.prompts.append(records.Asked(turn, uuid, parent))
 
+    def _queued(self, record: ClaudeRecord, at: datetime | None) -> None:
+        """Follow the queue of what is typed while the model works.
+
+        What is removed was given to the model, and many versions write it down nowhere else. What
+        is dequeued becomes a prompt with a record of its own, and ``popAll`` gives all back.
+        """
+        words = text_of(record.content).strip()
+        if self.is_agent:
+            return
+        if record.operation == "enqueue":
+            self._queue.append(words)
+            self._end_tasks(words)
+        elif record.operation == "popAll":
+            self._queue = [each for each in self._queue if not said.is_typed(each)]
+        elif record.operation in ("dequeue", "remove") and self._queue:
+            typed = [each for each in self._queue if said.is_typed(each)]
+            first = typed[0] if typed else self._queue[0]
+            taken = words if words in self._queue else first
+            self._queue.remove(taken)
+            if record.operation == "remove" and said.is_typed(taken):
+                turn = self.main.timeline.prompt(taken, at, origin="queued")
+                self._delivered.append(turn)
+                self.prompts.append(records.Asked(turn, None, None, is_delivered=True))
+
+    def _repeat(self, *texts: str) -> None:
+        """Drop from the queue, and of what was taken out of it, what a record holds as well."""
+        for text in {text.strip() for text in texts}:
+            if text in self._queue:
+                self._queue.remove(text)
+            same = next((turn for turn in self._delivered if turn.prompt == text), None)
+            if same is not None:
+                self._delivered.remove(same)
+                same.provisional = True
+
     def _result(
         self,
         block: Block,
@@ -383,6 +447,8 @@ class TranscriptFile:
         call.exit_code = said.exit_code_of(call.name, text, outcome, failed)
         if failed:
             return
+        if call.name in _WAITING_TOOLS:
+            self._waited(call, text)
         call.edit = said.edit_of(call.name, call.input, outcome, self._written)
         if call.name in ASKING_TOOLS:
             timeline.intervene("answer", said.answers_in(outcome, text), at)
@@ -432,6 +498,7 @@ class TranscriptFile:
             self._add_context(words, at, self._thread(record))
             return
         text, images = "\n".join(said.words_in(content)).strip(), said.pictures_in(content)
+        self._repeat(text)
         kind = said.said_by(attachment, text)
         if kind in ("notice", "machine"):
             self._add_context(text, at, self.main)

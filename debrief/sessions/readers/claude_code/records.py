@@ -167,6 +167,7 @@ class ClaudeRecord(Struct, gc=False):
     modelUsage: Raw = Raw()
     startTime: Any = None
     hash: Any = None
+    operation: Any = None
 
 
 class RecordLook(Struct, gc=False):
@@ -216,6 +217,8 @@ class Asked(Struct):
     turn: TurnDraft
     uuid: str | None
     parent: str | None
+    is_delivered: bool = False
+    """The queue alone tells it."""
 
 
 DECODER = msgspec.json.Decoder(ClaudeRecord)

@@ -303,6 +303,15 @@ def without_leading(text: str, names: Iterable[str]) -> str:
         done = start = span[1]
 
 
+def consists_of(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text, without white space around it, is elements of some names alone.
+
+    >>> consists_of("<a>1</a> <b>2</b>", ("a", "b")), consists_of("<a>1</a> 2", ("a",))
+    (True, False)
+    """
+    return bool(text) and not without_leading(text, names).strip()
+
+
 def _element(text: str, name: str, start: int) -> tuple[int, int] | None:
     """Return where the next whole element begins and ends."""
     begin = text.find(f"<{name}>", start)

@@ -278,7 +278,7 @@ class TranscriptFile:
         text = "\n".join(said.words_in(content)).strip()
         if record.isMeta:
             if not (thread is self.main and self._expand(record, text)):
-                self._add_context(text, at, thread)
+                self._add_context(text, at, thread, said.origin_of(record))
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
@@ -302,12 +302,14 @@ class TranscriptFile:
         elif words:
             self._add_context(words, at, thread)
 
-    def _add_context(self, text: str, at: datetime | None, thread: TranscriptDraft) -> None:
+    def _add_context(
+        self, text: str, at: datetime | None, thread: TranscriptDraft, origin: str = ""
+    ) -> None:
         """Take what the model was given and no person wrote; a notice settles the calls that it is
         about."""
         about = self._end_tasks(text)
         if text:
-            thread.timeline.add_context(said.source_of(text), text, at, about)
+            thread.timeline.add_context(said.source_of(text, origin), text, at, about)
 
     def _end_tasks(self, text: str) -> str:
         """Settle the calls that a notice is about; return the id of the last."""
@@ -342,6 +344,9 @@ class TranscriptFile:
         text, images = said.said_in(content), said.pictures_in(content)
         timeline, kind = self.main.timeline, said.said_by(record, text)
         command, self._command, self._command_text = self._command_text, None, ""
+        if kind == "machine" and images:
+            timeline.add_context("program", text, at)
+            text, kind = "", "prompt"
         if kind == "prompt":
             if aside := said.asides_in(content):
                 is_behind = text.startswith(said.PLAN)
@@ -358,7 +363,8 @@ class TranscriptFile:
             if command and text.startswith("<local-command-std"):
                 # The command is the program's own, and the model is given it with what it printed.
                 timeline.add_context("command", command, at)
-            self._add_context(text, at, self.main)
+            whole = "\n".join(said.words_in(content)).strip()
+            self._add_context(whole, at, self.main, said.origin_of(record))
         elif kind == "interruption":
             self._add_context(text, at, self.main)
             if type(record.interruptedMessageId) is str:
@@ -501,7 +507,7 @@ class TranscriptFile:
         self._repeat(text)
         kind = said.said_by(attachment, text)
         if kind in ("notice", "machine"):
-            self._add_context(text, at, self.main)
+            self._add_context(text, at, self.main, said.origin_of(attachment))
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
             self.conversational = True
             self._prompt(record, self.main.timeline.prompt(text, at, images, "queued"))

@@ -26,7 +26,11 @@ from debrief.sessions.model import (
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft, Timeline, TurnDraft
 from debrief.sessions.readers.values import (
+    CALL_TYPES,
     first_string,
+    is_served_result,
+    qualified,
+    served_result,
     string,
     time_in_name,
     time_without_records,
@@ -142,9 +146,16 @@ class TranscriptDraft:
                 message.texts.append(string(block.get("text")))
             elif kind == "thinking":
                 message.thoughts.append(string(block.get("thinking")))
-            elif kind in ("tool_use", "toolCall"):
+            elif kind == "toolCall" or kind in CALL_TYPES:
                 given = block.get("input", block.get("arguments"))
-                self.timeline.call(message, block.get("id"), block.get("name"), given, at)
+                name = qualified(block.get("server_name"), string(block.get("name")))
+                self.timeline.call(message, block.get("id"), name, given, at)
+            elif is_served_result(kind):
+                told = served_result(block.get("content"), block.get("is_error"))
+                if call := self.called(block.get("tool_use_id")):
+                    self.timeline.result(
+                        call, told.text, failed=told.failed, at=at, exit_code=told.exit_code
+                    )
 
     def add_instructions(
         self, files: Iterable[tuple[str, str]], place: Literal["system", "message"]

@@ -234,6 +234,42 @@ def _text_of_block(block: Any) -> str:
     return ""
 
 
+CALL_TYPES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+"""Types of blocks that are calls, the provider's own tools' among them."""
+
+
+class ServedResult(Struct, frozen=True):
+    """What came back from a tool that the provider ran."""
+
+    text: str
+    failed: bool
+    exit_code: int | None
+
+
+def is_served_result(kind: Any) -> bool:
+    """Return whether a block of this type is the result of a tool that the provider ran."""
+    return type(kind) is str and kind.endswith("_tool_result")
+
+
+def served_result(content: Any, is_error: Any) -> ServedResult:
+    """Return what a block with the result of a provider's tool says; see ``is_served_result``."""
+    about = mapping(content)
+    failed = is_error is True or string(about.get("type")).endswith("_error")
+    code = about.get("return_code")
+    parts = content if type(content) is list else [content]
+    text = "\n".join(filter(None, map(_text_served, parts)))
+    return ServedResult(text, failed, code if type(code) is int else None)
+
+
+def _text_served(part: Any) -> str:
+    about = mapping(part)
+    for names in (("text",), ("title", "url"), ("stdout", "stderr"), ("error_code",)):
+        if texts := [text for name in names if (text := string(about.get(name)))]:
+            return "\n".join(texts)
+    shown = {name: value for name, value in about.items() if not name.startswith("encrypted")}
+    return compact_json(shown) if about else text_of([part])
+
+
 def words_of(content: Any) -> str:
     """Return the text of a message's content without its images and whatever else is in it."""
     blocks = [block for block in mappings(content) if block.get("type") == "text"]

@@ -72,6 +72,8 @@ def _session_of(
     main.references = [line.ref() for line in lines]
     ends = [file.main.ended for file in files if file.main.ended is not None]
     main.ended = max(ends, default=None)
+    for file in files:
+        file.settle_others()
     threads = _threads(files)
     spent = _attribute(files, threads)
     main.usage = sum((usage.usage for usage in spent), NO_USAGE)
@@ -174,7 +176,7 @@ def _attribute(
 def _link(thread: TranscriptDraft, files: Iterable[TranscriptFile]) -> None:
     """Link a subagent to the call that started it, and take its type and task from there."""
     thread.call, task = _task_of(thread, files)
-    thread.agent_type = string(task.get("subagent_type"))
+    thread.agent_type = thread.agent_type or string(task.get("subagent_type"))
     thread.title = string(task.get("description"))
     thread.prompt = thread.prompt or string(task.get("prompt"))
 
@@ -183,6 +185,8 @@ def _task_of(
     thread: TranscriptDraft, files: Iterable[TranscriptFile]
 ) -> tuple[CallDraft | None, dict[str, Any]]:
     """Find the call that started a subagent: by a record that says so, else by its prompt."""
+    if thread.call is not None:
+        return thread.call, thread.call.arguments
     for file in files:
         if call := file.started_by.get(thread.id):
             return call, call.arguments

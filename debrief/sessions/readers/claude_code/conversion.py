@@ -22,13 +22,23 @@ from debrief.sessions.readers.timeline import (
     MessageDraft,
     TurnDraft,
 )
-from debrief.sessions.readers.values import first_string, moment, string, text_of
+from debrief.sessions.readers.values import (
+    CALL_TYPES,
+    first_string,
+    is_served_result,
+    moment,
+    qualified,
+    served_result,
+    string,
+    text_of,
+)
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""
 _SPEECH = frozenset({"user", "assistant"})
 _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
+_ADVISOR = "advisor"
 _WAITING_TOOLS = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
 
 
@@ -84,6 +94,8 @@ class TranscriptFile:
         """What calls that waited for it were told, by the same."""
         self._masked = False
         """Another tool put one word for all ids."""
+        self._others: dict[MessageKey, tuple[MessageDraft, list[records.OtherUsage]]] = {}
+        """By message, what was used for it beside its own tokens."""
         self._going: dict[str, tuple[MessageDraft, Usage, MessageKey]] = {}
         """By thread, the latest message without an id of its own, with what it used."""
         self._side_of: dict[str, str] = {}
@@ -193,8 +205,10 @@ class TranscriptFile:
         for block in content if type(content) is list else [content]:
             if type(block) is str:
                 draft.texts.append(block)
-            elif type(block) is Block and block.type == "tool_use":
+            elif type(block) is Block and block.type in CALL_TYPES:
                 self._call(block, draft, at, thread)
+            elif type(block) is Block and is_served_result(block.type):
+                self._served(block, at, thread)
             elif type(block) is Block and block.type == "text" and type(block.text) is str:
                 draft.texts.append(block.text)
             elif type(block) is Block and block.type == "thinking" and type(block.thinking) is str:
@@ -219,6 +233,9 @@ class TranscriptFile:
         """Keep the largest usage of a message; the session's own line counts before another's."""
         usage = records.usage_of(tokens)
         total = usage.input + usage.output + usage.cache_write + usage.cache_read
+        if others := records.others_of(tokens):
+            _, before = self._others.get(key, (draft, []))
+            self._others[key] = (draft, max(before, others, key=len))
         known = self.spent.get(key)
         if known is None or (thread is self.main and known.thread is not self.main):
             self.spent[key] = records.CountedUsage(thread, draft, usage, total)
@@ -226,10 +243,30 @@ class TranscriptFile:
             known.usage, known.total = usage, total
             known.draft, known.thread = draft, thread
 
+    def settle_others(self) -> None:
+        """Count what other models used for a message, each as a subagent of its own, and what the
+        message's own used beside it."""
+        for place, (key, (draft, others)) in enumerate(self._others.items(), 1):
+            spent = self.spent[key]
+            calls = [call for call in draft.calls if call.name == _ADVISOR]
+            for number, other in enumerate(others, 1):
+                if not other.model or other.model == draft.model:
+                    spent.usage += other.usage
+                    continue
+                agent = self.main.agent(f"{draft.id or place}-{other.kind}-{number}")
+                agent.agent_type = other.kind.removesuffix("_message")
+                agent.call = calls.pop(0) if calls and agent.agent_type == _ADVISOR else None
+                message = agent.timeline.begin_message(agent.id, other.model, draft.at)
+                self.spent[(key, number), None] = records.CountedUsage(
+                    agent, message, other.usage, 0
+                )
+        self._others.clear()
+
     def _call(
         self, block: Block, draft: MessageDraft, at: datetime | None, thread: TranscriptDraft
     ) -> None:
-        id, name, given = string(block.id), string(block.name), said.arguments_of(block.input)
+        id, given = string(block.id), said.arguments_of(block.input)
+        name = qualified(block.server_name, string(block.name))
         if id and not self._masked:
             # A message may be written again. Calls of other messages may well have the same ids.
             told = ((call.told_id, call.name, call.input) for call in draft.calls)
@@ -243,6 +280,15 @@ class TranscriptFile:
         early = self._early.pop(id, None) if self._early else None
         if early is not None:
             self._result(*early)
+
+    def _served(self, block: Block, at: datetime | None, thread: TranscriptDraft) -> None:
+        """Answer a call of a tool that the provider ran, in the same message."""
+        call = thread.called(block.tool_use_id)
+        if call is not None:
+            told = served_result(block.content, block.is_error)
+            thread.timeline.result(
+                call, told.text, failed=told.failed, at=at, exit_code=told.exit_code
+            )
 
     def _user(
         self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft | None = None

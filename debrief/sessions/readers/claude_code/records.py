@@ -28,6 +28,7 @@ from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, compact_json
 from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
+    ANTHROPIC_TOKENS,
     declared_tools,
     mapping,
     mappings,
@@ -52,6 +53,7 @@ class Block(Struct, gc=False):
     tool_use_id: Any = None
     content: Any = None
     is_error: Any = None
+    server_name: Any = None
 
 
 class Tokens(Struct, gc=False):
@@ -61,6 +63,8 @@ class Tokens(Struct, gc=False):
     cache_creation_input_tokens: Any = None
     cache_read_input_tokens: Any = None
     output_tokens: Any = None
+    iterations: Any = None
+    """What it is the sum of, and what other models used for it, which it leaves out."""
 
 
 class ClaudeMessage(Struct, gc=False):
@@ -200,6 +204,32 @@ def usage_of(tokens: Any) -> Usage:
         whole_number(tokens.cache_creation_input_tokens),
         whole_number(tokens.cache_read_input_tokens),
     )
+
+
+class OtherUsage(Struct, frozen=True):
+    """What was used for a message beside its own tokens."""
+
+    kind: str
+    model: str
+    """Empty for the message's own."""
+    usage: Usage
+
+
+def others_of(tokens: Any) -> list[OtherUsage]:
+    """Return what a message's ``usage`` tells of calls that its sum leaves out: an advisor's, a
+    compaction's."""
+    listed = mappings(tokens.iterations) if type(tokens) is Tokens else []
+    used = [(each, ANTHROPIC_TOKENS.usage(each)) for each in listed]
+    others = [
+        OtherUsage(string(each.get("type")), string(each.get("model")), usage)
+        for each, usage in used
+        if string(each.get("type")) not in ("", "message") and usage != NO_USAGE
+    ]
+    if not others:
+        return []
+    whole = sum((usage for _, usage in used), NO_USAGE)
+    is_inside = all(map(ge, astuple(usage_of(tokens)), astuple(whole)))
+    return [] if is_inside else others
 
 
 class CountedUsage(Struct):

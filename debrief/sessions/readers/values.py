@@ -28,6 +28,7 @@ from debrief.sessions.readers.documents import compact_json
 UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """An id that its tool made up for one thing alone."""
 
+_COUNT = re.compile(r"[0-9]{1,16}")
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
 NO_TIME = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
@@ -72,10 +73,18 @@ def first_string(record: dict[str, Any], *names: str) -> str:
 
 
 def whole_number(value: Any) -> int:
-    """Return a count out of a transcript: 0 for whatever is not a number from 0 to 2**53."""
+    """Return a count out of a transcript, which may be text in digits: 0 for whatever is not a
+    number from 0 to 2**53."""
+    if type(value) is str and _COUNT.fullmatch(value):
+        value = int(value)
     if type(value) is int:
         return value if 0 <= value < 1 << 53 else 0
     return int(value) if type(value) is float and 0 <= value < 1 << 53 else 0
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a value is one that ``whole_number`` takes as it is."""
+    return whole_number(value) != 0 or value in (0, "0")
 
 
 def whole_numbers(record: Any, *names: str) -> list[int]:

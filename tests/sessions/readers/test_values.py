@@ -65,7 +65,19 @@ def test_a_time_of_change_always_has_a_week(nanoseconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "number"),
-    [(3, 3), (2.0, 2), (-1, 0), (True, 0), ("3", 0), (None, 0), (2**60, 0), (float("nan"), 0)],
+    [
+        (3, 3),
+        (2.0, 2),
+        (-1, 0),
+        (True, 0),
+        ("3", 3),
+        ("-3", 0),
+        ("3k", 0),
+        ("9" * 16, 0),
+        (None, 0),
+        (2**60, 0),
+        (float("nan"), 0),
+    ],
 )
 def test_counts_are_whole_numbers_or_nothing(value: Any, number: int) -> None:
     assert whole_number(value) == number

@@ -185,10 +185,14 @@ class TranscriptFile:
         thread = thread or self._thread(record)
         message = record.message
         if type(message) is not ClaudeMessage:
+            self.lines.report("an answer that is no object")
             return
         if message.content is None and type(message.usage) is not records.Tokens:
+            self.lines.report("an answer without content and tokens")
             self.strange += 1
             return
+        if not (message.content or message.role or message.id):
+            self.lines.report("a damaged answer: it has no role, no id and no content")
         self.conversational = True
         if message.model == _SYNTHETIC:
             return
@@ -232,6 +236,8 @@ class TranscriptFile:
     ) -> None:
         """Keep the largest usage of a message; the session's own line counts before another's."""
         usage = records.usage_of(tokens)
+        for name in records.strange_counts(tokens):
+            self.lines.report(f"usage.{name} is no number and counts as 0")
         total = usage.input + usage.output + usage.cache_write + usage.cache_read
         if others := records.others_of(tokens):
             _, before = self._others.get(key, (draft, []))
@@ -296,8 +302,10 @@ class TranscriptFile:
         thread = thread or self._thread(record)
         message = record.message
         if type(message) is not ClaudeMessage:
+            self.lines.report("a message that is no object")
             return
         if message.content is None:
+            self.lines.report("a message without content")
             self.strange += 1
             return
         self.conversational = True

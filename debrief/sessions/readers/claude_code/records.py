@@ -30,6 +30,7 @@ from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
     ANTHROPIC_TOKENS,
     declared_tools,
+    is_count,
     mapping,
     mappings,
     moment,
@@ -204,6 +205,15 @@ def usage_of(tokens: Any) -> Usage:
         whole_number(tokens.cache_creation_input_tokens),
         whole_number(tokens.cache_read_input_tokens),
     )
+
+
+def strange_counts(tokens: Tokens) -> list[str]:
+    """Return the counts of a message that are there and no numbers."""
+    counts = {name: getattr(tokens, name) for name in _COUNTS}
+    return [name for name, value in counts.items() if value is not None and not is_count(value)]
+
+
+_COUNTS = tuple(name for name in Tokens.__struct_fields__ if name.endswith("_tokens"))
 
 
 class OtherUsage(Struct, frozen=True):

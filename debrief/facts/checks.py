@@ -238,10 +238,10 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
     text = ANSI.sub("", call.printed[-_PRINTED:]).replace("\\n", "\n")
     if call.result is None:
         return None, ""
-    # Of what came late, the result says only that it goes on.
-    last = text[-len(call.late_result) :] if call.late_result else text
-    if untold := pattern("outcomes", "none").search(last):
-        return None, line_at(last, untold)
+    is_over = bool(call.late_result) or call.exit_code is not None
+    for kind in ("none",) if is_over else ("none", "running"):
+        if untold := pattern("outcomes", kind).search(text):
+            return None, line_at(text, untold)
     lines = [line for line in text.split("\n") if line.strip()]
     for line in reversed(lines):
         bad = pattern("outcomes", "failed").search(line)

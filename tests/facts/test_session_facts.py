@@ -93,6 +93,7 @@ def test_a_check_and_its_outcome_are_seen(command: str, result: str, passed: boo
     ("late", "code", "passed"),
     [
         ("", None, None),
+        ("", 0, True),
         ("no tests ran in 0.1s", 0, None),
         ("ok  \tshop/cart\t0.1s", 0, True),
         ("--- FAIL: TestTotal", 1, False),

@@ -477,6 +477,7 @@ class TranscriptFile:
             if same is not None:
                 self._delivered.remove(same)
                 same.provisional = True
+                same.ended = same.ended if same.messages else None  # the turn before ended before
 
     def _result(
         self,

@@ -123,9 +123,9 @@ def _print(
     _print_table(_SCAN_HEADINGS, starmap(_scan_row, stats.items()))
     if read:
         _print_table(_READ_HEADINGS, starmap(_read_row, stats.items()))
-    for source, each in stats.items():
-        if each.without_time:
-            sessions = counted(each.without_time, "session")
+    for source, own in stats.items():
+        if own.without_time:
+            sessions = counted(own.without_time, "session")
             out.print(f"{source}: {sessions} without a time, in the week of {FIRST_WEEK}")
     _print_reasons("Not read", stats, lambda stats: stats.unread)
     _print_reasons("Without a session", stats, lambda stats: stats.empty)

@@ -326,6 +326,8 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
     timeline = parent.timeline
     call = child.call or timeline.named(child.parent_call or parent.child_calls.get(child.id, ""))
     call_id = "" if timeline.is_repeated(child.call_id) else child.call_id
+    if call is not None and (child.call is not None or not call_id):
+        call_id = call.id
     arguments = call.arguments if call else {}
     prompts = "\n\n".join(turn.prompt for turn in turns if turn.prompt)
     return Subagent(
@@ -335,7 +337,7 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
         prompt=child.prompt or prompts or first_string(arguments, "prompt", "message"),
         messages=tuple(message for turn in turns for message in turn.messages),
         place=child.place,
-        call_id=call.id if child.call else call_id or (call.id if call else ""),
+        call_id=call_id,
     )
 
 

@@ -243,7 +243,7 @@ def _text_of_block(block: Any) -> str:
     return ""
 
 
-CALL_TYPES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
 """Types of blocks that are calls, the provider's own tools' among them."""
 
 

@@ -215,18 +215,19 @@ class Waited(Struct, frozen=True):
 def waited_in(text: str) -> Waited | None:
     """Return what a result tells of work in the background; None where it tells nothing."""
     head = _PRINTED.split(text, maxsplit=1)[0]
-    status, code = (inside(head, "status") or "").strip(), inside(head, "exit_code") or ""
+    status, code = (inside(head, "status") or "").strip(), _EXIT_OF_WORK.search(head)
     if not status:
         return None
     parts = (inside(text, name) or "" for name in ("output", "stdout", "stderr"))
     return Waited(
         is_over=status in ("completed", "failed"),
-        failed=status == "failed" or code.strip() not in ("", "0"),
+        failed=status == "failed" or (code is not None and int(code[1]) != 0),
         result="\n".join(filter(None, (part.strip("\n") for part in parts))),
-        exit_code=int(code) if code.strip().isdecimal() else None,
+        exit_code=int(code[1]) if code else None,
     )
 
 
+_EXIT_OF_WORK = re.compile(r"<exit_code>\s*(-?\d{1,9})\s*</exit_code>")
 _PRINTED = re.compile(r"<(?:output|stdout|stderr)>")
 _OF_TASK = ("task-id", "tool-use-id", "status", "summary", "result")
 

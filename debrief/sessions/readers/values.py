@@ -33,7 +33,7 @@ _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
 NO_TIME = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 """Start of the first week: stands for the time of a session that nothing tells the time of."""
-_DIGITS = re.compile(r"\d{9,16}")
+_DIGITS = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")
 """A time in seconds or milliseconds since 1970, as text. Shorter text may be a date."""
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800
@@ -150,7 +150,7 @@ def moment(value: Any) -> datetime | None:
     under or after 2100: a clock that was not set must not open a partition of its own.
     """
     if type(value) is str and _DIGITS.fullmatch(value):
-        value = int(value)
+        value = float(value)
     try:
         if type(value) is str:
             at = datetime.fromisoformat(value)

@@ -26,7 +26,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     "value",
     [f"2026-01-05T{text}" for text in ("12:00:00Z", "14:00:00+02:00", "12:00:00")]
-    + [1767614400, 1767614400.0, 1767614400000, "1767614400", "1767614400000"],
+    + [1767614400, 1767614400.0, 1767614400000, "1767614400", "1767614400000", "1767614400.0"],
 )
 def test_a_time_in_any_notation_is_the_same_moment(value: Any) -> None:
     assert moment(value) == NOON

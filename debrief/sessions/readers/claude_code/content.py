@@ -56,12 +56,12 @@ _AGENTS = re.compile(
     r"(?:[^\n<]{1,200}:\s*)?<(?:teammate|cross-session|agent|peer|session)-message(?=[\s>])"
 )
 """What other agents and sessions say, with or without a line before that says so."""
-_SOURCES: dict[str, ContextSource] = {
-    _TASK: "task",
-    **dict.fromkeys(("peer", "agent", "teammate", "session", "cross-session"), "agent"),
-    "hook": "hook",
+_SOURCES: dict[ContextSource, tuple[str, ...]] = {
+    "task": ("task",),
+    "agent": ("agent", "peer", "session", "teammate", "coordinator"),
+    "hook": ("hook",),
 }
-"""Who speaks, by the ``kind`` of a record's ``origin``."""
+"""Who speaks, by what the ``kind`` of a record's ``origin`` has in it."""
 _OF_COMMANDS = ("<local-command-", "<bash-", "Caveat: ", "<command-")
 _OF_HOOKS = ("<user-prompt-submit-hook>", "<session-start-hook>", "Stop hook feedback")
 _TASK_AS_JSON = '{"task_id":'
@@ -140,8 +140,9 @@ def source_of(text: str, origin: str = "") -> ContextSource:
     Args:
         origin: what the record says of it; the words are asked where that is not known.
     """
-    if origin in _SOURCES:
-        return _SOURCES[origin]
+    for source, words in _SOURCES.items():
+        if any(word in origin for word in words):
+            return source
     if text.startswith(f"<{_TASK}>"):
         return "task"
     if _AGENTS.match(text):

@@ -151,10 +151,10 @@ class TranscriptDraft:
                 name = qualified(block.get("server_name"), string(block.get("name")))
                 self.timeline.call(message, block.get("id"), name, given, at)
             elif is_served_result(kind):
-                told = served_result(block.get("content"), block.get("is_error"))
+                answer = served_result(block.get("content"), block.get("is_error"))
                 if call := self.called(block.get("tool_use_id")):
                     self.timeline.result(
-                        call, told.text, failed=told.failed, at=at, exit_code=told.exit_code
+                        call, answer.text, failed=answer.failed, at=at, exit_code=answer.exit_code
                     )
 
     def add_instructions(
@@ -312,7 +312,7 @@ def assemble(
 def _edits(turns: Iterable[TurnDraft]) -> Counter[tuple[str, str, int, int]]:
     """Count the edits of one thread by what makes two of them the same: id, input and growth."""
     return Counter(
-        (call.told_id or call.id, call.input, edit.added, edit.removed)
+        (call.transcript_id or call.id, call.input, edit.added, edit.removed)
         for turn in turns
         for message in turn.messages
         for call in message.calls

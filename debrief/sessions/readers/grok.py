@@ -252,7 +252,7 @@ class _Talk:
         text = text_of(record.get("content"))
         if call.name == _SPAWN and not text.startswith(_IN_BACKGROUND):
             self.awaited += _STARTED.findall(text)
-        about = self._updates.calls.get(call.told_id, {})
+        about = self._updates.calls.get(call.transcript_id, {})
         came = mapping(about.get("rawOutput"))
         code = came.get("exit_code") if came.get("type") == "Bash" else None
         draft.timeline.result(

@@ -66,7 +66,7 @@ class CallDraft(Struct):
     is_edited: bool = False
     """The edit was seen to be made, however the call ended."""
     late_result: str = ""
-    told_id: str = ""
+    transcript_id: str = ""
     """The id in the transcript, which several calls may have."""
 
     @property
@@ -91,7 +91,7 @@ class CallDraft(Struct):
     def build(self) -> ToolCall:
         """Return the finished call; its edit counts only when it was carried out."""
         fields = asdict(self)
-        for name in ("edit", "is_edited", "told_id"):
+        for name in ("edit", "is_edited", "transcript_id"):
             del fields[name]
         if (edit := self.made_edit) is not None:
             fields |= asdict(edit)
@@ -281,7 +281,7 @@ class Timeline:
         """Add a call to a message under a unique id, and have it answered by the next result with
         the id that it has in the transcript."""
         message.calls.append(call)
-        call.told_id = id = call.id
+        call.transcript_id = id = call.id
         self._uses[id] += 1
         while call.id in self._named:
             call.id = f"{id}-{self._uses[id]}"
@@ -307,9 +307,9 @@ class Timeline:
 
     def answered(self, call: CallDraft) -> None:
         """Have the next result with an answered call's id answer the call behind it, if any."""
-        behind = self._parallel.get(call.told_id)
-        if behind and self.calls[call.told_id] is call:
-            self.calls[call.told_id] = behind.pop(0)
+        behind = self._parallel.get(call.transcript_id)
+        if behind and self.calls[call.transcript_id] is call:
+            self.calls[call.transcript_id] = behind.pop(0)
 
     def result(
         self,

@@ -205,7 +205,7 @@ def task_ends_in(text: str) -> Iterator[TaskEnd]:
 
 
 class Waited(Struct, frozen=True):
-    """What a call tells that waits for work in the background."""
+    """The state of background work in the result of a call that waits for it."""
 
     is_over: bool
     failed: bool
@@ -214,7 +214,7 @@ class Waited(Struct, frozen=True):
 
 
 def waited_in(text: str) -> Waited | None:
-    """Return what a result tells of work in the background; None where it tells nothing."""
+    """Return the state of background work in a result; None where the result has none."""
     head = _PRINTED.split(text, maxsplit=1)[0]
     status, code = (inside(head, "status") or "").strip(), _EXIT_OF_WORK.search(head)
     if not status:

@@ -91,7 +91,7 @@ class TranscriptFile:
         self._background: dict[str, CallDraft] = {}
         """The calls that began work in the background, by the ids of that work."""
         self._printed: dict[str, list[str]] = {}
-        """What calls that waited for it were told, by the same."""
+        """What it printed to calls that waited for it, by the same."""
         self._masked = False
         """Another tool put one word for all ids."""
         self._others: dict[MessageKey, tuple[MessageDraft, list[records.OtherUsage]]] = {}
@@ -275,12 +275,12 @@ class TranscriptFile:
         name = qualified(block.server_name, string(block.name))
         if id and not self._masked:
             # A message may be written again. Calls of other messages may well have the same ids.
-            told = ((call.told_id, call.name, call.input) for call in draft.calls)
-            if (id, name, given) in told:
+            known = ((call.transcript_id, call.name, call.input) for call in draft.calls)
+            if (id, name, given) in known:
                 return
         call = CallDraft(id or f"{draft.id}-{len(draft.calls)}", name, given, at)
         thread.timeline.place(draft, call)
-        self._calls[call.told_id] = thread
+        self._calls[call.transcript_id] = thread
         if name in _DELEGATING_TOOLS:
             self.tasks.append((call, call.arguments))
         early = self._early.pop(id, None) if self._early else None
@@ -291,9 +291,9 @@ class TranscriptFile:
         """Answer a call of a tool that the provider ran, in the same message."""
         call = thread.called(block.tool_use_id)
         if call is not None:
-            told = served_result(block.content, block.is_error)
+            answer = served_result(block.content, block.is_error)
             thread.timeline.result(
-                call, told.text, failed=told.failed, at=at, exit_code=told.exit_code
+                call, answer.text, failed=answer.failed, at=at, exit_code=answer.exit_code
             )
 
     def _user(
@@ -376,18 +376,20 @@ class TranscriptFile:
         return about
 
     def _waited(self, call: CallDraft, text: str) -> None:
-        """Take what a call that waits for work in the background tells of it."""
+        """Read how background work goes on from the result of a call that waits for it."""
         work = first_string(call.arguments, "bash_id", "task_id", "agentId", "shell_id")
-        begun, told = self._background.get(work), said.waited_in(text)
-        if begun is None or told is None:
+        begun, output = self._background.get(work), said.waited_in(text)
+        if begun is None or output is None:
             return
         printed = self._printed.setdefault(work, [])
-        if printed and told.result.startswith(printed[-1]):  # all of it once more, and not the rest
+        if printed and output.result.startswith(
+            printed[-1]
+        ):  # all of it once more, and not the rest
             printed.pop()
-        printed.append(told.result)
-        if told.is_over:
+        printed.append(output.result)
+        if output.is_over:
             late = "\n".join(filter(None, printed))
-            begun.end_late(late, failed=told.failed, exit_code=told.exit_code)
+            begun.end_late(late, failed=output.failed, exit_code=output.exit_code)
 
     def _call_named(self, id: str) -> CallDraft | None:
         """Return the one call with an id, whichever thread's it is; None where several have it."""

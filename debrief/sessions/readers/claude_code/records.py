@@ -226,7 +226,7 @@ class OtherUsage(Struct, frozen=True):
 
 
 def others_of(tokens: Any) -> list[OtherUsage]:
-    """Return what a message's ``usage`` tells of calls that its sum leaves out: an advisor's, a
+    """Return the tokens in a message's ``usage`` that its sum leaves out: an advisor's, a
     compaction's."""
     listed = mappings(tokens.iterations) if type(tokens) is Tokens else []
     used = [(each, ANTHROPIC_TOKENS.usage(each)) for each in listed]

@@ -203,7 +203,7 @@ class RolloutCalls:
         self._waited(call, output)
 
     def _waited(self, call: CallDraft, output: Output) -> None:
-        """Follow what goes on in the background: a call that waits for it tells how it ended."""
+        """Follow background work: the output of a call that waits for it has its end."""
         given = call.arguments
         number = str(given.get("session_id") or given.get("cell_id") or "")
         begun = self._running.get(number)
@@ -233,7 +233,7 @@ class RolloutCalls:
         call.exit_code = code
         output = string(payload.get("aggregated_output"))
         if call.status == "unanswered":
-            self._ends[call.told_id] = output, code != 0
+            self._ends[call.transcript_id] = output, code != 0
         else:
             is_late = any(call is each for each in self._running.values())
             call.end_late(output if is_late else "", failed=code != 0)
@@ -249,11 +249,11 @@ class RolloutCalls:
         if call is None:
             call = self.made(call_id, "apply_patch", {}, at)
             self._timeline.result(call, output, failed=not success, at=at)
-        if call.status == "unanswered" and call.told_id == call_id:
+        if call.status == "unanswered" and call.transcript_id == call_id:
             self._ends[call_id] = output, not success
         if not success:
             return
-        edits = [call.edit] if call.edit is not None and call.told_id != call_id else []
+        edits = [call.edit] if call.edit is not None and call.transcript_id != call_id else []
         edits += changes_of(payload.get("changes"))
         call.edit, call.is_edited = joined(edits), True
 

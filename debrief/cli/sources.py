@@ -18,8 +18,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from debrief.cli.shared import AsJson, console, print_json, print_unwrapped, without_secrets
-from debrief.keys import FIRST_WEEK
-from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.sessions.scanning import Scan
@@ -119,6 +117,9 @@ def _print(
                 del each[name]
         print_json({"folders": [str(folder) for folder in searched], "sources": by_source})
         return
+    from debrief.keys import FIRST_WEEK
+    from debrief.markdown import counted
+
     out = console()
     _print_table(_SCAN_HEADINGS, starmap(_scan_row, stats.items()))
     if read:

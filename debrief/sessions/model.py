@@ -95,7 +95,13 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """The edit was worked out from the call's own input, as no result says what it did."""
     late_result: Copied = ""
     """What the call brought after its result, where that said only that it had begun: the answer
-    of a subagent in the background. It stands in the context of a later message too."""
+    of a subagent in the background, or what a command printed that was waited for. It stands in
+    the context of a later message too, or in the result of a later call."""
+
+    @property
+    def printed(self) -> str:
+        """The result, and what the call brought after it; empty for neither."""
+        return "\n".join(filter(None, (self.result, self.late_result)))
 
 
 class ContextText(Struct, frozen=True, kw_only=True, gc=False):

@@ -70,7 +70,15 @@ def code(
     from debrief.settings import load_settings
     from debrief.snapshots.captures import transcript_folders
     from debrief.snapshots.hook import CAPTURE_VARIABLE
-    from debrief.snapshots.plans import file_run, only_run_of, prepare, repository_of
+    from debrief.snapshots.migration import move_of_earlier_worktree
+    from debrief.snapshots.plans import (
+        checked_plan_id,
+        file_run,
+        only_run_of,
+        prepare,
+        repository_of,
+        worktree_folder,
+    )
 
     settings = load_settings()
     commands = {"claude-code": settings.claude_command, "droid": settings.droid_command}
@@ -82,6 +90,10 @@ def code(
     repository = repository_of(repo)
     folders = transcript_folders(tool, os.environ, Path.home())
     out = console(stderr=True)
+    if not worktree_folder(repository.root, checked_plan_id(plan_id)).exists() and (
+        move := move_of_earlier_worktree(repository.root, plan_id)
+    ):
+        raise InputError(f"plan {plan_id}", "has a worktree of an earlier tool", move)
     with only_run_of(repository.root, plan_id):
         run = prepare(repository, plan_id, tool, model or None, transcripts_in=folders)
         out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")

@@ -40,7 +40,7 @@ from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
-NORMAL_FORM = "14"
+NORMAL_FORM = "15"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"

@@ -32,6 +32,7 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
+from debrief.sessions.readers.values import is_made_up
 from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.minhash import alike, groups_of, likeness, signatures
@@ -219,7 +220,7 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "10"
+TRAITS = "11"
 """Raised when the same session gives other traits: all are read off again."""
 
 _RUN = 5
@@ -228,6 +229,7 @@ _MOST_FILES = 64
 _NO_FILES = -1
 _DOCUMENTS = ("md", "mdx", "rst", "txt", "lock")
 _MIX = 0x9E3779B97F4A7C15
+_SHORTEST_ID = 12
 _OPENING_MESSAGES = 32
 _SAMPLED_MESSAGES = 32
 _UNMISTAKABLE = 400
@@ -447,4 +449,12 @@ def _message_hashes(session: Session) -> Iterator[bytes]:
             if len(message.text) >= _UNMISTAKABLE:
                 yield _hash(["text", message.text])
             elif message.id:
-                yield _hash([message.id, message.text, *(call.input for call in message.calls)])
+                inputs = (call.input for call in message.calls)
+                when = "" if _is_unmistakable(message.id) else str(message.at)
+                yield _hash([message.id, when, message.text, *inputs])
+
+
+def _is_unmistakable(id: str) -> bool:
+    """Return whether no two messages have an id by chance, as with a number of the session's own
+    (``msg_3``), which gateways and exports give."""
+    return len(id) >= _SHORTEST_ID and is_made_up(id)

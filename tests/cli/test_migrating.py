@@ -70,7 +70,7 @@ def test_a_worktree_with_changes_is_moved_and_then_judged(
 
     done = run("eval", "retries", "--offline")
     assert done.exit_code == 1
-    assert f"Run: debrief migrate --apply {shop}, which moves {worktree} there." in done.stderr
+    assert f"Run: debrief migrate --apply {shop}, which moves {worktree} over." in done.stderr
     assert "debrief code" not in done.stderr
 
     lines = run("migrate").stdout.splitlines()

@@ -267,3 +267,15 @@ def test_the_same_words_of_a_person_are_no_likeness_where_the_work_is_other_work
     ]
     assert family(*crowd) == {"a": "a", "b": "b"}
     assert likeness(*map(signature_of, crowd)) > likeness(*map(work_signature_of, crowd))
+
+
+def test_messages_that_each_session_numbers_anew_are_no_copies() -> None:
+    """Ids of a gateway are the same in all sessions; a copy keeps its times as well."""
+
+    def ended(id: str, hours: int) -> Session:
+        at = MONDAY + timedelta(hours=hours)
+        last = replace(says("Glad to hear it."), id="msg_9", at=at)
+        return session(id, turn(text(20), last), started=at)
+
+    assert family(ended("a", 0), ended("b", 5)) == {"a": "a", "b": "b"}
+    assert family(ended("a", 0), ended("b", 0)) == {"a": "a", "b": "a"}

@@ -30,7 +30,7 @@ def move_of_earlier_worktree(root: Path, plan_id: str) -> str:
     """Return the next move where a plan's worktree is an earlier tool's; empty without one."""
     folders = (root / name / WORKTREES / plan_id for name in EARLIER)
     folder = next((folder for folder in folders if folder.is_dir()), None)
-    return f"Run: debrief migrate --apply {root}, which moves {folder} there." if folder else ""
+    return f"Run: debrief migrate --apply {root}, which moves {folder} over." if folder else ""
 
 
 def plan_worktrees(folder: Path, target: Path) -> list[MigrationStep]:

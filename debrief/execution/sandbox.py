@@ -226,7 +226,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             run = _Run(stack, called, [status_in, *descriptors], limits, mounts, status)
             os.close(status_in)
             run.watch()
-            given = Given(copies, added or {}, walled)
+            given = RunFiles(copies, added or {}, walled)
             return run.of(given, ["/dev/shm", *places], hand_back)
 
     def _walls(
@@ -284,7 +284,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 
-class Given(Struct, frozen=True):
+class RunFiles(Struct, frozen=True):
     """The files that a run begins with."""
 
     copies: Mapping[str, Path]
@@ -340,7 +340,7 @@ class _Run:
             self.watched = json.loads(line)["child-pid"]
             self.first = os.pidfd_open(self.watched)
 
-    def of(self, given: Given, places: Sequence[str], hand_back: Sequence[str]) -> Ran:
+    def of(self, given: RunFiles, places: Sequence[str], hand_back: Sequence[str]) -> Ran:
         """Hand the files over, wait for the end, return it.
 
         Args:
@@ -560,7 +560,7 @@ def _size(folder: Path) -> int:
     return size
 
 
-def _feed(stream: IO[bytes], given: Given) -> None:
+def _feed(stream: IO[bytes], given: RunFiles) -> None:
     """Write an archive of the files to a run that may end at any moment.
 
     Args:

@@ -55,7 +55,7 @@ class Ingest(Struct, frozen=True):
             raise UnfitError("record", reasons, "Ask who runs the service.")
         sent = text = encode_record(record, only_set=True)
         passed = _times_to_pass(upload)
-        told = encode_record(record, only_set=True, without=passed) if passed else sent
+        hashed = encode_record(record, only_set=True, without=passed) if passed else sent
         if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):
@@ -70,7 +70,7 @@ class Ingest(Struct, frozen=True):
             reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
         return NewRow(
             **upload.model_dump(exclude={"record"}),
-            sha256=sha256(told).hexdigest(),
+            sha256=sha256(hashed).hexdigest(),
             text=text,
             verified=record.meta.verified,
             files=len(changes_of(record)),

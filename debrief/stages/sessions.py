@@ -8,7 +8,14 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import SessionHead
 from debrief.sessions.redaction import redact_rows
-from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
+from debrief.sessions.scanning import Scan
+from debrief.sessions.store import (
+    SESSIONS_TABLE,
+    SessionServer,
+    read_from,
+    scan_into,
+    store_week,
+)
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row
 from debrief.stages.configuration import SessionSources
@@ -22,13 +29,22 @@ def read_sessions(run: StageRun, week: str) -> bool | None:
     Returns:
         None where there is no session of the week.
     """
-    servers = run.once("servers", run.sources.servers)
-    scan = run.once(
-        "scan", lambda: scan_into(run.lake, run.sources.places(), run.redactor, servers)
-    )
+    scan = scan_of(run)
     if not scan.of_week(week):
         return None
+    servers = _servers(run)
     return store_week(run.lake, scan, week, run.redactor, servers, again=run.scope.force)
+
+
+def scan_of(run: StageRun) -> Scan:
+    """Return what a run's sources have; they are searched once."""
+    return run.once(
+        "scan", lambda: scan_into(run.lake, run.sources.places(), run.redactor, _servers(run))
+    )
+
+
+def _servers(run: StageRun) -> tuple[SessionServer, ...]:
+    return run.once("servers", run.sources.servers)
 
 
 def is_read(lake: Lake, sources: SessionSources, weeks: Sequence[str]) -> bool:

@@ -25,7 +25,6 @@ from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricEvaluation, Rubri
 from debrief.samples import folder
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.settings import load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
 from debrief.training.formats import validate_line
@@ -33,7 +32,6 @@ from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.manifest import stored_sets
 from debrief.training.model import training_path
 from debrief.training.selection import observed_pairs
-from pipelines.ui import first_week
 from tests.forgetting.searching import found_in, letters, sentences
 from tests.pipelines.conftest import Demo, Home, only_line
 from tools.samples.material import SECRETS
@@ -275,23 +273,10 @@ def test_a_damaged_table_is_named_with_the_next_move(
     assert "Remove the file; the next run makes it again" in line
 
 
-def test_the_ui_lists_weeks_from_the_first_with_sessions(
-    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
-
-    def first(sessions: Path, **more: str) -> str:
-        monkeypatch.setenv("DEBRIEF_SESSIONS", str(sessions))
-        return first_week(load_settings({**home, **more}))
-
-    new = {"DEBRIEF_LAKE": str(tmp_path / "lake")}
-    assert first(tmp_path) == "2026-10-05"
-    assert first(tmp_path, DEBRIEF_FIRST_WEEK="2026-01-05") == "2026-01-05"
-    assert first(tmp_path, **new) == "2022-01-03"
-    assert first(folder(), **new) == "2026-10-05"
+def test_partitions_begin_at_the_first_week_of_the_lake_whoever_loads_the_code(demo: Demo) -> None:
     listed = subprocess.run(
         [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
-        env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),
+        env=demo.home.environment(DEBRIEF_LAKE=demo.lake.url),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

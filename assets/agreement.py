@@ -11,7 +11,7 @@ from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown
 from assets.rubrics import rubric_evaluations
-from assets.weekly import check, stage
+from assets.weekly import check, shown_at, stage
 from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.lake import Lake
@@ -82,7 +82,7 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
-            "shown_at": dg.MetadataValue.url("/labels/next"),
+            **shown_at("/labels/next"),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

@@ -9,7 +9,7 @@ from assets.partitions import all_of
 from assets.presentation import markdown, preview
 from assets.sessions import prompt_snapshots
 from assets.troubles import trouble_events, troubles
-from assets.weekly import stage
+from assets.weekly import shown_at, stage
 from debrief.stages.run import StageRun, log_progress
 from debrief.stages.table import upstream
 from debrief.stages.troubles import LINE_EFFECTS
@@ -43,6 +43,6 @@ def line_effects(
                 ("outcome", "lines"), Counter(row.outcome for row in rows).most_common()
             ),
             "page": markdown(effects_markdown(rows)),
-            "shown_at": dg.MetadataValue.url("/troubles"),
+            **shown_at("/troubles"),
         },
     )

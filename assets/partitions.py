@@ -46,6 +46,7 @@ def not_listed(weeks: Iterable[str]) -> str:
         f"debrief → Reload); to read them, run `debrief run --week {older[0]}..{older[-1]}`."
     )
 
+
 PAIRS = dg.DynamicPartitionsDefinition(name="pair")
 """``<task>.<prompt fingerprint>-<eval fingerprint>``; only observed pairs are partitions."""
 

@@ -15,7 +15,7 @@ from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import raw_sessions, session_metadata
 from assets.training import FOLLOWS
-from assets.weekly import OFF, ShownWeeks, stage, weekly_asset
+from assets.weekly import OFF, ShownWeeks, shown_at, stage, weekly_asset
 from debrief.lake import Lake
 from debrief.snapshots.model import fingerprint_names
 from debrief.stages.reports import (
@@ -120,7 +120,7 @@ def fingerprint_leaderboard(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
-            "shown_at": dg.MetadataValue.url("/prompts"),
+            **shown_at("/prompts"),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -193,7 +193,7 @@ def weekly_report(
             headline(replace(report, done=kept)) + ("" if written.changed else " (page unchanged)"),
             {
                 "page": markdown(page),
-                "shown_at": dg.MetadataValue.url(path),
+                **shown_at(path),
                 "path": dg.MetadataValue.path(written.path),
                 "failures": len(report.now.failures),
                 "with_a_verdict": verdicts.known,

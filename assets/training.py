@@ -15,7 +15,7 @@ from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, Spending, check, stage
+from assets.weekly import MODEL_POOL, Spending, check, shown_at, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import places_in, success_labels
@@ -121,7 +121,7 @@ def training_sets(
                 "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
-                "shown_at": dg.MetadataValue.url(links.page_path("training", task, fingerprint)),
+                **shown_at(links.page_path("training", task, fingerprint)),
                 "path": dg.MetadataValue.path(stored.path),
                 "train": row.train,
                 "eval": row.eval,

@@ -197,7 +197,11 @@ def _lines(lake: Lake, keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
 class Optimisation(dg.Config):
     """How much is tried for each pair."""
 
-    trials: int = Field(default=60, description="How often prompts may be tried.")
+    trials: int | None = Field(
+        default=None,
+        description="How often prompts may be tried; each trial asks a model. Nothing is tried "
+        "without it.",
+    )
     most_samples: int = Field(default=24, description="Of each side of the split.")
 
 
@@ -221,8 +225,14 @@ def prompt_candidates(
     that were in force, and how both fare on the held-out samples, with the cost.
 
     Written below `prompts/candidates/`, never over the prompts in force. Needs a language model,
-    and is made only when it is asked for by itself.
+    and is made only by a run whose configuration gives `trials`.
     """
+    if config.trials is None:
+        raise dg.Failure(
+            "prompt_candidates asks a model many times, so it runs only when the run's "
+            "configuration gives `trials`: ops: {prompt_candidates: {config: {trials: 60}}}.",
+            allow_retries=False,
+        )
     tables, by, spending = lake.open(), evaluator.open(context.run), Spending()
     if by.models is None:
         raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)

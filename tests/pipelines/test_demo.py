@@ -309,3 +309,8 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     assert said.code == 0, said.err
     assert "training_sets late-readings" in said.err
     assert "carrier-retries" not in said.err
+
+
+def test_trials_that_were_asked_for_by_name_are_begun(demo: Demo) -> None:
+    named = ("backfill", "--stage", "prompt_candidates", "--offline", "--lake", demo.lake.url)
+    assert "needs a language model" in only_line(demo.home.typed(*named))

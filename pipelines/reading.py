@@ -29,8 +29,8 @@ from debrief.markdown import counted
 from debrief.models.programs import installed
 from debrief.redaction.redactor import redactor_of
 from debrief.sessions.forgotten import TABLE as FORGOTTEN
+from debrief.sessions.places import places_of
 from debrief.sessions.scanning import Scan
-from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, sessions_of, store_week
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
@@ -81,11 +81,8 @@ class BackgroundReading:
         return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
 
     def _scan(self) -> None:
-        folders = [Path(session) for session in self._settings.sessions]
         self._forgotten = self.lake.versions(FORGOTTEN)
-        self.found = scan_into(
-            self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
-        )
+        self.found = scan_into(self.lake, places_of(self._settings), self._redactor)
 
     def catch_up(self, weeks: Sequence[str], say: Callable[[str], object]) -> None:
         """Read weeks, and look again now and then: of what runs meanwhile the new steps go first.

@@ -10,7 +10,8 @@ from assets.evaluations import judge_evaluations, session_scores
 from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown
-from assets.rubrics import rubric_evaluations
+from assets.rubrics import rubric_evaluations, rubrics
+from assets.sessions import raw_sessions
 from assets.weekly import check, shown_at, stage
 from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
@@ -47,7 +48,10 @@ class Probing(dg.Config):
 @stage(
     group_name="reports",
     code_version=versions.AGREEMENT,
-    deps=[labels, *map(all_of, (judge_evaluations, session_scores, rubric_evaluations))],
+    deps=[
+        *(labels, rubrics),
+        *map(all_of, (raw_sessions, judge_evaluations, session_scores, rubric_evaluations)),
+    ],
 )
 def judge_agreement(
     context: dg.AssetExecutionContext,

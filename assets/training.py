@@ -11,6 +11,7 @@ from pydantic import Field, create_model
 from assets import versions
 from assets.agreement import judge_agreement
 from assets.evaluations import judge_evaluations, session_scores
+from assets.outcomes import labels
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
@@ -72,7 +73,7 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     kinds={"python", "json"},
     deps=[
         *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
-        *map(all_of, (session_scores, rubric_evaluations, judge_agreement)),
+        *map(all_of, (labels, session_scores, rubric_evaluations, judge_agreement)),
     ],
 )
 def training_sets(

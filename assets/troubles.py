@@ -36,7 +36,11 @@ def trouble_events(
     return weeks.result()
 
 
-@stage(group_name="troubles", code_version=versions.TROUBLES, deps=[all_of(trouble_events)])
+@stage(
+    group_name="troubles",
+    code_version=versions.TROUBLES,
+    deps=[*map(all_of, (raw_sessions, trouble_events))],
+)
 def troubles(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
 ) -> dg.MaterializeResult[None]:

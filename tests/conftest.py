@@ -123,7 +123,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write expected.json of the examples")
 
 
-OF_THE_DEMO = ("tests/pipelines/test_demo.py", "tests/pipelines/test_forget.py")
+OF_THE_DEMO = tuple(f"tests/pipelines/test_{name}.py" for name in ("demo", "edges", "forget"))
 
 
 @pytest.hookimpl(optionalhook=True)

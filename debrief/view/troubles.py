@@ -134,9 +134,10 @@ def troubles(page: Page, request: Request) -> Response:
     known = troubles_known(page)
     repositories = _counted(one.repository for one in known)
     kinds = _counted(one.kind for one in known)
-    for name, value, there in (("repository", repository, repositories), ("kind", kind, kinds)):
-        if value and value not in dict(there):
-            raise refused(name, value, "is of no trouble", (each for each, _ in there))
+    if kind and kind not in KINDS_SHOWN:
+        raise refused("kind", kind, "is not known", KINDS_SHOWN)
+    if repository and repository not in (there := dict(repositories)):
+        raise refused("repository", repository, "has no trouble", there)
     chosen = [
         in_all(one)
         for one in known

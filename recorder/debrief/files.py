@@ -208,7 +208,7 @@ def only_writer(
     Args:
         home: where locks are kept.
         lake: its URL.
-        writer: what the next one is told it waits for. Default: this process.
+        writer: The name that the next one waits for. Default: this process.
         say: takes the line that is logged before waiting, to show it elsewhere as well.
 
     Raises:

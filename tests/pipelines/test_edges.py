@@ -67,7 +67,8 @@ def observed(
             with pytest.MonkeyPatch.context() as watching:
                 pairs = sorted(pair_key(*pair) for pair in current_pairs(lake))
                 add_pairs(instance, current_pairs(lake))
-                keys = {WEEKS: weeks, PAIRS: pairs}.get(graph.get(key).partitions_def, ())
+                of = graph.get(key).partitions_def
+                keys = weeks if of == WEEKS else pairs if of == PAIRS else []
                 watched = Watched(watching)
                 made = dg.materialize(
                     [asset for asset in ASSETS if isinstance(asset, dg.AssetsDefinition)],

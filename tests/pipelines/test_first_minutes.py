@@ -64,7 +64,9 @@ def test_the_schedule_takes_no_week_before_those_that_are_listed() -> None:
 
     def ticked(weeks: int) -> dg.RunRequest | dg.SkipReason:
         tick = datetime.fromisoformat(f"{week_after(first, weeks)}T03:00:00+00:00")
-        return weekly(dg.build_schedule_context(scheduled_execution_time=tick))
+        asked = weekly(dg.build_schedule_context(scheduled_execution_time=tick))
+        assert isinstance(asked, dg.RunRequest | dg.SkipReason)
+        return asked
 
     asked = ticked(2)
     assert isinstance(asked, dg.RunRequest)

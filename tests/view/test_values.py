@@ -98,7 +98,7 @@ def test_a_value_that_means_nothing_is_refused_on_every_page(
         ("/sessions?outcome=maybe", "outcome=maybe is not known. Known: yes, no, none"),
         ("/sessions?failed=2", "failed=2 is neither set nor not. Known: 1, on, yes, 0, off, no"),
         ("/sessions?page=0", "page=0 is no whole number from 1 to 999,999"),
-        ("/troubles?kind=foo", "kind=foo is of no trouble"),
+        ("/troubles?kind=foo", "kind=foo is not known. Known: failing_command, "),
         ("/labels/next?skip=-1", "skip=-1 is less than 0"),
         ("/sessions/corrected?part=x", "part=x is no whole number"),
         ("/sessions/corrected?part=7", "part=7 is no part of this session, which has 1"),

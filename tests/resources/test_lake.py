@@ -12,6 +12,8 @@ import pytest
 
 from debrief.files import only_writer
 from debrief.lake import Lake
+from debrief.settings import load_settings
+from pipelines.instance import open_instance
 from resources import LakeResource
 from tests.waiting import wait_until
 
@@ -37,6 +39,14 @@ def log_of(instance: dg.DagsterInstance, level: int) -> list[str]:
 def carried_out(instance: dg.DagsterInstance, url: str = "") -> dg.ExecuteInProcessResult:
     resources: dict[str, Any] = {"lake": LakeResource(url=url)}
     return dg.materialize([rows], instance=instance, resources=resources, raise_on_error=False)
+
+
+@pytest.mark.usefixtures("lake")
+def test_runs_of_one_instance_wait_in_its_queue() -> None:
+    with open_instance(load_settings()) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+    assert queue is not None
+    assert queue.max_concurrent_runs == 1
 
 
 def test_a_run_says_in_its_own_log_which_run_it_waits_for(lake: Lake, tmp_path: Path) -> None:

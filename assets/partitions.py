@@ -15,19 +15,23 @@ _WEEKS_OF_A_NEW_LAKE = 4
 """Past weeks listed for a lake without sessions."""
 
 
-def first_week(lake: Lake) -> str:
-    """Return the first week of the lake's sessions and of the transcripts found for it.
+def first_week(*lakes: Lake) -> str:
+    """Return the first week of the lakes' sessions and of the transcripts found for them.
 
     Without either, return the week that began four weeks before the one under way.
     """
-    now = week_of(datetime.now(UTC))
-    return min(weeks_in(lake), default=week_after(now, -_WEEKS_OF_A_NEW_LAKE))
+    now, weeks = week_of(datetime.now(UTC)), (week for lake in lakes for week in weeks_in(lake))
+    return min(weeks, default=week_after(now, -_WEEKS_OF_A_NEW_LAKE))
 
 
-WEEKS = dg.WeeklyPartitionsDefinition(
-    start_date=first_week(Lake(load_settings().lake)), day_offset=1, end_offset=1
-)
-"""Monday to Sunday, UTC, from the lake's first week to the week under way.
+def _lakes() -> list[Lake]:
+    """Return the lakes that a run may work on."""
+    settings = load_settings()
+    return [Lake(url) for url in (settings.lake, *settings.lakes)]
+
+
+WEEKS = dg.WeeklyPartitionsDefinition(start_date=first_week(*_lakes()), day_offset=1, end_offset=1)
+"""Monday to Sunday, UTC, from the first week of all lakes to the week under way.
 
 Dagster fixes the first week when it loads the code. Runs and commands load it again; a code server
 keeps it until the code location is reloaded.

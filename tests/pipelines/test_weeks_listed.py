@@ -60,6 +60,12 @@ def test_no_week_is_older_than_the_first_and_one_of_them_is_it(
     assert all(first <= week for week in weeks)
 
 
+def test_a_further_lake_that_runs_may_choose_counts(tmp_path: Path) -> None:
+    own = filled(Lake(str(tmp_path / "own")), {"2026-02-02"}, set())
+    further = filled(Lake(str(tmp_path / "further")), {OLD}, set())
+    assert (first_week(own), first_week(own, further)) == ("2026-02-02", OLD)
+
+
 def test_a_lake_in_an_object_store_is_asked_a_few_times(bucket: Bucket) -> None:
     lake = filled(Lake(bucket.url("lake")), {"2026-02-02"}, {OLD})
     before = bucket.server.requests.total()

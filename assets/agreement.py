@@ -10,8 +10,9 @@ from assets.evaluations import judge_evaluations, session_scores
 from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown
-from assets.rubrics import rubric_evaluations
-from assets.weekly import check, stage
+from assets.rubrics import rubric_evaluations, rubrics
+from assets.sessions import raw_sessions
+from assets.weekly import check, shown_at, stage
 from debrief.errors import InputError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.lake import Lake
@@ -47,7 +48,10 @@ class Probing(dg.Config):
 @stage(
     group_name="reports",
     code_version=versions.AGREEMENT,
-    deps=[labels, *map(all_of, (judge_evaluations, session_scores, rubric_evaluations))],
+    deps=[
+        *(labels, rubrics),
+        *map(all_of, (raw_sessions, judge_evaluations, session_scores, rubric_evaluations)),
+    ],
 )
 def judge_agreement(
     context: dg.AssetExecutionContext,
@@ -82,7 +86,7 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
-            "shown_at": dg.MetadataValue.url("/labels/next"),
+            **shown_at("/labels/next"),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

@@ -7,9 +7,9 @@ import dagster as dg
 from assets import versions
 from assets.partitions import all_of
 from assets.presentation import markdown, preview
-from assets.sessions import prompt_snapshots
+from assets.sessions import prompt_snapshots, raw_sessions
 from assets.troubles import trouble_events, troubles
-from assets.weekly import stage
+from assets.weekly import shown_at, stage
 from debrief.stages.run import StageRun, log_progress
 from debrief.stages.table import upstream
 from debrief.stages.troubles import LINE_EFFECTS
@@ -21,7 +21,7 @@ from resources import LakeResource, ScopeResource
 @stage(
     group_name="troubles",
     code_version=versions.LINE_EFFECTS,
-    deps=[troubles, *map(all_of, (trouble_events, prompt_snapshots))],
+    deps=[troubles, *map(all_of, (raw_sessions, trouble_events, prompt_snapshots))],
 )
 def line_effects(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
@@ -43,6 +43,6 @@ def line_effects(
                 ("outcome", "lines"), Counter(row.outcome for row in rows).most_common()
             ),
             "page": markdown(effects_markdown(rows)),
-            "shown_at": dg.MetadataValue.url("/troubles"),
+            **shown_at("/troubles"),
         },
     )

@@ -9,7 +9,7 @@ from assets import versions
 from assets.partitions import all_of
 from assets.presentation import PREVIEW_ROWS, markdown, preview
 from assets.sessions import raw_sessions
-from assets.weekly import ShownWeeks, check, stage, weekly_asset
+from assets.weekly import ShownWeeks, check, shown_at, stage, weekly_asset
 from debrief.errors import InputError
 from debrief.execution.store import executed_labels
 from debrief.lake import Lake
@@ -106,7 +106,7 @@ def labels(
             ),
             "sessions_decided": decided.total(),
             "not_read": len(problems),
-            "shown_at": dg.MetadataValue.url("/labels/next"),
+            **shown_at("/labels/next"),
         }
     )
 

@@ -8,14 +8,14 @@ import dagster as dg
 from msgspec.structs import replace
 
 from assets import versions
-from assets.evaluations import judge_evaluations, session_scores
+from assets.evaluations import judge_evaluations, langfuse_scores, session_scores
 from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
-from assets.sessions import raw_sessions, session_metadata
+from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from assets.training import FOLLOWS
-from assets.weekly import OFF, ShownWeeks, stage, weekly_asset
+from assets.weekly import OFF, ShownWeeks, shown_at, stage, weekly_asset
 from debrief.lake import Lake
 from debrief.snapshots.model import fingerprint_names
 from debrief.stages.reports import (
@@ -90,7 +90,8 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
     automation_condition=FOLLOWS,
     deps=[
         labels,
-        *map(all_of, (raw_sessions, session_scores, judge_evaluations, session_metadata)),
+        *map(all_of, (raw_sessions, prompt_snapshots, session_metadata)),
+        *map(all_of, (session_scores, judge_evaluations)),
     ],
 )
 def fingerprint_leaderboard(
@@ -120,7 +121,7 @@ def fingerprint_leaderboard(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
-            "shown_at": dg.MetadataValue.url("/prompts"),
+            **shown_at("/prompts"),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -145,8 +146,8 @@ def fingerprint_leaderboard(
     group_name="reports",
     code_version=versions.WEEKLY_REPORT,
     deps=[
-        *(judge_evaluations, session_scores, rubric_evaluations, rubrics),
-        fingerprint_leaderboard,
+        *(raw_sessions, prompt_snapshots, judge_evaluations, session_scores, langfuse_scores),
+        *(rubrics, rubric_evaluations, fingerprint_leaderboard),
     ],
 )
 def weekly_report(
@@ -193,7 +194,7 @@ def weekly_report(
             headline(replace(report, done=kept)) + ("" if written.changed else " (page unchanged)"),
             {
                 "page": markdown(page),
-                "shown_at": dg.MetadataValue.url(path),
+                **shown_at(path),
                 "path": dg.MetadataValue.path(written.path),
                 "failures": len(report.now.failures),
                 "with_a_verdict": verdicts.known,

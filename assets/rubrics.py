@@ -11,7 +11,7 @@ from assets.evaluations import score_check, session_scores
 from assets.partitions import all_of
 from assets.presentation import listed, markdown, measured, preview
 from assets.sessions import raw_sessions
-from assets.weekly import MODEL_POOL, ShownWeeks, Spending, check, stage, weekly_asset
+from assets.weekly import MODEL_POOL, ShownWeeks, Spending, check, shown_at, stage, weekly_asset
 from debrief.errors import ModelError
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -189,7 +189,7 @@ def rubrics(
             "dagster/row_count": len(rows),
             "made_now": fresh,
             "page": markdown(page),
-            "shown_at": dg.MetadataValue.url("/rubrics"),
+            **shown_at("/rubrics"),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
             "tell_good_from_bad": sum(row.finding == "tells" for row in rows),

@@ -7,6 +7,7 @@ import dagster as dg
 from msgspec import UNSET
 
 from assets import versions
+from assets.partitions import not_listed
 from assets.presentation import listed, preview, tallied
 from assets.weekly import ShownWeeks, check, weekly_asset
 from debrief.errors import InputError
@@ -22,7 +23,12 @@ from debrief.sessions.store import (
     transcripts_of,
 )
 from debrief.stages.run import StageRun
-from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, read_sessions
+from debrief.stages.sessions import (
+    PROMPT_SNAPSHOTS,
+    SESSION_METADATA,
+    read_sessions,
+    scan_of,
+)
 from resources import LakeResource, ScopeResource, SessionStore
 
 
@@ -73,6 +79,8 @@ def raw_sessions(
                 "made_now": sum(before.get(head.id) != head.digest for head in heads),
             },
         )
+    if older := not_listed(scan_of(run).weeks()):
+        context.log.warning(older)
     return weeks.result()
 
 

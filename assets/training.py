@@ -11,11 +11,12 @@ from pydantic import Field, create_model
 from assets import versions
 from assets.agreement import judge_agreement
 from assets.evaluations import judge_evaluations, session_scores
+from assets.outcomes import labels
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.weekly import MODEL_POOL, Spending, check, stage
+from assets.weekly import MODEL_POOL, Spending, check, shown_at, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import places_in, success_labels
@@ -72,7 +73,7 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     kinds={"python", "json"},
     deps=[
         *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
-        *map(all_of, (session_scores, rubric_evaluations, judge_agreement)),
+        *map(all_of, (labels, session_scores, rubric_evaluations, judge_agreement)),
     ],
 )
 def training_sets(
@@ -121,7 +122,7 @@ def training_sets(
                 "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
-                "shown_at": dg.MetadataValue.url(links.page_path("training", task, fingerprint)),
+                **shown_at(links.page_path("training", task, fingerprint)),
                 "path": dg.MetadataValue.path(stored.path),
                 "train": row.train,
                 "eval": row.eval,
@@ -197,7 +198,11 @@ def _lines(lake: Lake, keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
 class Optimisation(dg.Config):
     """How much is tried for each pair."""
 
-    trials: int = Field(default=60, description="How often prompts may be tried.")
+    trials: int | None = Field(
+        default=None,
+        description="How often prompts may be tried; each trial asks a model. Nothing is tried "
+        "without it.",
+    )
     most_samples: int = Field(default=24, description="Of each side of the split.")
 
 
@@ -221,8 +226,14 @@ def prompt_candidates(
     that were in force, and how both fare on the held-out samples, with the cost.
 
     Written below `prompts/candidates/`, never over the prompts in force. Needs a language model,
-    and is made only when it is asked for by itself.
+    and is made only by a run whose configuration gives `trials`.
     """
+    if config.trials is None:
+        raise dg.Failure(
+            "prompt_candidates asks a model many times, so it runs only when the run's "
+            "configuration gives `trials`: ops: {prompt_candidates: {config: {trials: 60}}}.",
+            allow_retries=False,
+        )
     tables, by, spending = lake.open(), evaluator.open(context.run), Spending()
     if by.models is None:
         raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)

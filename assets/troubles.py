@@ -8,7 +8,7 @@ from assets import versions
 from assets.partitions import all_of
 from assets.presentation import preview
 from assets.sessions import raw_sessions
-from assets.weekly import ShownWeeks, stage, weekly_asset
+from assets.weekly import ShownWeeks, shown_at, stage, weekly_asset
 from debrief.stages.run import StageRun, log_progress
 from debrief.stages.table import upstream
 from debrief.stages.troubles import ALL_TROUBLES, TROUBLE_EVENTS
@@ -36,7 +36,11 @@ def trouble_events(
     return weeks.result()
 
 
-@stage(group_name="troubles", code_version=versions.TROUBLES, deps=[all_of(trouble_events)])
+@stage(
+    group_name="troubles",
+    code_version=versions.TROUBLES,
+    deps=[*map(all_of, (raw_sessions, trouble_events))],
+)
 def troubles(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
 ) -> dg.MaterializeResult[None]:
@@ -55,6 +59,6 @@ def troubles(
             "up_to_date": filled.skipped,
             "kinds": preview(("kind", "troubles"), Counter(row.kind for row in rows).most_common()),
             "repositories": len(repositories),
-            "shown_at": dg.MetadataValue.url("/troubles"),
+            **shown_at("/troubles"),
         },
     )

@@ -5,12 +5,14 @@ what its rows are made by, and the versions of the assets that it is made from: 
 follow staleness through a dependency on all weeks, which most reports and training sets have.
 """
 
+from importlib import resources
 from pathlib import Path
 
 from debrief.content import folder
 from debrief.evaluators import judges_folder
 from debrief.execution.executing import FORM
 from debrief.keys import digest_of
+from debrief.scoring.scorer import verdict_version
 from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
 from debrief.snapshots.rows import ROWS
@@ -46,28 +48,34 @@ def _prompts(*patterns: str) -> list[tuple[str, str]]:
     ]
 
 
+def _packaged(package: str, name: str) -> str:
+    """Return the text of a file that lies beside the code."""
+    return (resources.files(package) / name).read_text(encoding="utf-8")
+
+
+_JUDGES = _texts(judges_folder(load_settings()), "*.md")
+_SCORER = _prompts("session_scorer.txt", "dimensions.toml")
+"""One call asks a session's dimensions, and the judges that can ride along."""
+_MINER = _prompts("rubric_*.txt")
+
 SESSIONS = _version("sessions", NORMAL_FORM)
 EXECUTION = _version("execution", FORM, SESSIONS)
 LABELS = _version("labels", EXECUTION)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
-JUDGING = _version("judging", _texts(judges_folder(load_settings()), "*.md"), METADATA)
+JUDGING = _version("judging", _JUDGES, _SCORER, METADATA)
 TROUBLE_EVENTS = _version("trouble events", finding.VERSION, SESSIONS)
 TROUBLES = _version("troubles", grouping.VERSION, TROUBLE_EVENTS)
 LINE_EFFECTS = _version("line effects", helped.VERSION, TROUBLES, SNAPSHOTS)
-SCORING = _version("scoring", _prompts("session_scorer.txt"), LABELS)
+SCORING = _version("scoring", _SCORER, _JUDGES, verdict_version(), LABELS)
 LANGFUSE = _version("langfuse", SCORING)
-MINING = _version(
-    "mining",
-    _prompts("rubric_extractor*.txt", "rubric_data_notice.txt", "rubric_evidence.txt"),
-    SCORING,
-)
-RUBRICS = _version(
-    "rubrics", _prompts("rubric_summarizer.txt", "rubric_sources.txt", "judge_template.txt"), MINING
-)
+MINING = _version("mining", _MINER, _packaged("debrief.rubrics", "avoided.toml"), SCORING)
+RUBRICS = _version("rubrics", _prompts("judge_template.txt"), MINING)
 RUBRIC_EVALUATIONS = _version("rubric evaluations", _prompts("judge_template.txt"), RUBRICS)
 AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)
-TRAINING = _version("training", LINE_FORMAT, AGREEMENT)
+TRAINING = _version(
+    "training", LINE_FORMAT, _packaged("debrief.training", "known_tools.toml"), AGREEMENT
+)
 CANDIDATES = _version("candidates", _prompts("candidate_*.txt"), TRAINING)
 LEADERBOARD = _version("leaderboard", JUDGING, SCORING)
 WEEKLY_REPORT = _version("weekly report", report_version(), AGREEMENT)

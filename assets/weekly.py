@@ -8,15 +8,15 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import WEEKS, weekly_backfill_policy
-from debrief.errors import DebriefError
 from debrief.evaluators import Evaluators
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
+from debrief.settings import load_settings
 from debrief.stages.run import StageRun, log_progress
 from debrief.stages.table import Filled, Row, TableStage, upstream
 from debrief.view import links
-from resources import LakeResource
+from resources import LakeResource, explained
 
 MODEL_POOL = "language_model"
 """Of every stage that asks a model: with a limit of 1, no two runs ask the same at once."""
@@ -40,15 +40,12 @@ def stage(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]
 
     def decorate(compute: Callable[..., Any]) -> dg.AssetsDefinition:
         @functools.wraps(compute)
-        def explained(context: dg.AssetExecutionContext, *given: Any, **named: Any) -> Any:
-            try:
+        def computed(context: dg.AssetExecutionContext, *given: Any, **named: Any) -> Any:
+            with explained(context.log):
                 return compute(context, *given, **named)
-            except DebriefError as error:
-                context.log.error(str(error))
-                raise
 
         asset: Any = dg.asset(**{"owners": OWNERS, "kinds": KINDS, **options})
-        return asset(explained)  # type: ignore[no-any-return]
+        return asset(computed)  # type: ignore[no-any-return]
 
     return decorate
 
@@ -61,6 +58,16 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
         freshness_policy=_FRESH,
         **options,
     )
+
+
+def shown_at(path: str) -> Metadata:
+    """Return the link to a page; empty where settings name no address of pages.
+
+    ``debrief ui`` and ``debrief up`` set ``DEBRIEF_VIEW_URL``. Plain ``dagster dev`` has no pages.
+    """
+    if "view_url" not in load_settings().model_fields_set:
+        return {}
+    return {"shown_at": dg.MetadataValue.url(links.address(path))}
 
 
 _PAGES = {
@@ -109,9 +116,8 @@ class ShownWeeks:
         if OFF not in metadata:
             number = self._weeks.index(week) + 1
             log_progress(self._name, f"{week} ({number} of {len(self._weeks)}): {summary}")
-        # Dagster's UI is below the pages' own address, whatever port that has.
-        shown_at = dg.MetadataValue.url(_PAGES.get(self._name) or links.sessions_path(week=week))
-        first = {"in_short": summary, "shown_at": shown_at, "made_now": 0, COUNT: rows}
+        page = shown_at(_PAGES.get(self._name) or links.sessions_path(week=week))
+        first = {"in_short": summary, **page, "made_now": 0, COUNT: rows}
         self._context.add_asset_metadata({**first, **metadata}, partition_key=week)
 
     def show_none(self, week: str) -> None:
@@ -173,9 +179,10 @@ def check(
         def checked(
             context: dg.AssetCheckExecutionContext, lake: LakeResource
         ) -> dg.AssetCheckResult:
-            opened = lake.open()
-            has_keys = context.has_partition_key_range or context.has_partition_key
-            return look(opened, list(context.partition_keys) if has_keys else all_keys(opened))
+            with explained(context.log):
+                opened = lake.open()
+                has_keys = context.has_partition_key_range or context.has_partition_key
+                return look(opened, list(context.partition_keys) if has_keys else all_keys(opened))
 
         checked.__name__, checked.__doc__ = look.__name__, look.__doc__
         return dg.asset_check(asset=asset, **options)(checked)

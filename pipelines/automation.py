@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
+from assets.partitions import WEEKS, not_listed
 from debrief.keys import digest_of, week_after, week_of
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
-from debrief.settings import load_settings
 from pipelines.jobs import range_tags, whole_graph
 from resources import LakeResource, SessionStore
 
@@ -40,7 +40,7 @@ def weeks_at(tick: datetime) -> tuple[str, str]:
 def weekly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Take the week before the one that the tick was scheduled in."""
     first, last = weeks_at(context.scheduled_execution_time)
-    first = max(first, load_settings().first_week)
+    first = max(first, str(WEEKS.get_first_partition_key()))
     if last < first:
         return dg.SkipReason("No week of those that are listed has ended.")
     return dg.RunRequest(run_key=last, tags={**range_tags(first, last), "debrief/week": last})
@@ -127,10 +127,13 @@ def new_sessions(
         stamp = tables.stamp(SESSIONS_TABLE, week)
         return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
 
-    found, begin = due_weeks(scan, is_current, marks, datetime.now(UTC)), load_settings().first_week
+    found = due_weeks(scan, is_current, marks, datetime.now(UTC))
+    begin = str(WEEKS.get_first_partition_key())
     due = {week: mark for week, mark in found.items() if week >= begin}
-    if found and not due:
-        return dg.SkipReason(f"What is new is older than {begin}: start `debrief ui` again.")
+    if older := not_listed(found):
+        context.log.warning(older)
+        if not due:
+            return dg.SkipReason(older)
     if not due:
         return dg.SkipReason("No session is new or changed, or those that are are under way.")
     cursor = {week: mark for week, mark in {**marks, **due}.items() if week in scan.weeks()}

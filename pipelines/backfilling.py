@@ -31,6 +31,7 @@ from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
 from debrief.summary import content_of
 from debrief.training.manifest import current_pairs
+from debrief.training.optimisation import OptimiserOptions
 from debrief.weekly import Done
 from debrief.weekly import added_up as added_up_done
 from pipelines.dead_runs import end_dead_runs
@@ -105,6 +106,8 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
                 spent = sum(part.cost_usd or 0.0 for part in parts)
                 evaluator["max_cost_usd"] = max(0.0, limit - spent)
             config = run_config({**resources, "evaluator": evaluator})
+            if CANDIDATES in assets:  # It was named, and its cost agreed to.
+                config["ops"] = {CANDIDATES: {"config": {"trials": OptimiserOptions().trials}}}
             outcome = carry_out(instance, "", partitions, config, assets)
             parts.extend(done_in(outcome.events))
             outcome.check()

@@ -38,6 +38,8 @@ POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1, "execution": 1}
 the first one's rows; Langfuse takes one writer best."""
 _HEADER = "# Written by Debrief; a file without this line is left alone."
 _MOST_RUNS, _PAGE = 8, 500
+_MOST_RUNS_OF_A_FOLDER = 1
+"""A lake in a folder has one writer at a time, so further runs wait in Dagster's queue."""
 _OPEN_TIMEOUT = 60.0
 """Seconds that another process may take to open the same storage."""
 _QUEUE_TIMEOUT = 7 * 86_400
@@ -119,7 +121,7 @@ def write_configuration(settings: Settings, home: Path) -> None:
     if settings.launch == "queue":
         _write(path, queue_configuration())
     elif settings.dagster_database_url or is_team:
-        _write(path, _team_configuration())
+        _write(path, _team_configuration(settings))
     else:
         _write(path, _local_configuration(home))
 
@@ -176,6 +178,7 @@ def _local_configuration(home: Path) -> dict[str, Any]:
     packaged = packaged_configuration()
     return {
         **{name: packaged[name] for name in ("telemetry", "nux", "retention")},
+        "concurrency": {"runs": {"max_concurrent_runs": _MOST_RUNS_OF_A_FOLDER}},
         "run_storage": storage("dagster._core.storage.runs", "SqliteRunStorage"),
         "event_log_storage": storage(
             "dagster._core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
@@ -183,10 +186,11 @@ def _local_configuration(home: Path) -> dict[str, Any]:
     }
 
 
-def _team_configuration() -> dict[str, Any]:
+def _team_configuration(settings: Settings) -> dict[str, Any]:
     configuration = packaged_configuration()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    configuration["concurrency"]["runs"]["max_concurrent_runs"] = min(cores or 1, _MOST_RUNS)
+    most = min(cores or 1, _MOST_RUNS) if "://" in settings.lake else _MOST_RUNS_OF_A_FOLDER
+    configuration["concurrency"]["runs"]["max_concurrent_runs"] = most
     return configuration
 
 

@@ -29,8 +29,8 @@ from debrief.markdown import counted
 from debrief.models.programs import installed
 from debrief.redaction.redactor import redactor_of
 from debrief.sessions.forgotten import TABLE as FORGOTTEN
+from debrief.sessions.places import places_of
 from debrief.sessions.scanning import Scan
-from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, sessions_of, store_week
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.captured_plans import CapturedPlans
@@ -83,11 +83,7 @@ class BackgroundReading:
 
     def _scan(self) -> None:
         self._forgotten = self.lake.versions(FORGOTTEN)
-        self.found = scan_into(self.lake, self._folders(), self._redactor)
-
-    def _folders(self) -> list[Path]:
-        folders = [Path(session) for session in self._settings.sessions]
-        return folders or default_folders(Path.home(), os.environ)
+        self.found = scan_into(self.lake, places_of(self._settings), self._redactor)
 
     def catch_up(self, weeks: Sequence[str], say: Callable[[str], object]) -> None:
         """Read weeks, and look again now and then: of what runs meanwhile the new steps go first.
@@ -137,7 +133,7 @@ class BackgroundReading:
         with only_writer(self._settings.home, sessions_of(self.lake)):
             if self.lake.versions(FORGOTTEN) != self._forgotten:
                 self._scan()
-            plans = CapturedPlans(self._folders())
+            plans = CapturedPlans(places_of(self._settings))
             store_week(self.lake, self.found, week, self._redactor, plan_of=plans.of)
         self._done[week] = self._made_from(week)
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from contextlib import suppress
 
 from debrief.cli.shared import console
-from debrief.errors import ConfigurationError, DebriefError
+from debrief.errors import ConfigurationError
 from debrief.files import locked
-from debrief.lake import Lake
 from debrief.processes import make_socket_folder
-from debrief.sessions.store import weeks_in
-from debrief.settings import DAGSTER_PATH, Settings, variable_of
+from debrief.settings import DAGSTER_PATH, variable_of
 from pipelines.dead_runs import end_dead_runs
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
-from pipelines.launching import weeks_with_sessions
 from pipelines.options import RunOptions
 from pipelines.programs import LOCAL, check_free, code_server, daemon, pages_address, web
 from pipelines.supervising import Restarts, Supervisor
@@ -46,7 +42,6 @@ def start_ui(options: RunOptions, port: int, *, open_page: bool) -> None:
         workspace = prepare_workspace(home, code)
         os.environ |= {
             "PYTHONWARNINGS": "ignore",
-            variable_of("first_week"): first_week(settings),
             variable_of("view_url"): pages_address(settings, port),
         }
         programs = [
@@ -63,18 +58,3 @@ def start_ui(options: RunOptions, port: int, *, open_page: bool) -> None:
 
         out.print(f"Starting the UI on {settings.lake}; its logs are in {logs}")
         Supervisor(programs, logs, restarts=Restarts(most=0), report=out.print).run(say)
-
-
-def first_week(settings: Settings) -> str:
-    """Return the first week that the UI lists: that of the settings, else the first with sessions.
-
-    Sessions are looked for where the settings say, if the lake knows of none.
-    """
-    if "first_week" in settings.model_fields_set:
-        return settings.first_week
-    lake = Lake(settings.lake)
-    weeks = weeks_in(lake)
-    if not weeks:
-        with suppress(DebriefError):
-            weeks = {*weeks_with_sessions(lake, {"sessions": {}})}
-    return min(weeks, default=settings.first_week)

@@ -20,8 +20,9 @@ from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRe
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.webserver import DagsterWebserver
 from graphql import FieldNode, GraphQLError, OperationDefinitionNode, OperationType, parse
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from debrief.door.app import Door
@@ -53,7 +54,26 @@ class _Workspace(WorkspaceProcessContext):
 
 
 class _WebServer(DagsterWebserver):  # type: ignore[type-arg]
-    """Dagster's web server, which tells the door what a request changes."""
+    """Dagster's web server, which tells the door what a request changes.
+
+    What it refuses to give out, or has not, is not found: the stock server fails on it.
+    """
+
+    async def download_captured_logs_endpoint(self, request: Request) -> Response:
+        """Answer with a step's output; a path that leads out of the logs has none."""
+        try:
+            answer: Response = await super().download_captured_logs_endpoint(request)
+        except ValueError:
+            raise HTTPException(404) from None
+        return answer
+
+    async def download_debug_file_endpoint(self, request: Request) -> Response:
+        """Answer with a run's events, if there is such a run."""
+        with self.request_context(request) as context:
+            if context.instance.get_run_by_id(request.path_params["run_id"]) is None:
+                raise HTTPException(404)
+        answer: Response = await super().download_debug_file_endpoint(request)
+        return answer
 
     def graphql_execution_thread(
         self,

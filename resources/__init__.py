@@ -1,7 +1,7 @@
 """Dagster resources: the configuration of a run as typed fields."""
 
 from resources.evaluators import EvaluatorResource, account_of
-from resources.lake import LakeResource, ScopeResource, SessionStore
+from resources.lake import LakeResource, ScopeResource, SessionStore, explained
 from resources.servers import LangfuseResource, WebhookResource
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "SessionStore",
     "WebhookResource",
     "account_of",
+    "explained",
 ]

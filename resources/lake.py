@@ -1,18 +1,34 @@
 """The resources that name the lake, the transcripts, and which of their sessions to read."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 import dagster as dg
 from pydantic import Field
 
 from debrief.conditions import parse_where
+from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.permitted import permitted_lake
 from debrief.scope import Scope
 from debrief.settings import load_settings
 from debrief.stages.configuration import SessionSources
+
+
+@contextmanager
+def explained(log: dg.DagsterLogManager | None) -> Iterator[None]:
+    """Log why the block failed in a line of its own: Dagster's message begins with a stack trace.
+
+    Raises:
+        DebriefError: It failed.
+    """
+    try:
+        yield
+    except DebriefError as error:
+        if log is not None:
+            log.error(str(error))
+        raise
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -28,12 +44,21 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["LakeResource"]:
         """Let one run at a time work on a local lake, so that no two ask a model the same.
 
-        Where workers take runs, or the lake is in an object store, Dagster's pools do that.
+        Where workers take runs, or the lake is in an object store, Dagster's pools do that. Runs
+        of one instance wait in its queue; a command's run or one of another instance waits here.
+
+        Raises:
+            ConfigurationError: settings name no such lake.
+            DebriefError: another run has the lake and does not end.
         """
-        settings = load_settings()
-        lake = self.open()
-        is_free = context.run is None or "://" in lake.url or settings.launch == "queue"
-        with nullcontext() if is_free else only_writer(settings.home, lake.url):
+        with explained(context.log), ExitStack() as held:
+            settings, lake, run = load_settings(), self.open(), context.run
+            if run is not None and "://" not in lake.url and settings.launch != "queue":
+                say = context.log.info if context.log else None
+                writer = f"run {run.run_id}"
+                held.enter_context(only_writer(settings.home, lake.url, writer, say))
+            release = held.pop_all()
+        with release:
             yield self
 
     def open(self) -> Lake:

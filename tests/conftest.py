@@ -24,6 +24,7 @@ import typer.main
 import typer.testing
 from hypothesis import HealthCheck, settings
 
+from tests.machine import lake_of_long_ago
 from tests.postgres import postgres_server, postgres_url, record_store, shared_store
 
 # Here, and not beside the tests that use them, so that a worker has one server and not several.
@@ -122,7 +123,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write expected.json of the examples")
 
 
-OF_THE_DEMO = ("tests/pipelines/test_demo.py", "tests/pipelines/test_forget.py")
+OF_THE_DEMO = tuple(f"tests/pipelines/test_{name}.py" for name in ("demo", "edges", "forget"))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -142,6 +143,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     # time they take: the last ones are short.
     config.option.loadscopereorder = False
     return FileByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Import tests on a lake with a week of long ago: Dagster's partitions begin at the lake's
+    first week when the code is loaded, and so all weeks of the samples are partitions."""
+    with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, DEBRIEF_HOME=home):
+        lake_of_long_ago(Path(home, "lake"))
+        yield
 
 
 def pytest_collection_finish() -> None:

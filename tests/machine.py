@@ -34,3 +34,10 @@ def files_below(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def lake_of_long_ago(folder: Path) -> None:
+    """Make a lake with a week of long ago, so that all weeks of the samples are partitions."""
+    table = folder / "raw_sessions"
+    table.mkdir(parents=True)
+    (table / "2022-01-03.jsonl.zst").touch()

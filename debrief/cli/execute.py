@@ -35,7 +35,8 @@ def execute(
     sessions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SESSION", help="Ids in the lake, or how they begin. Default: all of them."
+            metavar="SESSION",
+            help="Ids in the lake, or six characters of how they begin. Default: all of them.",
         ),
     ] = None,
     repositories: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from debrief.settings import Settings
 
 SESSION_HELP = (
-    "An id in the lake or among this machine's transcripts (its beginning will do) "
+    "An id in the lake or among this machine's transcripts (its first six characters will do) "
     "or on the Langfuse server, or a transcript"
 )
 
@@ -54,7 +53,7 @@ def find_session(
     """
     from debrief.langfuse.client import langfuse_for, langfuse_from_settings
     from debrief.langfuse.fetcher import StillArrivingError
-    from debrief.sessions.sources import default_folders
+    from debrief.sessions.places import places_of
     from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
 
     if langfuse:
@@ -63,9 +62,7 @@ def find_session(
         return session_in_file(Path(session), redact)
     one = session_in_lake(lake, session)
     if one is None:
-        folders = [Path(session).expanduser() for session in settings.sessions]
-        folders = folders or default_folders(Path.home(), os.environ)
-        one = session_in_folders(folders, session, redact)
+        one = session_in_folders(places_of(settings), session, redact)
     if one is not None:
         return one
     where = f"in {lake.url} or among this machine's transcripts"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -80,7 +79,9 @@ class SourceStats:
 def sources(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders to search; the usual places of this machine's user if none."),
+        typer.Argument(
+            help="Folders to search. Default: DEBRIEF_SESSIONS, else the tools' usual ones."
+        ),
     ] = None,
     read: Annotated[
         bool,
@@ -89,10 +90,12 @@ def sources(
     as_json: AsJson = False,
 ) -> None:
     """List what was found: transcripts by source, with counts and dates. Writes nothing."""
+    from debrief.sessions.places import places_of
     from debrief.sessions.redaction import redact_rows
-    from debrief.sessions.sources import default_folders, no_session_in, scan
+    from debrief.sessions.sources import no_session_in, scan
+    from debrief.settings import load_settings
 
-    searched = folders or default_folders(Path.home(), os.environ)
+    searched = folders or places_of(load_settings())
     if not searched:
         raise no_session_in(searched)
     found = scan(searched, redact_rows=partial(redact_rows, redactor=without_secrets()))

@@ -23,7 +23,7 @@ def push(
         typer.Option(
             "--sessions",
             help="A folder with transcripts; may be given more than once. "
-            "Default: the usual folders of this machine's user.",
+            "Default: DEBRIEF_SESSIONS, else the tools' usual folders.",
         ),
     ] = None,
     owner: Annotated[
@@ -45,7 +45,7 @@ def push(
     from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.forgotten import Forgotten
-    from debrief.sessions.sources import default_folders
+    from debrief.sessions.places import places_of
     from debrief.sessions.transfer import push as bring
     from debrief.settings import load_settings
     from debrief.snapshots.captures import captures_beside
@@ -56,7 +56,9 @@ def push(
         raise ConfigurationError(
             "--to", "names no object store", "Give a URL such as s3://bucket/transcripts."
         )
-    folders = [folder.absolute() for folder in sessions or default_folders(Path.home(), os.environ)]
+    # What is in an object store already is other people's, or was pushed before.
+    own = [folder for folder in settings.sessions if "://" not in folder]
+    folders = [folder.absolute() for folder in sessions or places_of(settings, own)]
     for folder in folders:
         if not folder.is_dir():
             raise InputError(str(folder), "is not a folder", "Name one that holds transcripts.")

@@ -230,9 +230,10 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     if not key and base_url:
         return "none", base_url
     if not key and needed and provider not in _OWN_CREDENTIALS:
+        reason = _why_asked_there(model, settings)
         raise ConfigurationError(
             model,
-            f"{_unknown_provider(model, settings)}{name} is not set",
+            f"{reason}{name} is not set",
             f"Put it{' or OPENROUTER_API_KEY' * (provider in _TAGS_OF_PROVIDERS and '/' in model)} "
             f"into {settings.home / '.env'} (chmod 600) or the environment, name another "
             f"model with --model{_programs_here()}, or use --offline.",
@@ -240,18 +241,28 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     return key, base_url
 
 
-def _unknown_provider(model: str, settings: Settings) -> str:
-    """Return that the name which a person gave begins with no provider; empty if it does."""
-    given = model.removeprefix("openrouter/")
+def _why_asked_there(model: str, settings: Settings) -> str:
+    """Return why a provider is asked that the name which a person gave does not say; else empty.
+
+    Raises:
+        ConfigurationError: no provider goes by that name.
+    """
+    given = model.removeprefix(f"{OPENROUTER}/")
     names = {settings.model, settings.second_model, settings.second_opinion}
     if "/" not in model and not is_listed(model):
         return "its name begins with no provider, so OpenAI is asked, and "
     if given == model or given not in names:
         return ""
     provider = given.partition("/")[0]
-    close = get_close_matches(provider, {*providers(), "openrouter"}, n=1)
+    close = get_close_matches(provider, {*providers(), OPENROUTER}, n=1)
     meant = f" (did you mean {close[0]}?)" if close else ""
-    return f"{provider} is an unknown provider{meant}, so OpenRouter is asked, and "
+    raise ConfigurationError(
+        given,
+        f"no known provider is called {provider}{meant}",
+        "Check the name: models are written PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5. "
+        f"If it is OpenRouter's name for a model, put OPENROUTER_API_KEY into "
+        f"{settings.home / '.env'}.",
+    )
 
 
 def _programs_here() -> str:

@@ -398,14 +398,17 @@ def only_one(prefix: str, ids: Iterable[str]) -> str | None:
     """Return the id that is ``prefix``, or the only one that begins so; None without one.
 
     Raises:
-        InputError: several begin so.
+        InputError: several begin so, or it is too short for the one that does.
     """
     ids = set(ids)
     if prefix in ids:
         return prefix
     begin = sorted(each for each in ids if each.startswith(prefix))
-    if len(prefix) < _SHORTEST or not begin:
+    if not begin:
         return None
+    if len(prefix) < _SHORTEST:
+        reason = f"is too short: {_SHORTEST} characters of a session's id are needed"
+        raise InputError(prefix, reason, "Write more of it.")
     if len(begin) > 1:
         shown = ", ".join(begin[:_MOST_SHOWN])
         reason = f"begins {len(begin)} sessions' ids: {shown}"

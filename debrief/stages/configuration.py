@@ -6,7 +6,6 @@ chosen.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,9 +14,8 @@ from debrief.evaluators import Evaluators, make_evaluators
 from debrief.langfuse.source import source_from_settings
 from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
 from debrief.redaction.redactor import Redactor, redactor_of
-from debrief.sessions.sources import default_folders
+from debrief.sessions.places import places_of, usual_folders
 from debrief.sessions.store import SessionServer
-from debrief.sessions.transfer import mirror
 from debrief.settings import load_settings
 from debrief.snapshots.clones import Clones, find_clones
 
@@ -47,13 +45,9 @@ class SessionSources(Struct, frozen=True, kw_only=True):
             ConfigurationError: settings do not name a folder.
             DebriefError: a store is away, or refuses.
         """
-        settings, usual = load_settings(), default_folders(Path.home(), os.environ)
-        return [
-            mirror(folder, settings.home)
-            if "://" in folder
-            else Path(folder).expanduser().absolute()
-            for folder in permitted_folders(self.folders, settings, map(str, usual))
-        ] or usual
+        settings = load_settings()
+        usual = map(str, usual_folders())
+        return places_of(settings, permitted_folders(self.folders, settings, usual))
 
     def clones(self) -> Clones:
         """Return the clones of repositories that settings name."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import SessionHead
 from debrief.sessions.redaction import redact_rows
-from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
+from debrief.sessions.scanning import Scan
+from debrief.sessions.store import (
+    SESSIONS_TABLE,
+    SessionServer,
+    read_from,
+    scan_into,
+    store_week,
+)
 from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row
@@ -23,15 +31,32 @@ def read_sessions(run: StageRun, week: str) -> bool | None:
     Returns:
         None where there is no session of the week.
     """
-    servers = run.once("servers", run.sources.servers)
-    places = run.once("places", run.sources.places)
-    scan = run.once("scan", lambda: scan_into(run.lake, places, run.redactor, servers))
+    scan = scan_of(run)
     if not scan.of_week(week):
         return None
-    plans = run.once("plans", lambda: CapturedPlans(places))
+    plans = run.once("plans", lambda: CapturedPlans(_places(run)))
     return store_week(
-        run.lake, scan, week, run.redactor, servers, plan_of=plans.of, again=run.scope.force
+        run.lake,
+        scan,
+        week,
+        run.redactor,
+        _servers(run),
+        plan_of=plans.of,
+        again=run.scope.force,
     )
+
+
+def scan_of(run: StageRun) -> Scan:
+    """Return what a run's sources have; they are searched once."""
+    return run.once("scan", lambda: scan_into(run.lake, _places(run), run.redactor, _servers(run)))
+
+
+def _places(run: StageRun) -> Sequence[Path]:
+    return run.once("places", run.sources.places)
+
+
+def _servers(run: StageRun) -> tuple[SessionServer, ...]:
+    return run.once("servers", run.sources.servers)
 
 
 def is_read(lake: Lake, sources: SessionSources, weeks: Sequence[str]) -> bool:

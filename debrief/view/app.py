@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
@@ -19,8 +20,9 @@ from debrief.view import following, home, labels, prompts, session, training, tr
 from debrief.view.columns import WIDE, verdict_columns
 from debrief.view.counting import figures_by, sides_of, verdicts_of
 from debrief.view.index import Index
-from debrief.view.query import SCORES, SORTS, choices_of, query_of, search
+from debrief.view.query import SCORES, SORTS, check_known, choices_of, query_of, search
 from debrief.view.templating import Page, PageContext
+from debrief.view.values import refused_by_form
 from debrief.weekly import MOVES, page_of, report_of
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
     for pages in (router, *(room.router for room in rooms)):
         app.include_router(pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
-    for kind in (DebriefError, HTTPException):
+    for kind in (DebriefError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _explained)
     app.middleware("http")(_with_headers)
     return app
@@ -66,6 +68,8 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
 
 def _explained(request: Request, error: Exception) -> Response:
     """Show an error that names its culprit, its reason and the next move, or what is refused."""
+    if isinstance(error, RequestValidationError):
+        error = refused_by_form(error)
     if isinstance(error, HTTPException):
         status, title = error.status_code, "Refused"
         reason = "is no page here" if status == 404 else error.detail
@@ -86,10 +90,12 @@ async def _with_headers(request: Request, call_next: RequestResponseEndpoint) ->
 @router.get("/sessions")
 def sessions(page: Page, request: Request) -> Response:
     """Show the sessions of all weeks that the address asks for, those not done first."""
+    query = query_of(request.query_params)
+    check_known(page.index, query)
     return page.render(
         "list.html",
         title="Sessions",
-        found=search(page.index, query_of(request.query_params)),
+        found=search(page.index, query),
         choices=choices_of(page.index),
         sorts=SORTS,
         scores=SCORES,

@@ -26,6 +26,7 @@ from debrief.lake import Lake
 from debrief.models.session_cost import Prices
 from debrief.outcomes.store import LABELS, own_table
 from debrief.rubrics.calibrating import Calibrations, calibrations_in
+from debrief.sessions.store import only_one
 from debrief.troubles.model import EVENTS, TROUBLES
 from debrief.view.indexed import (
     MADE_LATER,
@@ -147,13 +148,17 @@ class Index:
             return database.execute(sql, parameters).fetchall()
 
     def find(self, session_id: str) -> SessionRow:
-        """Return a session.
+        """Return a session by its id, or by the beginning of its id.
 
         Raises:
-            InputError: there is none of that id.
+            InputError: there is none, there are several, or the beginning is too short.
         """
         for row in self.sessions("id = ?", (session_id,)):
             return row
+        begin = "SELECT id FROM sessions WHERE ? != '' AND instr(id, ?) = 1"
+        ids = (row[0] for row in self.select(begin, (session_id, session_id)))
+        if (found := only_one(session_id, ids)) is not None:
+            return self.find(found)
         if self.progress.is_behind:
             raise InputError(session_id, "is not among the sessions read so far", "Wait a moment.")
         raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")

@@ -83,6 +83,7 @@ def label(
 ) -> Response:
     """Keep what a person says of a session; show the session again, or the next one to label."""
     row = page.index.find(session_id)
+    session_id = row.id
     said, name, value = (form.get(field, "").strip() for field in ("say", "name", "value"))
     if said in _SAID:
         name, value = SUCCESS, said

@@ -45,6 +45,7 @@ from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
+from debrief.view.values import refused
 
 router = APIRouter()
 _WORST, _SIDE, _QUOTES = 5, 8, 5
@@ -188,8 +189,10 @@ def rename(page: Page, fingerprint: str, form: Form) -> Response:
 
 
 @router.get("/prompts/{before}/diff")
-def compare(before: str, to: str) -> Response:
+def compare(page: Page, before: str, to: str) -> Response:
     """Go to the difference from a prompt to one that was chosen."""
+    if to not in (known := [prompt.fingerprint for prompt in prompts_known(page)]):
+        raise refused("to", to, "is no prompt of this lake", known)
     return RedirectResponse(page_path("prompts", before, "diff", to), 303)
 
 

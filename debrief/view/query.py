@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from fastapi import HTTPException
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import without_controls
+from debrief.keys import is_week
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.order import LOOK_FIRST
-from debrief.scoring.verdict import GROUNDS_SHOWN, SHOWN, WORST_FIRST
+from debrief.scoring.verdict import GROUNDS_SHOWN, SHOWN, VERDICT_NAMES, WORST_FIRST
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
+from debrief.view.values import number_of, refused
 
 if TYPE_CHECKING:
     from debrief.scoring.verdict import Ground, VerdictName
@@ -84,6 +86,22 @@ _BY_VERDICT = " ".join(
 )
 _SORTED_BY = {"verdict": f"(CASE verdict {_BY_VERDICT} END)"}
 """What SQL sorts by instead of a column's own values; sessions that cannot be told come last."""
+_SET, _NOT_SET = ("1", "on", "yes"), ("0", "off", "no")
+_FIXED: Mapping[str, Collection[str]] = {
+    "verdict": (*VERDICT_NAMES, *_NO_VERDICT),
+    "ground": tuple(GROUNDS_SHOWN),
+    "outcome": ("yes", "no", "none"),
+}
+"""Filters whose values are the same on every lake."""
+_BESIDE = {"repository": ("none",), "label": ("any", "none")}
+"""What a filter may ask for beside a value that a session has."""
+_KNOWN = {
+    **{name: (name, "sessions") for name in _EQUAL if name not in _FIXED},
+    "label": ("said", "labels"),
+    "trouble": ("trouble", "events"),
+}
+"""Columns and tables of the filters whose values are the lake's."""
+_HIGHEST, _MOST_PAGES = 1e15, 999_999
 _COLUMNS = frozenset(SessionRow.__struct_fields__)
 _MOST_WORDS = 32
 """Words and phrases of a search that count."""
@@ -138,42 +156,83 @@ def _in_words(name: str, value: str) -> str:
 
 
 def query_of(parameters: Mapping[str, str]) -> ListQuery:
-    """Read a query from an address; a filter that means nothing is left out.
+    """Read a query from an address; an empty value is none.
 
     Raises:
-        HTTPException: it asks for an order that there is not.
+        HTTPException: a value is wrong by its form, or is none of a fixed list.
     """
-    given = {name: without_controls(value).strip() for name, value in parameters.items()}
-    for name in _LIMITS:
-        given[name] = _number(given.get(name, ""))
-    for name in _FLAGS:
-        given[name] = "1" if given.get(name) in ("1", "on", "yes") else ""
-    given["since"] = _day(given.get("since", ""))
-    sort, page = given.get("sort", "") or DEFAULT, given.get("page", "")
+    stripped = ((name, without_controls(text).strip()) for name, text in parameters.items())
+    given = {name: text for name, text in stripped if text}
+    filters = {name: _value(name, given[name]) for name in _FILTERS if name in given}
+    sort = given.get("sort", DEFAULT)
     if sort != "match" and sort.removeprefix("-") not in _COLUMNS:
-        raise HTTPException(400, f"cannot be sorted by {sort!r}; try sort=verdict")
+        raise refused("sort", sort, "is no column to sort by", SORTS)
     return ListQuery(
-        filters={name: given[name] for name in _FILTERS if given.get(name)},
+        filters={name: value for name, value in filters.items() if value},
         sort=sort,
-        page=int(page) if page.isascii() and page.isdecimal() and 0 < len(page) < 7 else 1,
+        page=number_of("page", given.get("page", "1"), least=1, most=_MOST_PAGES),
     )
 
 
-def _number(text: str) -> str:
-    """Return a limit as addresses have it; empty for what is no number."""
+def _value(name: str, text: str) -> str:
+    """Return a filter's value as addresses have it; empty for a flag that is not set.
+
+    Raises:
+        HTTPException: it is none.
+    """
+    if name in _LIMITS:
+        return _number(name, text)
+    if name in _FLAGS:
+        if text not in _SET and text not in _NOT_SET:
+            raise refused(name, text, "is neither set nor not", (*_SET, *_NOT_SET))
+        return "1" if text in _SET else ""
+    if name == "since":
+        return _day(name, text)
+    if name == "week" and not is_week(text):
+        raise refused(name, text, "is no week: a week is named by its Monday, such as 2026-11-16")
+    if text not in (known := _FIXED.get(name, (text,))):
+        raise refused(name, text, "is not known", known)
+    return text
+
+
+def _number(name: str, text: str) -> str:
     try:
         number = float(text)
     except ValueError:
-        return ""
-    return f"{number:g}" if abs(number) < 1e15 else ""
+        number = math.inf
+    if not abs(number) < _HIGHEST:
+        raise refused(name, text, "is no number")
+    return f"{number:g}"
 
 
-def _day(text: str) -> str:
-    """Return a day as addresses have it; empty for what is none."""
+def _day(name: str, text: str) -> str:
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        return ""
+        raise refused(name, text, "is no day, such as 2026-11-16") from None
+
+
+def check_known(index: Index, query: ListQuery) -> None:
+    """Refuse a filter for a value that no session has.
+
+    While sessions are still being read, nobody knows.
+
+    Raises:
+        HTTPException: no session has it.
+    """
+    if index.progress.is_behind:
+        return
+    for name, value in query.filters.items():
+        if name not in _KNOWN or value in _BESIDE.get(name, ()):
+            continue
+        column, table = _KNOWN[name]
+        if index.select(f"SELECT 1 FROM {table} WHERE {column} = ? LIMIT 1", (value,)):
+            continue
+        known = index.select(
+            f"SELECT {column} FROM {table} WHERE {column} != '' "
+            f"GROUP BY {column} ORDER BY count(*) DESC, {column}"
+        )
+        raise refused(name, value, "is of no session", (row[0] for row in known))
 
 
 class FoundSessions(Struct, frozen=True, kw_only=True):

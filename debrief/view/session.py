@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -38,6 +38,7 @@ from debrief.view.links import page_path, session_path
 from debrief.view.marks import EvidenceMark, Gap, clipped
 from debrief.view.templating import Page, PageContext, environment, markdown
 from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
+from debrief.view.values import refused
 
 router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
@@ -239,6 +240,9 @@ def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
     )
 
 
+_NO_PLACE = "is no place in this session, such as turn-1"
+
+
 @router.get("/sessions/{session_id:path}")
 def session(
     page: Page,
@@ -263,6 +267,9 @@ def session(
         save: give out one file that holds everything.
     """
     row = page.index.find(session_id)
+    if row.id != session_id:  # only its beginning was written
+        query = page.request.url.query
+        return RedirectResponse(session_path(row.id) + f"?{query}" * bool(query), 307)
     transcript, figure = _opened(page, row)
     if save:
         name = re.sub(r"[^\w-]", "-", session_id, flags=re.ASCII)
@@ -270,18 +277,21 @@ def session(
         return HTMLResponse(file_of(transcript, figure), headers=headers)
     if agent:
         if agent > len(transcript.agents):
-            raise InputError(session_id, f"has no subagent {agent}")
+            reason = f"is no subagent of this session, which has {len(transcript.agents)}"
+            raise refused("agent", str(agent), reason)
         work = transcript.as_session(transcript.agents[agent - 1])
         transcript, figure = ShownTranscript(work, transcript.assessment, marks=False), None
     if whole:
         text = transcript.text_at(whole)
         if text is None:
-            raise InputError(session_id, f"has nothing at {whole}")
+            raise refused("whole", whole, _NO_PLACE)
         return PlainTextResponse(without_controls(text))
     parts = transcript.parts
-    here = transcript.part_with(at) or next((p for p in parts if p.number == part), None)
-    if here is None and parts:
-        raise InputError(session_id, f"has no part {part}")
+    here = transcript.part_with(at) if at else next((p for p in parts if p.number == part), None)
+    if here is None and at:
+        raise refused("at", at, _NO_PLACE)
+    if here is None and (parts or part):
+        raise refused("part", str(part), f"is no part of this session, which has {len(parts)}")
     number = here.number if here else 0
     query = f"agent={agent}&" if agent else ""
     values: dict[str, Any] = {

@@ -34,6 +34,7 @@ from debrief.view.links import page_path
 from debrief.view.marks import Gap, clipped
 from debrief.view.prompts import prompts_known
 from debrief.view.templating import Form, Page, PageContext
+from debrief.view.values import refused
 
 router = APIRouter()
 _NEAR = 25
@@ -152,7 +153,7 @@ def training_set(
         raise InputError(key, "is no training set", "Choose one of the list.")
     lines = list(page.lake.read(LINES, key, LineRow))
     if line > max(1, len(lines)):
-        raise InputError(key, f"has no line {line}")
+        raise refused("line", str(line), f"is no line of this set, which has {len(lines)}")
     data = _bytes_of(page.lake, row, lines[line - 1]) if lines else b""
     if raw and data:
         return Response(data, media_type="application/json")
@@ -161,6 +162,8 @@ def training_set(
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InputError(key, "is being written just now", "Load the page again.") from None
     messages = _chat(page, sample) if sample else []
+    if start and start >= len(messages):
+        raise refused("start", str(start), f"is no message of this line, which has {len(messages)}")
     card = page.lake.read_bytes(training_path(task, pair, ".card.md")) or b""
     first = max(0, line - 1 - _NEAR)
     return page.render(

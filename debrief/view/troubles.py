@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Request, Response
 from msgspec import Struct
 
 from debrief.errors import InputError
@@ -15,6 +15,7 @@ from debrief.troubles.remedies import line_for
 from debrief.view.columns import WIDE, count_columns
 from debrief.view.index import Index
 from debrief.view.templating import Page, PageContext, environment
+from debrief.view.values import refused
 
 router = APIRouter()
 environment().globals |= {"kinds_shown": KINDS_SHOWN, "outcomes_shown": OUTCOMES_SHOWN}
@@ -129,8 +130,14 @@ def troubles(page: Page, request: Request) -> Response:
     asked = request.query_params
     repository, kind, sort = (asked.get(name, "") for name in ("repository", "kind", "sort"))
     if sort and sort not in SORTS:
-        raise HTTPException(400, f"cannot be sorted by {sort!r}; try sort=cost")
+        raise refused("sort", sort, "is no column to sort by", SORTS)
     known = troubles_known(page)
+    repositories = _counted(one.repository for one in known)
+    kinds = _counted(one.kind for one in known)
+    if kind and kind not in KINDS_SHOWN:
+        raise refused("kind", kind, "is not known", KINDS_SHOWN)
+    if repository and repository not in (there := dict(repositories)):
+        raise refused("repository", repository, "has no trouble", there)
     chosen = [
         in_all(one)
         for one in known
@@ -148,8 +155,8 @@ def troubles(page: Page, request: Request) -> Response:
         kind=kind,
         sort=sort or "cost",
         sorts=SORTS,
-        repositories=_counted(one.repository for one in known),
-        kinds=_counted(one.kind for one in known),
+        repositories=repositories,
+        kinds=kinds,
         effects=_effects(page),
     )
 

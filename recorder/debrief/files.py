@@ -6,17 +6,16 @@ import fcntl
 import glob
 import hashlib
 import logging
-import math
 import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import ConfigurationError, DebriefError, InputError
 
 
 def make_folder(folder: Path) -> None:
@@ -196,22 +195,37 @@ def locked(path: Path, timeout: float = 0.0) -> Iterator[bool]:
         os.close(descriptor)
 
 
+_LONGEST_WAIT = 3_600.0
+"""Seconds that a writer waits for the one before it."""
+
+
 @contextmanager
-def only_writer(home: Path, lake: str) -> Iterator[None]:
+def only_writer(
+    home: Path, lake: str, writer: str = "", say: Callable[[str], object] | None = None
+) -> Iterator[None]:
     """Hold this machine's lock on a lake, which goes with the process however it ends.
 
     Args:
         home: where locks are kept.
         lake: its URL.
+        writer: The name that the next one waits for. Default: this process.
+        say: takes the line that is logged before waiting, to show it elsewhere as well.
+
+    Raises:
+        DebriefError: The lake was in use for an hour.
     """
     path = home / "locks" / hashlib.sha256(lake.encode()).hexdigest()[:16]
     with ExitStack() as held:
         if not held.enter_context(locked(path)):
-            logging.getLogger("debrief.progress").info(
-                "waits for %s, which has %s", path.read_text() or "another run", lake
-            )
-            held.enter_context(locked(path, timeout=math.inf))
-        path.write_text(f"process {os.getpid()}")
+            holder = path.read_text() or "another process"
+            line = f"waits for {holder}, which has {lake}"
+            logging.getLogger("debrief.progress").info(line)
+            if say is not None:
+                say(line)
+            if not held.enter_context(locked(path, timeout=_LONGEST_WAIT)):
+                reason = f"is in use: {path.read_text() or holder} has had it for too long"
+                raise DebriefError(lake, reason, "Wait for its end, or stop it; then try again.")
+        path.write_text(writer or f"process {os.getpid()}")
         yield
 
 

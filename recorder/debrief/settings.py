@@ -32,7 +32,7 @@ from pydantic import (
 
 from debrief.errors import ConfigurationError
 from debrief.home import home_folder
-from debrief.keys import FIRST_WEEK, is_week, plain_name
+from debrief.keys import plain_name
 
 PREFIX = "DEBRIEF_"
 ScoreTarget = Literal["session", "trace"]
@@ -124,12 +124,6 @@ Roles = Annotated[
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 
 
-def _monday(text: str) -> str:
-    if not is_week(text):
-        raise ValueError("is not the date of a Monday")
-    return text
-
-
 _SCORE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,39}\Z")
 
 
@@ -143,7 +137,6 @@ def _score_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return plain
 
 
-Week = Annotated[str, AfterValidator(_monday)]
 Secret = Annotated[str, Field(repr=False)]
 """Never shown when settings are printed."""
 
@@ -212,9 +205,6 @@ class Settings(BaseModel):
     """`queue`: hand runs to workers"""
     broker: Secret = ""
     """the workers' queue: `redis://host:6379/0`"""
-    first_week: Week = FIRST_WEEK
-    """the first week that Dagster's pages list. Default: 2022-01-03; under `debrief ui`, the first
-    with sessions"""
     weeks_a_run: PositiveInt | None = None
     """most weeks that one run of a backfill takes. Default: all of them"""
 

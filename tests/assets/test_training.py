@@ -166,8 +166,11 @@ def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:
     assert lake.read_bytes("reports/weekly_moves.svg") == before
 
 
+TRIALS = {"prompt_candidates": {"config": {"trials": 20}}}
+
+
 def test_candidates_without_a_model_say_that_they_need_one(lake: Lake) -> None:
-    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(offline=True))
+    result = run(lake, prompt_candidates, config=TRIALS, evaluator=EvaluatorResource(offline=True))
     assert not result.success
     (failure,) = result.get_step_failure_events()
     assert "needs a language model" in str(failure.step_failure_data.error)
@@ -188,9 +191,8 @@ def test_candidates_are_proposed_once_and_shown_before_and_after(
     add(lake, team(30))
     chosen = {"training_sets": {"config": {"eval_share": 0.5}}}
     assert run(lake, training_sets, config=chosen).success
-    config = {"prompt_candidates": {"config": {"trials": 20}}}
     shown = metadata(
-        run(lake, prompt_candidates, config=config, evaluator=evaluator), "prompt_candidates"
+        run(lake, prompt_candidates, config=TRIALS, evaluator=evaluator), "prompt_candidates"
     )
     assert shown["outcome"] == "proposed"
     assert (shown["before"], shown["after"]) == pytest.approx((0.3, 0.9))
@@ -199,14 +201,28 @@ def test_candidates_are_proposed_once_and_shown_before_and_after(
     place = f"prompts/candidates/{TASK}/{FINGERPRINT}/{row.candidate}/main.md"
     assert HABIT.encode() in (lake.read_bytes(place) or b"")
     asked = len(server.calls)
-    assert run(lake, prompt_candidates, config=config, evaluator=evaluator).success
+    assert run(lake, prompt_candidates, config=TRIALS, evaluator=evaluator).success
     assert len(server.calls) == asked
+
+
+def test_nothing_is_tried_unless_the_run_says_how_often(lake: Lake, server: OpenAIServer) -> None:
+    chosen = {"training_sets": {"config": {"eval_share": 0.5}}}
+    add(lake, team(30))
+    assert run(lake, training_sets, config=chosen).success
+    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(model="openai/tiny"))
+    assert not result.success
+    (failure,) = result.get_step_failure_events()
+    assert "only when the run's configuration gives `trials`" in str(
+        failure.step_failure_data.error
+    )
+    assert server.calls == []
 
 
 def test_a_pair_that_gives_no_candidate_says_why(lake: Lake, server: OpenAIServer) -> None:
     chosen = {"training_sets": {"config": {"eval_share": 0.0}}}
     assert run(lake, training_sets, config=chosen).success
-    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(model="openai/tiny"))
+    evaluator = EvaluatorResource(model="openai/tiny")
+    result = run(lake, prompt_candidates, config=TRIALS, evaluator=evaluator)
     shown = metadata(result, "prompt_candidates")
     assert shown["outcome"] == "not_possible"
     assert "too few: 10 to train on and 0 held out" in shown["report"]

@@ -60,9 +60,19 @@ def test_a_week_is_summed_up_before_anything_else(tmp_path: Path) -> None:
     result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
     (made,) = result.asset_materializations_for_node("session_scores")
     assert next(iter(made.metadata)) == "in_short"
-    shown_at = f"/sessions?week={made.partition}"
-    assert made.metadata["shown_at"].value == shown_at, "it follows the port that Dagster's UI has"
+    assert "shown_at" not in made.metadata, "plain Dagster has no such page"
     assert str(made.metadata["in_short"].value).startswith("1 scored")
+
+
+def test_a_week_links_to_its_page_where_pages_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_VIEW_URL", "https://debrief.example/")
+    lake_of(tmp_path / "lake", team(2), {})
+    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    (made,) = result.asset_materializations_for_node("session_scores")
+    shown_at = f"https://debrief.example/sessions?week={made.partition}"
+    assert made.metadata["shown_at"].value == shown_at
 
 
 def test_a_week_without_sessions_is_skipped_and_nothing_is_written(tmp_path: Path) -> None:

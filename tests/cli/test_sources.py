@@ -80,3 +80,35 @@ def test_a_folder_without_a_session_fails_with_what_is_there_and_one_that_is_not
         assert "not read: an archive" in done.stdout
     done = runner.invoke(app, ["sources", str(tmp_path / "nowhere")])
     assert f"there is no such folder: {tmp_path}/nowhere" in done.stdout
+
+
+def test_a_folder_that_settings_name_is_the_one_that_is_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEBRIEF_SESSIONS", str(tmp_path / "gone"))
+    assert str(tmp_path / "gone") in runner.invoke(app, ["sources"]).output
+    pushed = runner.invoke(app, ["push", "--to", "s3://none/at-all"])
+    assert f"{tmp_path / 'gone'}: is not a folder" in pushed.output
+
+
+def test_sources_lists_what_is_in_the_folders_that_settings_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEBRIEF_SESSIONS", str(folder))
+    found = json.loads(runner.invoke(app, ["sources", "--json"]).stdout)
+    assert found["folders"] == [str(folder)]
+    assert found["sources"]["claude-code"]["sessions"] == 1
+
+
+def test_one_place_decides_which_folders_are_read() -> None:
+    """A command that asks for the tools' usual folders by itself passes over the settings."""
+    top = Path(__file__).parents[2]
+    named = [
+        str(path.relative_to(top))
+        for folder in ("debrief", "pipelines", "assets", "resources")
+        for path in sorted((top / folder).rglob("*.py"))
+        if "default_folders(" in path.read_text()
+    ]
+    assert named == ["debrief/sessions/places.py", "debrief/sessions/sources.py"]

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import psycopg2
 import pytest
+import yaml
 from dagster import DagsterRunStatus
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.config import PoolGranularity
@@ -90,13 +91,21 @@ def test_dead_and_endless_runs_are_found_and_retried_without_multiplying(
     assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
+def test_a_lake_in_an_object_store_takes_as_many_runs_as_there_are_cores(tmp_path: Path) -> None:
+    told = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_LAKE": "s3://bucket/lake"}
+    home = instances.prepare_team_home(load_settings(told), tmp_path / "code.sock")
+    written = yaml.safe_load((home / "dagster.yaml").read_text())
+    runs = written["concurrency"]["runs"]
+    assert runs["max_concurrent_runs"] == min(len(os.sched_getaffinity(0)), 8)
+
+
 def test_runs_at_once_are_bounded_and_so_are_the_steps_that_ask_the_outside_world(
     instance: dg.DagsterInstance,
 ) -> None:
     config = instance.get_concurrency_config()
     queue = config.run_queue_config
     assert queue is not None
-    assert queue.max_concurrent_runs == min(len(os.sched_getaffinity(0)), 8)
+    assert queue.max_concurrent_runs == 1, "a lake in a folder has one writer"
     assert queue.max_user_code_failure_retries == 3
     assert [limit["key"] for limit in queue.tag_concurrency_limits] == [
         "dagster/partition",

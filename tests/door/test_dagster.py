@@ -14,6 +14,7 @@ from typing import NamedTuple
 import httpx
 import psutil
 import pytest
+from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
 from websockets.sync.client import connect
 
 from tests.door.attacks import READ, START, graphql, let_in
@@ -122,6 +123,22 @@ def test_a_program_that_is_no_browser_may_use_graphql_as_its_person_may(
     assert "weekly" not in on(client)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("..%2f..%2fdagster.yaml", "x%2f..%2f..%2f..%2fetc%2fpasswd.out", "%00.out", "out"),
+        "none%2fcompute_logs%2fstep.out",
+    ],
+)
+def test_logs_that_dagster_does_not_give_out_are_not_found(client: httpx.Client, path: str) -> None:
+    assert client.get(f"/dagster/logs/{path}", headers={HEADER: "cleo"}).status_code == 404
+
+
+def test_the_events_of_a_run_that_is_not_there_are_not_found(client: httpx.Client) -> None:
+    answer = client.get("/dagster/download_debug/none", headers={HEADER: "cleo"})
+    assert answer.status_code == 404
+
+
 def test_a_mutation_on_the_websocket_changes_nothing(client: httpx.Client) -> None:
     base = str(client.base_url).rstrip("/")
     with connect(
@@ -144,6 +161,14 @@ def test_who_may_run_does_and_it_is_written_down(home: Home, client: httpx.Clien
     assert said.code == 0, said.all
     (line,) = said.out.splitlines()
     assert line.endswith("  ada  run  startSchedule")
+
+
+def test_dagsters_own_client_reloads_the_code(client: httpx.Client) -> None:
+    place = f"{client.base_url.host}:{client.base_url.port}/dagster"
+    done = DagsterGraphQLClient(place, headers={HEADER: "ada"}).reload_repository_location(
+        "debrief"
+    )
+    assert done.status is ReloadRepositoryLocationStatus.SUCCESS
 
 
 def test_it_is_the_only_one_of_its_lake_and_ends_with_all_that_it_started(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from debrief.errors import ConfigurationError, ModelError
+from debrief.judging.model import litellm_name
 from debrief.models.answers import Question, accepted
 from debrief.models.choosing import Models, key_name
 from debrief.models.language_model import DryRunError, LanguageModel, TooLongError
@@ -589,6 +590,21 @@ def test_a_missing_key_is_named_and_a_server_on_this_machine_needs_none(tmp_path
     with pytest.raises(ConfigurationError, match=r"OPENROUTER_API_KEY is not set.*\.env"):
         Models(settings(tmp_path)).get("openrouter/acme/tiny")
     assert Models(settings(tmp_path)).get("ollama/llama3").name == "ollama/llama3"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("nosuch/model", ""), ("antropic/claude", " (did you mean anthropic?)")]
+)
+def test_a_model_of_no_known_provider_is_what_is_wrong_and_not_a_key(
+    tmp_path: Path, given: str, meant: str
+) -> None:
+    told = settings(tmp_path, DEBRIEF_MODEL=given)
+    with pytest.raises(ConfigurationError) as wrong:
+        Models(told).get(litellm_name(given))
+    provider = given.partition("/")[0]
+    assert wrong.value.culprit == given
+    assert wrong.value.reason == f"no known provider is called {provider}{meant}"
+    assert Models(told.with_given(model="")).get("ollama/llama3")
 
 
 def test_one_run_shares_cache_budget_and_count_between_its_models(tmp_path: Path) -> None:

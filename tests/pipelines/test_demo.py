@@ -27,7 +27,6 @@ from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricEvaluation, Rubri
 from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.settings import load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
 from debrief.tables import TABLES
@@ -36,7 +35,6 @@ from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.manifest import stored_sets
 from debrief.training.model import training_path
 from debrief.training.selection import observed_pairs
-from pipelines.ui import first_week
 from tests.forgetting.searching import found_in, letters, sentences
 from tests.frames import assert_is_frame_of
 from tests.pipelines.conftest import Demo, Home, only_line
@@ -313,23 +311,10 @@ def test_a_damaged_table_is_named_with_the_next_move(
     assert "Remove the file; the next run makes it again" in line
 
 
-def test_the_ui_lists_weeks_from_the_first_with_sessions(
-    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
-
-    def first(sessions: Path, **more: str) -> str:
-        monkeypatch.setenv("DEBRIEF_SESSIONS", str(sessions))
-        return first_week(load_settings({**home, **more}))
-
-    new = {"DEBRIEF_LAKE": str(tmp_path / "lake")}
-    assert first(tmp_path) == "2026-10-05"
-    assert first(tmp_path, DEBRIEF_FIRST_WEEK="2026-01-05") == "2026-01-05"
-    assert first(tmp_path, **new) == "2022-01-03"
-    assert first(folder(), **new) == "2026-10-05"
+def test_partitions_begin_at_the_first_week_of_the_lake_whoever_loads_the_code(demo: Demo) -> None:
     listed = subprocess.run(
         [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
-        env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),
+        env=demo.home.environment(DEBRIEF_LAKE=demo.lake.url),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -345,7 +330,7 @@ def test_dagster_shows_counts_and_stores_no_word_of_a_session(demo: Demo) -> Non
     assert event.asset_materialization is not None
     metadata = event.asset_materialization.metadata
     assert "| overall_quality | " in str(metadata["scores"].value)
-    assert "/sessions?week=" in str(metadata["shown_at"].value)
+    assert "shown_at" not in metadata, "a command knows of no address of pages"
     sessions = rows_of(demo, "raw_sessions", Session)
     needles = {needle for session in sessions for needle in sentences(session)}
     assert len(needles) > 500
@@ -362,3 +347,8 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     assert said.code == 0, said.err
     assert "training_sets late-readings" in said.err
     assert "carrier-retries" not in said.err
+
+
+def test_trials_that_were_asked_for_by_name_are_begun(demo: Demo) -> None:
+    named = ("backfill", "--stage", "prompt_candidates", "--offline", "--lake", demo.lake.url)
+    assert "needs a language model" in only_line(demo.home.typed(*named))

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from assets.partitions import WEEKS
+from debrief.keys import week_after
 from debrief.samples import folder
 from pipelines.automation import weekly
 from tests.machine import keep_patterns
@@ -57,16 +59,19 @@ def test_the_pages_are_where_the_readme_says(home: Home, command: str) -> None:
     assert re.search(rf" --port\b[^-]*\[default: {port}\]", said)
 
 
-def test_the_schedule_takes_no_week_before_those_that_are_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("DEBRIEF_FIRST_WEEK", "2026-11-09")
-    tick = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
-    asked = weekly(tick)
+def test_the_schedule_takes_no_week_before_those_that_are_listed() -> None:
+    first = str(WEEKS.get_first_partition_key())
+
+    def ticked(weeks: int) -> dg.RunRequest | dg.SkipReason:
+        tick = datetime.fromisoformat(f"{week_after(first, weeks)}T03:00:00+00:00")
+        asked = weekly(dg.build_schedule_context(scheduled_execution_time=tick))
+        assert isinstance(asked, dg.RunRequest | dg.SkipReason)
+        return asked
+
+    asked = ticked(2)
     assert isinstance(asked, dg.RunRequest)
-    assert asked.tags["dagster/asset_partition_range_start"] == "2026-11-09"
-    early = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 9, 3, tzinfo=UTC))
-    assert isinstance(weekly(early), dg.SkipReason)
+    assert asked.tags["dagster/asset_partition_range_start"] == first
+    assert isinstance(ticked(0), dg.SkipReason)
 
 
 def start(

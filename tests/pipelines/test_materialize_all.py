@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dagster as dg
 import pytest
@@ -13,6 +15,7 @@ from dagster._core.workspace.load_target import ModuleTarget
 
 from assets.partitions import WEEKS, add_pairs
 from pipelines.definitions import defs
+from tests.machine import lake_of_long_ago
 
 PREVIEW = """
 query Preview($params: AssetBackfillPreviewParams!) { assetBackfillPreview(params: $params) {
@@ -30,8 +33,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         working_directory=str(Path(__file__).parents[2]),
         location_name="debrief",
     )
-    home = str(tmp_path_factory.mktemp("dagster"))
-    with dg.DagsterInstance.local_temp(home) as instance:
+    home = tmp_path_factory.mktemp("dagster")
+    lake_of_long_ago(home / "lake")
+    with (
+        patch.dict(os.environ, DEBRIEF_LAKE=str(home / "lake")),
+        dg.DagsterInstance.local_temp(str(home)) as instance,
+    ):
         add_pairs(instance, [("fix-parser", "1a2b3c4d-5e6f7a8b")])
         with WorkspaceProcessContext(instance, target) as context:
             yield context.create_request_context()

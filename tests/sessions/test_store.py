@@ -96,6 +96,9 @@ def test_a_session_is_found_in_folders_by_the_beginning_of_its_id(folder: Path) 
     assert session_in_folders([folder], "11111111", lambda session: session) is None
     with pytest.raises(InputError, match="00000000"):
         session_in_folders([folder], first[:-1], lambda session: session)
+    with pytest.raises(InputError, match="6 characters of a session's id are needed"):
+        session_in_folders([folder], "0000", lambda session: session)
+    assert session_in_folders([folder], "1111", lambda session: session) is None
 
 
 def test_no_name_and_no_id_in_the_lake_shows_a_secret(lake: Lake, folder: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Cli
         assert f'href="/sessions/{session}#turn-1"' in page
     assert "None of these." in client.get("/troubles?kind=polling").text
     unknown = client.get("/troubles?sort=colour")
-    assert (unknown.status_code, "cannot be sorted by" in unknown.text) == (400, True)
+    assert (unknown.status_code, "is no column to sort by" in unknown.text) == (400, True)
     assert client.get("/troubles/0123").status_code == 404
 
 

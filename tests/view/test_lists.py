@@ -80,7 +80,6 @@ def listed(client: httpx.Client, query: str) -> list[str]:
         ("verdict=done_unverified&ground=no_check", ["old"]),
         ("verdict=done_verified&ground=no_check", []),
         ("since=2026-11-01", ["cart", "tax", "quiet"]),
-        ("since=lately", ["cart", "old", "tax", "quiet"]),
         ("first=1", []),
         ("q=invoice", ["old", "tax"]),
         ("q=invoices renaming", ["old"]),
@@ -99,7 +98,6 @@ def listed(client: httpx.Client, query: str) -> list[str]:
         ("fingerprint=0aaad855", ["cart", "old", "tax", "quiet"]),
         ("quality_min=0.5&quality_max=0.8", ["old"]),
         ("tool_mastery_max=0.3", ["cart"]),
-        ("quality_min=nan&quality_max=x", ["cart", "old", "tax", "quiet"]),
         ("outcome=yes", ["tax"]),
         ("outcome=none", ["cart", "old", "quiet"]),
         ("label=bad", ["cart"]),
@@ -107,19 +105,10 @@ def listed(client: httpx.Client, query: str) -> list[str]:
         ("label=none", ["old", "quiet"]),
         ("failed=1", []),
         ("page=7", ["cart", "old", "tax", "quiet"]),
-        ("page=-1", ["cart", "old", "tax", "quiet"]),
     ],
 )
 def test_an_address_is_a_list(client: httpx.Client, query: str, ids: list[str]) -> None:
     assert listed(client, query) == ids
-
-
-@pytest.mark.parametrize("sort", ["started;DROP TABLE sessions", "success", "-"])
-def test_an_order_that_there_is_not_is_refused_in_a_line(client: httpx.Client, sort: str) -> None:
-    answer = client.get("/sessions", params={"sort": sort})
-    assert answer.status_code == 400
-    assert "cannot be sorted by" in answer.text
-    assert "try sort=verdict" in answer.text
 
 
 def test_a_row_says_its_verdict_and_why_and_leads_to_the_turn(client: httpx.Client) -> None:

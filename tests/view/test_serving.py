@@ -130,10 +130,11 @@ def test_an_index_that_is_locked_or_taken_away_costs_one_page(tmp_path: Path) ->
         ("/sessions/%00%ED%A0%80", 404),
         ("/static/..%2f..%2fapp.py", 404),
         ("/training/..%2f..%2fx/y?raw=1", 404),
-        ("/sessions/one?part=99999999999999999999999", 404),
-        ("/labels/next?skip=99999999999999999999999", 422),
+        ("/sessions/one?part=99999999999999999999999", 400),
+        ("/labels/next?skip=99999999999999999999999", 400),
         (f"/sessions?q={'a+' * 20_000}", 200),
-        ("/sessions?page=999999&tokens_min=1e400", 200),
+        ("/sessions?page=999999&tokens_min=1e14", 200),
+        ("/sessions?tokens_min=1e400", 400),
     ],
 )
 def test_a_hostile_address_is_answered_like_any_other(

@@ -431,8 +431,8 @@ def test_what_is_not_there_is_said_in_one_line(query: str, tmp_path: Path) -> No
     fill(Lake(settings.lake), [(session_of("one"), 0.3)])
     with served(settings) as client:
         answer = client.get(f"/sessions/one{query}")
-    assert answer.status_code == 404
-    assert "has no" in answer.text
+    assert answer.status_code == 400
+    assert "of this session" in answer.text or "in this session" in answer.text
 
 
 def test_a_mark_cuts_no_entity_in_two() -> None:

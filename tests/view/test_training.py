@@ -141,11 +141,8 @@ def test_what_is_no_set_and_no_line_is_said_so(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     fill_training(Path(settings.lake), corrected())
     with served(settings) as client:
-        for address in (
-            f"{ADDRESS}?line=9",
-            "/training/none/x-y",
-            "/training/..%2f/x",
-        ):
+        assert client.get(f"{ADDRESS}?line=9").status_code == 400
+        for address in ("/training/none/x-y", "/training/..%2f/x"):
             assert client.get(address).status_code == 404, address
 
 

@@ -15,7 +15,14 @@ from debrief.execution.store import executed_labels
 from debrief.lake import Lake
 from debrief.markdown import plain
 from debrief.outcomes.gathering import gather_labels
-from debrief.outcomes.store import PROBLEMS, LabelProblem, all_labels, put_labels, success_labels
+from debrief.outcomes.store import (
+    PROBLEMS,
+    LabelProblem,
+    all_labels,
+    only_label_writer,
+    put_labels,
+    success_labels,
+)
 from debrief.sessions.forgotten import Forgotten
 from debrief.settings import load_settings
 from debrief.stages.outcomes import EXECUTED_OUTCOMES
@@ -94,7 +101,8 @@ def labels(
         evaluator.choice().repository_folder(),
         Forgotten.of(tables, sessions.open().redactor()),
     )
-    put_labels(tables, executed_labels(tables))
+    with only_label_writer(tables, load_settings().home):
+        put_labels(tables, executed_labels(tables))
     known = Counter(label.source for label in all_labels(tables))
     decided = Counter(label.source for label in success_labels(tables).values())
     return dg.MaterializeResult(

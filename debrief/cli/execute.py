@@ -92,7 +92,7 @@ def execute(
         redacting(redactor_of(settings)),
         network=prepare,
     ) as executor:
-        work = _Work(opened, executor, clones, screen, prepares=prepare)
+        work = _Work(opened, settings.home, executor, clones, screen, prepares=prepare)
         work.plan(sessions or ())
         if work.due and not yes:
             work.say()
@@ -112,9 +112,17 @@ class _Work:
     """The sessions of a lake that are executed, and what came of it."""
 
     def __init__(
-        self, lake: Lake, executor: Executor, clones: Clones, screen: Console, *, prepares: bool
+        self,
+        lake: Lake,
+        home: Path,
+        executor: Executor,
+        clones: Clones,
+        screen: Console,
+        *,
+        prepares: bool,
     ) -> None:
         self._lake, self._executor, self._clones, self._screen = lake, executor, clones, screen
+        self._home = home
         self._prepares = prepares
         self.due: list[tuple[str, ExecutionPlan]] = []
         """With the week of each."""
@@ -183,7 +191,7 @@ class _Work:
     def run(self) -> None:
         """Run what is due, and keep each row as it comes, so that a second start goes on there."""
         from debrief.execution.store import executed_labels, put_executions
-        from debrief.outcomes.store import put_labels
+        from debrief.outcomes.store import only_label_writer, put_labels
 
         for week, rows in self._weeks.items():
             put_executions(self._lake, week, rows)
@@ -195,7 +203,8 @@ class _Work:
                 put_executions(self._lake, week, [row])
                 self.rows.append(row)
                 progress.advance(bar)
-        put_labels(self._lake, executed_labels(self._lake))
+        with only_label_writer(self._lake, self._home):
+            put_labels(self._lake, executed_labels(self._lake))
 
     def _progress(self) -> Progress:
         return Progress(console=self._screen, transient=True, disable=not self._screen.is_terminal)

@@ -81,6 +81,7 @@ def outcomes(
         Labels,
         all_labels,
         joined,
+        only_label_writer,
         put_labels,
         success_labels,
         without_forgotten,
@@ -100,7 +101,8 @@ def outcomes(
     gone = Labels(read=dict.fromkeys(PEOPLE, frozenset(places)))
     found = joined([people, outcomes_of(opened, named, datetime.now(UTC)), gone])
     forgotten = Forgotten.of(opened, Redactor(key_of(settings)))
-    put_labels(opened, without_forgotten(found, forgotten))
+    with only_label_writer(opened, settings.home):
+        put_labels(opened, without_forgotten(found, forgotten))
     known, decided = list(all_labels(opened)), success_labels(opened)
     if as_json:
         print_json({"labels": known, "success": decided, "problems": people.problems})

@@ -38,7 +38,12 @@ from debrief.state import existing_state
 from debrief.tasks.model import FORM as HARBOR
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
-from debrief.training.publishing.folder import files_of, remove_files
+from debrief.training.publishing.folder import (
+    files_of,
+    is_unfinished,
+    remove_files,
+    remove_unfinished,
+)
 from debrief.training.publishing.publish import ATIF, ExportOptions, publish
 from debrief.view.index import index_file
 
@@ -284,7 +289,7 @@ def sweep_captures(subject: Subject, act: bool) -> Iterator[Swept]:
 
 
 def sweep_exports(subject: Subject, act: bool) -> Iterator[Swept]:
-    """Make the exports anew that hold the sessions, from what the lake holds now.
+    """Make the exports anew that hold the sessions or were killed, from what the lake holds now.
 
     Where that cannot be done, as with records, trajectories, and sets that are empty now, lines go
     out of files of lines, and other files that hold them go as a whole.
@@ -292,8 +297,12 @@ def sweep_exports(subject: Subject, act: bool) -> Iterator[Swept]:
     for export in exports_of(subject.lake):
         place = Lake(export.target)
         theirs = _files_with(place, export, subject.signs) if export.is_here else []
-        if theirs and act and not _is_made_anew(subject.lake, export):
+        # Of an export that was killed while it was made anew, the lines may be gone already.
+        is_half = export.is_here and is_unfinished(place)
+        if (theirs or is_half) and act and not _is_made_anew(subject.lake, export):
             _take_out(place, theirs, subject.signs)
+        if act and export.is_here:
+            remove_unfinished(place)
         if theirs:
             yield Swept(export.target, len(theirs), "file")
 

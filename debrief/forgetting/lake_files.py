@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from debrief.outcomes.store import (
     Label,
     Roll,
     labelled_sessions,
+    only_label_writer,
 )
 from debrief.sessions.model import Session
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.snapshots.model import NAMES, PromptName
+from debrief.snapshots.model import NAMES, PromptName, only_name_writer
 from debrief.tables import TABLES, LakeTable
 from debrief.training.held import DECISIONS, HeldDecision
 from debrief.training.manifest import MANIFEST, manifest_pairs, write_manifest
@@ -143,14 +144,23 @@ def sweep_labels(subject: Subject, act: bool) -> Iterator[Swept]:
     )
     for table, row_type in kinds:
         count = 0
-        for partition in lake.partitions(table):
-            rows = list(lake.read(table, partition, row_type))
-            left = [row for row in rows if not is_theirs(row)]
-            count += len(rows) - len(left)
-            if act and len(left) < len(rows):
-                _store(lake, table, partition, left, row_type)
+        with _only_writer_by_hand(subject):
+            for partition in lake.partitions(table):
+                rows = list(lake.read(table, partition, row_type))
+                left = [row for row in rows if not is_theirs(row)]
+                count += len(rows) - len(left)
+                if act and len(left) < len(rows):
+                    _store(lake, table, partition, left, row_type)
         if count:
             yield Swept(table, count, "row")
+
+
+@contextmanager
+def _only_writer_by_hand(subject: Subject) -> Iterator[None]:
+    """Keep pages and commands from writing what people say, which they do while runs wait."""
+    lake, home = subject.lake, subject.settings.home
+    with only_label_writer(lake, home), only_name_writer(lake, home):
+        yield
 
 
 def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
@@ -159,7 +169,7 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
     The card of a set says what was in it until the next run writes another.
     """
     lake, signs = subject.lake, subject.signs
-    lines, changed, removed = 0, set[str](), set[str]()
+    lines, changed = 0, set[str]()
     for name in lake.names("training", ".jsonl"):
         gone = take_lines(lake, name, signs, act)
         if gone:
@@ -178,13 +188,16 @@ def sweep_training(subject: Subject, act: bool) -> Iterator[Swept]:
         left = [row for row in rows if pruned_row(row, signs, may_quote=False) is not None]
         new = pruned_row(of_set, signs, may_quote=False)
         path = training_path(of_set.task, of_set.fingerprint)
-        if act and (path in changed or len(left) < len(rows) or new is not of_set):
+        stamp = lake.stamp(LINES, partition)
+        is_half = stamp is None or stamp.inputs != of_set.lines_digest  # whoever wrote was killed
+        if act and (path in changed or len(left) < len(rows) or new is not of_set or is_half):
             _restore_set(lake, partition, of_set, left, signs)
-            if lake.stamp(INDEX, partition) is None:
-                removed.add(partition)
     named = manifest_pairs(lake)
-    if removed and named is not None:
-        write_manifest(lake, [pair for pair in named if "/".join(pair) not in removed])
+    if act and named is not None:
+        there = set(lake.partitions(INDEX))
+        left_named = [pair for pair in named if "/".join(pair) in there]
+        if len(left_named) < len(named):
+            write_manifest(lake, left_named)
     if lines:
         yield Swept("training", lines, "line")
 
@@ -302,10 +315,9 @@ def sweep_files(subject: Subject, act: bool) -> Iterator[Swept]:
                 lake.remove(name)
             yield Swept(name, 1, "file")
     if act and "://" not in lake.url:
-        for folder in Path(lake.url).glob("[!.]*"):
-            if folder.name not in (LABELS, NAMES):  # which pages may be writing at this moment
-                for leftover in folder.glob("**/.*.????????"):
-                    leftover.unlink(missing_ok=True)
+        with _only_writer_by_hand(subject):
+            for leftover in Path(lake.url).glob("[!.]*/**/.*.????????"):
+                leftover.unlink(missing_ok=True)
 
 
 def _holds_partition(lake: Lake, table: str, partition: str, signs: Signs) -> bool:

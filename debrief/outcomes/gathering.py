@@ -26,6 +26,7 @@ from debrief.outcomes.store import (
     Labels,
     Source,
     joined,
+    only_label_writer,
     outcome,
     put_labels,
     without_forgotten,
@@ -98,7 +99,8 @@ def gather_labels(
             problems.append(LabelProblem(text=str(error), whole=True))
     found = joined(parts)
     problems += [LabelProblem(text=problem) for problem in found.problems]
-    put_labels(lake, without_forgotten(found, forgotten))
+    with only_label_writer(lake, settings.home):
+        put_labels(lake, without_forgotten(found, forgotten))
     lake.write(PROBLEMS, "all", problems, LabelProblem)
     return problems
 

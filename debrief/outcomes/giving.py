@@ -11,13 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.errors import InputError, LakeError, without_controls
-from debrief.files import locked
+from debrief.errors import InputError, without_controls
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
-from debrief.outcomes.store import LABELS, ORDER, Label, all_labels
+from debrief.outcomes.store import LABELS, ORDER, Label, all_labels, only_label_writer
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict, ground_shown
 
@@ -25,8 +24,6 @@ LONGEST_NAME, LONGEST_NOTE = 80, 4_000
 COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
 _FORMULA = re.compile(r"^'*[=+\-@\t\r]")
 """How a cell begins that a spreadsheet would compute; ``labels_from_csv`` takes the quote away."""
-_WAIT = 30.0
-"""Seconds for another writer on this machine to finish."""
 
 
 def label_of(
@@ -78,9 +75,7 @@ def give_label(lake: Lake, home: Path, label: Label) -> None:
         LakeError: another writer does not end.
     """
     partition = f"{label.source}/{slugify(label.rater)}"
-    with locked(home / "labels.lock", _WAIT) as is_ours:
-        if not is_ours:
-            raise LakeError(lake.url, "its labels are being written by another process")
+    with only_label_writer(lake, home):
         rows = [
             row
             for row in lake.read(LABELS, partition, Label)

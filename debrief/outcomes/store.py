@@ -14,8 +14,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
+from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
@@ -23,6 +25,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.errors import LakeError
+from debrief.files import locked
 from debrief.keys import plain_name, slugify
 from debrief.lake import Lake
 from debrief.scoring.order import OrderedSession, OrderPlace, OrderTable, places_of
@@ -199,8 +203,32 @@ ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "det
 """The last word of several comes last."""
 
 
+_WAIT = 30.0
+"""Seconds for another writer on this machine to finish."""
+
+
+@contextmanager
+def only_label_writer(lake: Lake, home: Path) -> Iterator[None]:
+    """Hold this machine's lock on the labels of its lakes: who writes some reads the others first.
+
+    Args:
+        lake: with the table of labels.
+        home: where this machine's writers wait for each other.
+
+    Raises:
+        LakeError: another writer does not end.
+    """
+    with locked(home / "labels.lock", _WAIT) as is_ours:
+        if not is_ours:
+            raise LakeError(lake.url, "its labels are being written by another process")
+        yield
+
+
 def put_labels(lake: Lake, found: Labels) -> None:
-    """Keep labels beside those of before, except what was read again and does not say so now."""
+    """Keep labels beside those of before, except what was read again and does not say so now.
+
+    The caller is the ``only_label_writer``.
+    """
     lake.drop(LABELS, "attribution")
     for source in ALL_SOURCES:
         read = found.read.get(source, frozenset())

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -195,6 +197,23 @@ def _on_one_line(text: str) -> str:
     return shorten(without_controls(text), LONGEST)
 
 
+@contextmanager
+def only_name_writer(lake: Lake, home: Path) -> Iterator[None]:
+    """Hold this machine's lock on the names of prompts.
+
+    Args:
+        lake: with the names.
+        home: where this machine's writers wait for each other.
+
+    Raises:
+        LakeError: another writer does not end.
+    """
+    with locked(home / "prompt_names.lock", _WAIT) as is_ours:
+        if not is_ours:
+            raise LakeError(lake.url, "its prompt names are being written by another process")
+        yield
+
+
 def name_prompt(lake: Lake, home: Path, fingerprint: str, name: str, rater: str) -> None:
     """Give a fingerprint a name; an empty one goes back to its heading.
 
@@ -205,9 +224,7 @@ def name_prompt(lake: Lake, home: Path, fingerprint: str, name: str, rater: str)
     name = " ".join(without_controls(name).split())
     if len(name) > LONGEST:
         raise InputError("the prompt's name", f"has more than {LONGEST} characters")
-    with locked(home / "prompt_names.lock", _WAIT) as is_ours:
-        if not is_ours:
-            raise LakeError(lake.url, "its prompt names are being written by another process")
+    with only_name_writer(lake, home):
         rows = [row for row in lake.read(NAMES, ALL, PromptName) if row.fingerprint != fingerprint]
         if name:
             now = datetime.now(UTC)

@@ -8,7 +8,8 @@ changed and removes what is no longer there; the same sets give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,8 @@ def page(
 
 
 MANIFEST = ".debrief.json"
+_UNFINISHED = re.compile(r"\..+\.(jsonl?|parquet|md)\.[0-9a-f]{8}")
+"""As ``files.atomic`` names what it writes."""
 
 
 class Published(Struct, frozen=True, kw_only=True):
@@ -170,9 +173,11 @@ class Published(Struct, frozen=True, kw_only=True):
     """What a search for benchmarks' problems came to; empty without one."""
 
 
-class _Manifest(Struct, kw_only=True):
+class _Manifest(Struct, kw_only=True, omit_defaults=True):
     form: str
     files: list[str] = []
+    unfinished: bool = False
+    """It is being written, or whoever wrote it was killed."""
 
 
 class OwnFolder:
@@ -193,6 +198,7 @@ class OwnFolder:
         self._form_name = form
         self._before = _manifest(self.place, form)
         self._files: list[str] = []
+        self._listed, self._is_begun = set(self._before.files), False
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file of the folder.
@@ -201,6 +207,7 @@ class OwnFolder:
             InputError: there is a secret in it.
         """
         refuse_secrets(name, data)
+        self._begin([name])
         self._files.append(name)
         self.changed |= self.place.write_bytes(name, data).changed
 
@@ -212,6 +219,7 @@ class OwnFolder:
             files: by path within it; they have passed the gate for secrets.
         """
         if not self.holds(name, files):
+            self._begin(f"{name}/{path}" for path in files)
             write_folder(Path(self.place.path(name)), files, replace=True)
             self.changed = True
         self._files += [f"{name}/{path}" for path in files]
@@ -224,6 +232,15 @@ class OwnFolder:
         return expected.keys() == set(there) and all(
             path.read_bytes() == data for path, data in expected.items()
         )
+
+    def _begin(self, names: Iterable[str]) -> None:
+        """Note files before they change: what a killed export left is known as ours, and as half
+        an export."""
+        listed = self._listed.union(names)
+        if not self._is_begun or listed != self._listed:
+            self._listed, self._is_begun = listed, True
+            half = _Manifest(form=self._form_name, files=sorted(listed), unfinished=True)
+            _write_manifest(self.place, half)
 
     def close(self) -> None:
         """Remove what is no longer among its files, and note which these are."""
@@ -266,8 +283,8 @@ class PublishedFolder(OwnFolder):
         self.as_text = 0
         """Numbers that loaders refuse, and that are written as text."""
         columns = self._columns_of(one_file)
-        self._joined = _Sink(self.place, "", columns, parquet) if one_file else None
         self._columns = columns
+        self._joined = self._sink("") if one_file else None
 
     def __enter__(self) -> PublishedFolder:
         return self
@@ -304,7 +321,7 @@ class PublishedFolder(OwnFolder):
         return made
 
     def _sink(self, prefix: str) -> _Sink:
-        return _Sink(self.place, prefix, self._columns, self._parquet)
+        return _Sink(self.place, prefix, self._columns, self._parquet, self._begin)
 
     def _add(self, config: str, sink: _Sink) -> None:
         for side in SIDES:
@@ -359,10 +376,21 @@ class PublishedFolder(OwnFolder):
 
 
 class _Sink:
-    """The files of lines below a prefix, one of each side, that are being written; a context."""
+    """The files of lines below a prefix, one of each side, that are being written; a context.
 
-    def __init__(self, place: Lake, prefix: str, columns: Columns, parquet: bool) -> None:
+    ``before`` is called with their names before the first of them is there.
+    """
+
+    def __init__(
+        self,
+        place: Lake,
+        prefix: str,
+        columns: Columns,
+        parquet: bool,
+        before: Callable[[Iterable[str]], None],
+    ) -> None:
         self.prefix = prefix
+        self._before = before
         self.counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
         self.sizes: dict[Split, int] = dict.fromkeys(SIDES, 0)
         self.written: list[str] = []
@@ -391,6 +419,8 @@ class _Sink:
         try:
             if kind is None:
                 self._check()
+                if self._creations:
+                    self._before(creation.name for creation in self._creations.values())
         except BaseException as failure:
             self._stack.__exit__(type(failure), failure, failure.__traceback__)
             raise
@@ -421,11 +451,28 @@ def exported_files(folder: Path) -> list[str]:
 
 def files_of(place: Lake) -> set[str]:
     """Return the files of whatever export is in a place; none where there is none."""
+    return set(_read_manifest(place).files)
+
+
+def is_unfinished(place: Lake) -> bool:
+    """Return whether an export to a place was killed, or is under way."""
+    return _read_manifest(place).unfinished
+
+
+def _read_manifest(place: Lake, form: str = "") -> _Manifest:
+    """Return the manifest of a place; an empty one where there is none that can be read."""
     try:
-        manifest = msgspec.json.decode(place.read_bytes(MANIFEST) or b"", type=_Manifest)
+        return msgspec.json.decode(place.read_bytes(MANIFEST) or b"", type=_Manifest)
     except msgspec.DecodeError:
-        return set()
-    return set(manifest.files)
+        return _Manifest(form=form)
+
+
+def remove_unfinished(place: Lake) -> None:
+    """Remove what killed exports to a place have begun to write."""
+    for depth in ("", "*/", "*/*/") if "://" not in place.url else ():
+        for path in Path(place.url).glob(f"{depth}.*.????????"):
+            if _UNFINISHED.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
 
 def remove_files(place: Lake, names: Iterable[str]) -> None:
@@ -453,13 +500,9 @@ def _write_manifest(place: Lake, manifest: _Manifest) -> None:
 
 
 def _manifest(place: Lake, form: str) -> _Manifest:
-    data = place.read_bytes(MANIFEST)
-    if data is None and place.read_bytes("README.md") is not None:
+    if place.read_bytes(MANIFEST) is None and place.read_bytes("README.md") is not None:
         raise InputError(place.url, "holds a README.md that is not ours", "Name an empty folder.")
-    try:
-        manifest = msgspec.json.decode(data or b"", type=_Manifest)
-    except msgspec.DecodeError:
-        return _Manifest(form=form)
+    manifest = _read_manifest(place, form)
     if manifest.form != form:
         reason = f"holds an export as {manifest.form}"
         raise InputError(place.url, reason, "A folder is for one format: name another.")

@@ -15,18 +15,18 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
+from debrief.facts.request import request_of
 from debrief.sessions.model import Session
-from debrief.snapshots.plans import OPENING
 from debrief.training.minhash import alike, groups_of, signatures
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COMMON = 5
+COMMON = 8
 """Different requests, or pieces of work, from which on what they share is boilerplate."""
 
 _FEWEST_WORDS = 8
@@ -35,6 +35,8 @@ _RUN = 3
 _MARKS = 1
 _LONGEST_EDIT = 2
 """Content words in a row that one request may have in place of the other's and be the same."""
+_LITTLE = 3
+"""Content words beside boilerplate that say next to nothing: the parts of a date."""
 _FEWEST_REWORDED, _FEWEST_ALIKE = 8, 5
 """Content words of two texts together, from which on a common half of them, or more than three
 fifths, tell rewording."""
@@ -57,12 +59,19 @@ def request_words(session: Session) -> bytes:
     """Return the first request that was not taken back as hashes of its content words, four bytes
     each, the lowest bit set for a word with a digit.
 
-    Of a slash command of fewer than eight words it is the text that the model was given for it.
-    Empty for other requests of fewer than eight words, as "run the tests" is asked for in any work,
-    and for the words that ``debrief code`` starts a tool with.
+    Of a request that only points to a plan or another file, it is the text of that file. Of a slash
+    command of fewer than eight words it is the text that the model was given for it. Empty for
+    other requests of fewer than eight words, as "run the tests" is asked for in any work, and where
+    the file that holds the task is not known.
     """
     turn = next((turn for turn in session.turns if turn.prompt and not turn.rewound), None)
-    words = words_of(turn.prompt.strip().removeprefix(OPENING)) if turn else []
+    request = request_of(session)
+    if request is not None and request.unknown:
+        return b""
+    text = turn.prompt if turn else ""
+    if request is not None and request.is_pointer and request.files:
+        text = request.text
+    words = words_of(text)
     if turn and len(words) < _FEWEST_WORDS:
         words += words_of(turn.expansion)
     if len(words) < _FEWEST_WORDS:
@@ -158,6 +167,22 @@ class FirstRequests:
             is_same = _is_same(first, second, is_slot=is_slot)
             if is_same or (self._is_same_work(one, other) and _is_mostly_shared(first, second)):
                 yield one, other
+        for one, other in self._of_boilerplate():
+            if self._is_same_work(one, other) and _is_mostly_shared(
+                self._words[one], self._words[other]
+            ):
+                yield one, other
+
+    def _of_boilerplate(self) -> set[tuple[int, int]]:
+        """Return pairs of requests of which next to nothing remains, such as a date, and whose
+        sessions worked on one file: enough to connect all that did."""
+        by_file: dict[bytes, list[int]] = {}
+        for number, rest in enumerate(self._rest):
+            if len(rest) <= _LITTLE:
+                keys = {key for one in self._sessions[number] for key in self._files[one]}
+                for key in sorted(keys):
+                    by_file.setdefault(key, []).append(number)
+        return {pair for members in by_file.values() for pair in pairwise(members)}
 
     def _candidates(self) -> set[tuple[int, int]]:
         """Return pairs of requests with a run of words in common, or many words."""

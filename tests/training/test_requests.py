@@ -10,9 +10,10 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from debrief.sessions.model import Session
-from debrief.snapshots.plans import OPENING
+from debrief.snapshots.plans import POINTER
 from debrief.training.kinship import Kinship, traits_of
 from debrief.training.requests import COMMON, request_words, words_of
 from tests.training.scenario import MONDAY, call, says, session, turn
@@ -174,7 +175,7 @@ def test_a_task_in_other_words_is_the_same_task(other: str) -> None:
 
 def test_one_request_in_a_few_branches_is_one_family_whatever_was_done() -> None:
     crowd = [work(f"s{n}", REQUEST, path=f"/w/{n}.py", week=n) for n in range(COMMON - 1)]
-    assert families(crowd) == ["s0 s1 s2 s3"]
+    assert families(crowd) == [" ".join(one.id for one in crowd)]
 
 
 def test_one_request_for_many_pieces_of_work_is_boilerplate() -> None:
@@ -191,6 +192,25 @@ def test_many_attempts_at_one_task_stay_together() -> None:
     assert families(crowd) == [" ".join(one.id for one in crowd)]
 
 
+def test_attempts_at_one_task_with_a_date_in_the_request_stay_together() -> None:
+    crowd = [
+        work(f"s{n}", f"{REQUEST} Today is 2026-06-{n + 10}.", path="app/sum.py", week=n)
+        for n in range(9)
+    ]
+    others = [
+        work(f"z{n}", f"{REQUEST} Today is 2026-07-{n + 20}.", path=f"app/{n}.py", week=n)
+        for n in range(9)
+    ]
+    assert families([*crowd, *others])[0] == " ".join(one.id for one in crowd)
+    assert families(others) == [one.id for one in others]
+
+
+def test_a_few_openings_before_one_request_make_no_template_of_it() -> None:
+    openings = ["", "The boss wrote: ", "From the backlog: ", "New job for you: ", "Ticket:\n> "]
+    crowd = [work(f"s{n}", f"{first}{REQUEST}", week=n) for n, first in enumerate(openings)]
+    assert families(crowd) == [" ".join(one.id for one in crowd)]
+
+
 def test_a_request_that_differs_in_a_slot_is_the_same_where_the_same_files_were_changed() -> None:
     crowd = [
         work(name, HARNESS.format(issue), path=path, week=week)
@@ -201,10 +221,13 @@ def test_a_request_that_differs_in_a_slot_is_the_same_where_the_same_files_were_
     assert families(crowd) == ["a0 a1", "b0"]
 
 
-def test_words_that_debrief_starts_a_tool_with_are_no_request() -> None:
-    assert request_words(work("s", OPENING)) == b""
-    plan = f"{OPENING}\n\n{REQUEST}"
-    assert request_words(work("s", plan)) == request_words(work("s", REQUEST))
+@pytest.mark.parametrize(
+    "pointer", [POINTER, "Do what plan.md says, from beginning to end, please."]
+)
+def test_a_request_that_points_to_a_plan_is_known_by_the_plan(pointer: str) -> None:
+    assert request_words(work("s", pointer)) == b""
+    captured = replace(work("s", pointer), plan=REQUEST)
+    assert request_words(captured) == request_words(work("s", REQUEST)) != b""
 
 
 def test_a_slash_command_is_known_by_what_the_model_was_given() -> None:

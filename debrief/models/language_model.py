@@ -264,7 +264,7 @@ class LanguageModel:
             usage = self._priced(self._usage(response))
             bill.taken = usage.cost_usd
         self.meter.count(calls=1, usage=usage)
-        said = mend_text(response.text or "")
+        said = mend_text(_words_of(response))
         if cause := self._why_nothing(response, said):
             raise ModelError(self.name, *cause)
         return response, Answer(
@@ -589,6 +589,14 @@ def _text_of(request: Request) -> str:
     parts = [request.system] if isinstance(request.system, str) else list(request.system or ())
     parts += [part for message in request.messages for part in message.parts]
     return "\n".join(part if isinstance(part, str) else str(part.text) for part in parts)
+
+
+def _words_of(response: Response) -> str:
+    """Return the words of an answer, whatever stands beside them; a refusal has none."""
+    parts = response.message.parts
+    if any(part.type == "refusal" for part in parts):
+        return ""
+    return "\n".join(part.text for part in parts if part.type == "text")
 
 
 def is_temporary(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from debrief.reports import Markdown
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.sessions.readers.claude_code.content import words_of_refusal
-from debrief.training.formats import MOST_TOOLS, TOOLS, without_uncalled
+from debrief.training.formats import MOST_TOOLS, TOOLS
 from debrief.training.model import (
     ChatCall,
     ChatMessage,
@@ -166,14 +166,14 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
     )
 
 
-def _fitting(tools: Mapping[str, ToolSchema], messages: Messages) -> Sequence[ToolSchema]:
-    """Return two lines' tools by name; those that were called, where all are more than a line may
-    have.
+def _fitting(tools: Mapping[str, ToolSchema], messages: Iterable[ChatMessage]) -> list[ToolSchema]:
+    """Return two lines' tools by name, without some that nobody called where all are more than a
+    line may have.
     """
-    if len(tools) <= MOST_TOOLS:
-        return [tools[name] for name in sorted(tools)]
     calls = (call for message in messages for call in message.tool_calls or ())
-    return without_uncalled(tools.values(), {call.function.name for call in calls})
+    called = {call.function.name for call in calls}
+    kept = sorted(tools, key=lambda name: (name not in called, name))[:MOST_TOOLS]
+    return [tools[name] for name in sorted(kept)]
 
 
 def _first_request(line: StoredLine) -> tuple[Messages, Messages]:

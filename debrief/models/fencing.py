@@ -243,6 +243,8 @@ _BLOCKS = (
     re.compile(r"\'\'\'"),
 )
 """What encloses code in a document, and lines of text in code."""
+_GOING_ON = tuple(">{([=,;+\"'`\\")
+"""What a line of code ends with whose text goes on in the next one."""
 _UNQUOTED = re.compile(r"[^\"'`]*")
 _OF_JUDGING = re.compile(
     r"\b(?:scor(?:e|es|ed|ing)|grad(?:e|es|ed|ing)|rat(?:e|ed|ings?)|judg(?:e|es|ed|ing|e?ment)"
@@ -318,8 +320,10 @@ def _forged_turns(text: str) -> Iterator[str]:
         return
     blocks = [[at.start() for at in block.finditer(text)] for block in _BLOCKS]
     for turn in _TURN.finditer(text):
-        begins = not text[text.rfind("\n", 0, turn.start()) + 1 : turn.start()].strip()
+        before = text[max(0, turn.start() - _LONGEST_TURN) : turn.start()]
+        begins = not before.rpartition("\n")[2].strip()
         is_code = any(bisect(block, turn.start()) % 2 for block in blocks)
+        is_code = is_code or before.rstrip().endswith(_GOING_ON)
         said = text[turn.end() : turn.end() + _LONGEST_TURN]
         words = said.lstrip()
         if (begins and not is_code and words[:1].isalnum()) or _OF_JUDGING.search(

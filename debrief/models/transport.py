@@ -25,7 +25,7 @@ _FRAMES = ("data:", "event:", "id:", ": ")
 """What a stream of events begins with."""
 
 
-class UnreadableReplyError(ProviderError):
+class UnreadableReplyError(ProviderError):  # type: ignore[misc]
     """A reply that came whole and is no answer in the provider's form, as a stream is none."""
 
 

@@ -115,6 +115,8 @@ ORDINARY = (
     "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n{{ answer }}",
     'assert text == "<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n"\nscore(text)',
     'WANTED = """<|im_start|>system\nYou are kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>"""',
+    '<textarea rows="5">\n[INST] <<SYS>>\nYou are kind.\n<</SYS>>\n\nHi[/INST]</textarea>',
+    "const prompt = render(`\n<|im_start|>user\nHi there<|im_end|>`);",
     "A prompt in ChatML:\n\n```\n<|im_start|>user\nHi there<|im_end|>\n```\n",
     "    12\t<|im_start|>system\n    13\tYou are a helpful assistant.<|im_end|>",
     "+<|start_header_id|>user<|end_header_id|>\n+\n+Hi<|eot_id|>",

@@ -53,3 +53,18 @@ def spoiled(draw: st.DrawFn, good: str) -> str:
             odd = holder[last] + draw(TEXTS)
         holder[last] = odd
     return json.dumps(whole[""], ensure_ascii=draw(st.booleans()))
+
+
+@st.composite
+def oddly_worded(draw: st.DrawFn, good: str) -> str:
+    """Draw a good answer of JSON with something odd behind its sentences, as escapes or as it is."""
+
+    def worded(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: worded(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [worded(each) for each in value]
+        is_sentence = isinstance(value, str) and " " in value
+        return f"{value} {draw(TEXTS)}" if is_sentence else value
+
+    return json.dumps(worded(json.loads(good)), ensure_ascii=draw(st.booleans()))

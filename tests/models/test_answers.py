@@ -30,7 +30,7 @@ from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.model import SessionScores
 from debrief.scoring.model_scorer import ModelChunkScorer
 from debrief.scoring.scorer import score_session
-from tests.models.odd_answers import TEXTS, VALUES, spoiled
+from tests.models.odd_answers import TEXTS, VALUES, oddly_worded, spoiled
 from tests.models.openai_server import judged
 from tests.scoring.scenario import answer, session
 from tests.waiting import is_done_within
@@ -178,7 +178,7 @@ def test_any_answer_is_refused_or_read_as_texts_that_can_be_kept(
 ) -> None:
     read, good = READERS[reader]
     assert texts_in(read(good))
-    answer = data.draw(spoiled(good) | st.builds(json.dumps, VALUES) | TEXTS)
+    answer = data.draw(spoiled(good) | oddly_worded(good) | st.builds(json.dumps, VALUES) | TEXTS)
     with suppress(AnswerError):
         text = texts_in(read(answer))
         assert text.encode()
@@ -189,7 +189,7 @@ def test_any_answer_is_refused_or_read_as_texts_that_can_be_kept(
 def test_a_session_with_any_answer_is_scored_or_fails_and_its_row_is_stored_as_it_is(
     data: st.DataObject,
 ) -> None:
-    text = data.draw(spoiled(SCORED) | st.builds(json.dumps, VALUES))
+    text = data.draw(spoiled(SCORED) | oddly_worded(SCORED) | st.builds(json.dumps, VALUES))
     row = score_session(session(), ModelChunkScorer("m", lambda _: Answer(text=text)))
     assert row.status == "ok" or "gave no usable answer" in row.failure
     assert "cannot be read" not in row.failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from functools import cache
@@ -12,6 +13,7 @@ import httpx
 
 from debrief.langfuse.errors import API, LangfuseAwayError, RequestRefusedError
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
+from debrief.sessions.readers.documents import mend
 
 _TOO_MUCH = frozenset({500, 502, 504})
 
@@ -96,13 +98,35 @@ class RetryingClient(httpx.Client):
         response = super().send(request, **options)
         if response.status_code in TEMPORARY_STATUS:
             raise httpx.HTTPStatusError(_reason(response), request=request, response=response)
-        return response
+        return _mended(response)
 
 
 @cache
 def _trusted() -> SSLContext:
     """Return the certificates that are trusted: loading them takes longer than a request does."""
     return httpx.create_ssl_context()
+
+
+def _mended(response: httpx.Response) -> httpx.Response:
+    """Return a response without halves of surrogate pairs, which nothing could encode again."""
+    if b"\\ud" not in response.content.lower():
+        return response
+    try:
+        value = mend(json.loads(response.content, strict=False))
+    except (ValueError, RecursionError):
+        return response
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if name not in ("content-encoding", "content-length", "transfer-encoding")
+    }
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=json.dumps(value, ensure_ascii=False).encode(),
+        request=response.request,
+        extensions=response.extensions,
+    )
 
 
 def _reason(response: httpx.Response) -> str:

@@ -18,8 +18,9 @@ from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, structs
 
-from debrief.errors import ModelError
+from debrief.errors import DebriefError, ModelError, flat
 from debrief.models.usage import ModelUsage, total
+from debrief.sessions.readers.documents import plain_text
 
 NEXT_RUN = "The next run asks again."
 READ_ATTEMPTS = 3
@@ -29,7 +30,6 @@ LONGEST = 200_000
 _DEEPEST = 64
 _MOST_VALUES = 1_000
 
-_LINE_ENDS = re.compile(r"\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _THINKING = re.compile(r"\s*<(think|thinking|thought|scratchpad)>", re.IGNORECASE)
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 _THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|scratchpad)>", re.IGNORECASE)
@@ -69,6 +69,12 @@ class Found(Struct, frozen=True):
     value: Any
 
 
+def holds_only_thinking(text: str) -> bool:
+    """Return whether a model's words end within the thinking that they begin with."""
+    opening = _THINKING.match(text)
+    return bool(opening and f"</{opening[1]}>".casefold() not in text.casefold())
+
+
 def answer_text(raw: str | None) -> str:
     """Return what a model says once its thinking is over, lines ended by ``\\n``.
 
@@ -83,7 +89,7 @@ def answer_text(raw: str | None) -> str:
         refuse("it is empty")
     if len(raw) > LONGEST:
         refuse(f"it is longer than {LONGEST} characters")
-    text = _LINE_ENDS.sub("\n", raw).removeprefix("\ufeff")
+    text = plain_text(raw).removeprefix("\ufeff")
     if text.lstrip().startswith(("<|channel|>", "<|start|>")):
         _, token, tail = text.partition(_FINAL_CHANNEL)
         if not token or _FINAL_CHANNEL in tail:
@@ -186,13 +192,26 @@ def _parse(text: str) -> Any | None:
     tidied = _UNTIDY.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
     for attempt in (text, tidied):
         with suppress(json.JSONDecodeError, RecursionError):
-            return json.loads(
-                attempt,
-                strict=False,
-                object_pairs_hook=_once,
-                parse_int=lambda digits: int(digits) if len(digits) < 20 else math.inf,
+            return _plain_value(
+                json.loads(
+                    attempt,
+                    strict=False,
+                    object_pairs_hook=_once,
+                    parse_int=lambda digits: int(digits) if len(digits) < 20 else math.inf,
+                )
             )
     return None
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a decoded JSON value with plain texts: escapes hold what no encoding has."""
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, list):
+        return [_plain_value(each) for each in value]
+    if isinstance(value, dict):
+        return {plain_text(name): _plain_value(each) for name, each in value.items()}
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -284,6 +303,10 @@ def ask_until_read(
             value = read(answers[-1])
         except AnswerError as error:
             reason = error.reason
+        except DebriefError:
+            raise
+        except Exception as error:  # whatever an answer does, it costs itself alone
+            reason = f"it cannot be read: {flat(error) or type(error).__name__}"
         else:
             return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"

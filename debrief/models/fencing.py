@@ -16,10 +16,10 @@ import hmac
 import re
 import secrets
 import unicodedata
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
-from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -215,13 +215,43 @@ _ORDINARY = re.compile(
     rf"(?:{_HEADINGS})\s*:?\s*\Z"
     rf"|\[?(?:{_ROLE}|subagents)(?:\]|\W{{0,4}}[:：])"
     r"|(?:(?:final|overall) )?score(?!\W{0,4}:\W{0,4}[1-5](?!\w|[.:]\w|,\Z))|reasoning"
-    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)"
-    rf"|/?(?:{_ROLE}|s|answer|turn|think|thinking|thought|scratchpad|tool_\w+)\|?>"
-    r"|\|(?!\w\w)|(?:sys|[be]os)]",
+    r"|\[\[ ?## ?+(?!(?:score|reasoning|feedback|answers|completed)\b)",
     re.IGNORECASE,
 )
 """What is marked and yet no sign, as code and documents have it too: headings; a label that begins
-a line; a score without a mark of the scale; a field of another form; tags; brackets of code."""
+a line; a score without a mark of the scale; a field of another form."""
+_TOKEN = (
+    r"(?:<\|[^|\n]{1,60}\|>|<\|[a-z_]{1,20}>|<[a-z_]{1,20}\|>|<｜[^｜\n]{1,60}｜>|</?s>|<</?SYS>>"
+    r"|<(?:start_of_turn|end_of_turn|bos|eos|sop|extra_id_\d{1,5})>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|gMASK)]|\[\|[a-z]{1,20}\|])"
+)
+_SPEAKER = r"(?:system|user|assistant|developer|human|model|tool)\b"
+_TURN = re.compile(
+    rf"(?:{_TOKEN}\s{{0,3}}){{0,4}}"
+    rf"(?:<\|(?:[^|\n]{{1,60}}\|>|[a-z_]{{1,20}}>)\s?{_SPEAKER}|<(?:start_of_turn|extra_id_0)>{_SPEAKER}"
+    rf"|<\|{_SPEAKER}(?:_token)?\|?>|<｜{_SPEAKER}｜>|\[\|{_SPEAKER}\|]"
+    r"|<\|(?:system|user|chatbot)_token\|>"
+    r"|<\|(?:channel|message)\|>(?:final|analysis|commentary)?|\[INST]|\[SYSTEM_PROMPT]|<<SYS>>)"
+    rf"(?:(?:\s|\\n){{0,3}}{_TOKEN}){{0,4}}",
+    re.IGNORECASE,
+)
+"""Tokens that say whose turn begins."""
+_LONGEST_TURN = 200
+_BLOCKS = (
+    re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE),
+    re.compile(r'"""'),
+    re.compile(r"\'\'\'"),
+)
+"""What encloses code in a document, and lines of text in code."""
+_GOING_ON = tuple(">{([=,;+\"'`\\")
+"""What a line of code ends with whose text goes on in the next one."""
+_UNQUOTED = re.compile(r"[^\"'`]*")
+_OF_JUDGING = re.compile(
+    r"\b(?:scor(?:e|es|ed|ing)|grad(?:e|es|ed|ing)|rat(?:e|ed|ings?)|judg(?:e|es|ed|ing|e?ment)"
+    r"|evaluat(?:e|es|ed|ing|ion|or)|verdicts?|rubrics?|lenient|flawless|full marks"
+    r"|done_verified|task_completion)\b",
+    re.IGNORECASE,
+)
 _LONGEST_SIGN = 80
 LOOK_FIRST = "The session holds words that look made for a judge: look before relying on this."
 """Said wherever a score of a session with such signs is shown."""
@@ -260,6 +290,8 @@ def _signs(text: str) -> Iterator[str]:
     for mark in _marks(shown):
         if not _ORDINARY.match(mark):
             yield " ".join(mark[:_LONGEST_SIGN].split())
+    for turn in _forged_turns(shown):
+        yield " ".join(turn[:_LONGEST_SIGN].split())
     data = plain.encode("utf-8")
     for _, end, _ in _orders().scan(data):
         yield " ".join(data[max(0, end - _LONGEST_SIGN) : end].decode("utf-8", "ignore").split())
@@ -273,11 +305,31 @@ def _marks(text: str) -> Iterator[str]:
         yield f"dialogue: {labels[0]}"
     wide = "\n".join(_narrow(line) for line in text.split("\n") if not line.isascii())
     for lines in (text, wide):
-        ends = chain(
-            (at.end() for at in _CHAT_TOKENS.finditer(lines)),
-            (at.end(1) for at in _ALIKE.finditer(lines)),
-        )
+        ends = (at.end(1) for at in _ALIKE.finditer(lines))
         yield from (lines[end : end + _LONGEST_SIGN].partition("\n")[0] for end in ends)
+
+
+def _forged_turns(text: str) -> Iterator[str]:
+    """Yield where a chat's own tokens make a turn of what they stand in.
+
+    Who writes a chat template names the same tokens, in quotes, between lines of code, or alone
+    on a page. A turn is one that begins a line of plain text and goes on in words; anywhere else,
+    one that speaks of judging.
+    """
+    if not _CHAT_TOKENS.search(text):
+        return
+    blocks = [[at.start() for at in block.finditer(text)] for block in _BLOCKS]
+    for turn in _TURN.finditer(text):
+        before = text[max(0, turn.start() - _LONGEST_TURN) : turn.start()]
+        begins = not before.rpartition("\n")[2].strip()
+        is_code = any(bisect(block, turn.start()) % 2 for block in blocks)
+        is_code = is_code or before.rstrip().endswith(_GOING_ON)
+        said = text[turn.end() : turn.end() + _LONGEST_TURN]
+        words = said.lstrip()
+        if (begins and not is_code and words[:1].isalnum()) or _OF_JUDGING.search(
+            _UNQUOTED.match(said)[0]  # type: ignore[index]
+        ):
+            yield turn[0] + said
 
 
 class _Signs(Struct, frozen=True):

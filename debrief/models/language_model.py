@@ -21,13 +21,15 @@ from msgspec import Struct, structs
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
 from debrief.models.answer_limit import answer_limit
-from debrief.models.answers import NEXT_RUN, Answer, Question
+from debrief.models.answers import NEXT_RUN, Answer, Question, holds_only_thinking
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
+from debrief.models.rate_limits import moment_after
 from debrief.models.subject import asked_about
-from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price
+from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price, number_of
 from debrief.opening import opened
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
+from debrief.sessions.readers.documents import mend_text, plain_text
 
 if TYPE_CHECKING:
     import dspy
@@ -48,6 +50,8 @@ _ATTEMPTS_OF_PROGRAMS = 4
 """They send again by themselves what fails on the way."""
 _FAIL_FAST = {"attempts": 2, "seconds": 10.0, "longest_wait": 2.0, "longest_retry_after": 5.0}
 """How often and how long a question is sent where a person waits for the answer."""
+_UNREADABLE = 2
+"""Times that a question is sent whose reply came whole and is none in the provider's form."""
 _BUSY_IN_A_ROW = 3
 """Questions that ended on a rate limit, with none answered between, after which a model is closed:
 each has been sent again for minutes."""
@@ -260,8 +264,8 @@ class LanguageModel:
             usage = self._priced(self._usage(response))
             bill.taken = usage.cost_usd
         self.meter.count(calls=1, usage=usage)
-        said = response.text or ""
-        if not said.strip() and (cause := self._why_empty(response)):
+        said = mend_text(_words_of(response))
+        if cause := self._why_nothing(response, said):
             raise ModelError(self.name, *cause)
         return response, Answer(
             text=said,
@@ -293,6 +297,11 @@ class LanguageModel:
         elif isinstance(error, RateLimitError):
             self._busy += 1
             lasting = self._busy >= _BUSY_IN_A_ROW
+            if error.retry_after is not None:
+                reason = f"{reason}; its limit lasts until {moment_after(error.retry_after)}"
+                move = "Run again after that, or name another model."
+            else:
+                move = "Run again later, or name another model."
         else:
             lasting = False
         failure = ModelError(self.name, reason, move)
@@ -300,21 +309,29 @@ class LanguageModel:
             self._closed = failure
         return failure
 
-    def _why_empty(self, response: Response) -> tuple[str, str] | None:
-        """Return why an answer without words would come out empty again, and the next move.
+    def _why_nothing(self, response: Response, said: str) -> tuple[str, str] | None:
+        """Return why an answer without words would come out so again, and the next move.
 
-        None where asking again may help.
+        None where it has words, and where asking again may help.
         """
-        if self._program:
+        kinds = {part.type for part in response.message.parts}
+        another = "Name another model."
+        cut = response.finish_reason == "length"
+        if self._program or (said.strip() and not (cut and holds_only_thinking(said))):
             return None
-        if response.finish_reason == "length":
+        if cut:
             limit = min(self._longest, self.max_tokens)
             reason = f"thought for all {limit:,} tokens that its answer may have, and gave none"
             return reason, "Set a higher DEBRIEF_MAX_TOKENS, or name another model."
         if response.finish_reason == "content_filter":
-            return "the provider's content filter kept its answer back", "Name another model."
-        if any(part.type == "refusal" for part in response.message.parts):
-            return "it refuses to answer", "Name another model."
+            return "the provider's content filter kept its answer back", another
+        if "refusal" in kinds:
+            return "it refuses to answer", another
+        if "tool_call" in kinds or response.finish_reason == "tool_call":
+            return "it called a tool, and none was offered, instead of answering", another
+        if "thinking" in kinds:
+            reason = "it ended after its thinking, which is no answer, and said nothing else"
+            return reason, "Turn its thinking off where it is served, or name another model."
         return None
 
     def _send(self, request: Request) -> Response:
@@ -324,17 +341,40 @@ class LanguageModel:
             if self._closed is not None:
                 raise self._closed
             room: int | None = None
+            unreadable = 0
             while True:
                 fitted = self._fitted(request, room)
                 self.meter.count(sent=1)
                 try:
-                    response: Response = self._route[0].complete(fitted)
+                    response = self._once(fitted)
                 except LM15Error as error:
+                    if _is_unreadable(error):
+                        unreadable += 1
+                        if unreadable < _UNREADABLE:
+                            continue
+                        raise
                     room = self._answer_limit(fitted, error)
                     if room is None and not self._leaves_out(fitted, error):
                         raise
                 else:
                     return response
+
+    def _once(self, request: Request) -> Response:
+        """Return what the provider answers to one request.
+
+        Raises:
+            UnreadableReplyError: JSON came that has not the form of an answer.
+            LM15Error: there is no answer.
+        """
+        from debrief.models.transport import UnreadableReplyError
+
+        engine = self._route[0]
+        try:
+            response: Response = engine.complete(request)
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+            said = f"its reply has not the form of an answer: {error}"
+            raise UnreadableReplyError(said) from error
+        return response
 
     def _fitted(self, request: Request, room: int | None) -> Request:
         """Return a request with the settings that the provider is known to take.
@@ -428,15 +468,20 @@ class LanguageModel:
         from dspy.clients.engines import LiteLLMEngine, LM15Engine
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 
+        from debrief.models.transport import ReplyTransport
+
         with suppress(LM15Error):
             provider = str(LM15Engine(RouterConfig(env={})).resolve(self.asked_as).provider)
             if self.api_key and not provider.startswith("azure"):
+                limits = RouterConfig(
+                    timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
+                    max_connections=self.concurrency,
+                )
                 config = RouterConfig(
                     env={},
                     api_keys={provider: self.api_key},
                     base_urls={provider: self.base_url} if self.base_url else None,
-                    timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
-                    max_connections=self.concurrency,
+                    transport=ReplyTransport(**limits.transport_kwargs()),
                 )
                 return LM15Engine(config), provider
         access = {"api_key": self.api_key, "api_base": self.base_url}
@@ -454,7 +499,7 @@ class LanguageModel:
         message, status = getattr(error, "message", str(error)), getattr(error, "status", None)
         if "timed out" in message and status is None:
             return f"nothing came for {self.timeout:g} s"
-        said = " ".join(message.partition("\n\n")[0].split())[:500].rstrip(".")
+        said = " ".join(plain_text(message.partition("\n\n")[0]).split())[:500].rstrip(".")
         if len(self.api_key) > 4:
             said = said.replace(self.api_key, "<key>")
         code = f"HTTP {status}: " if status not in (None, 200) else ""
@@ -546,6 +591,14 @@ def _text_of(request: Request) -> str:
     return "\n".join(part if isinstance(part, str) else str(part.text) for part in parts)
 
 
+def _words_of(response: Response) -> str:
+    """Return the words of an answer, whatever stands beside them; a refusal has none."""
+    parts = response.message.parts
+    if any(part.type == "refusal" for part in parts):
+        return ""
+    return "\n".join(part.text for part in parts if part.type == "text")
+
+
 def is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed later.
 
@@ -557,10 +610,19 @@ def is_temporary(error: BaseException) -> bool:
 
     if isinstance(error, lm15.AuthError | lm15.BillingError | lm15.InvalidRequestError):
         return False
+    if _is_unreadable(error):
+        return False
     status = getattr(error, "status", None) or 0
     if 400 <= status < 500 and status not in TEMPORARY_STATUS:
         return False
     return isinstance(error, lm15.ProviderError | lm15.TransportError | lm15.LockTimeoutError)
+
+
+def _is_unreadable(error: BaseException) -> bool:
+    """Return whether a reply came whole and is in no form of the provider's."""
+    from debrief.models.transport import UnreadableReplyError
+
+    return isinstance(error, UnreadableReplyError)
 
 
 def _is_unknown_model(error: LM15Error) -> bool:
@@ -581,5 +643,4 @@ _UNKNOWN_MODEL = re.compile(
 
 def _billed(response: Response) -> float | None:
     usage = (response.provider_data or {}).get("usage")
-    cost = usage.get("cost") if isinstance(usage, dict) else None
-    return float(cost) if isinstance(cost, int | float) and cost >= 0 else None
+    return number_of(usage.get("cost")) if isinstance(usage, dict) else None

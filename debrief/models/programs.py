@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from debrief.models.plan_limits import is_limit
-from debrief.models.usage import ModelUsage
+from debrief.models.usage import ModelUsage, count_of, number_of
+from debrief.sessions.readers.values import mapping
 
 SYSTEM = "You answer one question. You have no tools: all that you need is in the question."
 AT_ONCE = 2
@@ -97,20 +98,19 @@ def _claude_answer(output: str, errors: str) -> ProgramAnswer:
     words = str(said["result"])
     if said.get("is_error"):
         raise _refusal(words)
-    server = (said.get("usage") or {}).get("server_tool_use") or {}
-    turns = int(said.get("num_turns") or 1)
+    server = mapping(mapping(said.get("usage")).get("server_tool_use"))
+    turns = count_of(said.get("num_turns")) or 1
     if turns > 1 or said.get("permission_denials") or any(server.values()):
         raise ProgramError("tool", "it called a tool instead of answering")
-    models = list((said.get("modelUsage") or {}).values())
+    models = [mapping(model) for model in mapping(said.get("modelUsage")).values()]
     read = _total(models, "cacheReadInputTokens")
     written = _total(models, "cacheCreationInputTokens")
-    cost = said.get("total_cost_usd")
     usage = ModelUsage(
         input_tokens=_total(models, "inputTokens") + read + written,
         output_tokens=_total(models, "outputTokens"),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        cost_usd=float(cost) if isinstance(cost, int | float) else None,
+        cost_usd=number_of(said.get("total_cost_usd")),
     )
     return ProgramAnswer(text=words, usage=usage, cut=said.get("stop_reason") == "max_tokens")
 
@@ -124,10 +124,10 @@ def _codex_answer(output: str, errors: str) -> ProgramAnswer:
     failure = ""
     for line in output.splitlines():
         event = _object(line) or {}
-        item = event.get("item") or {}
+        item = mapping(event.get("item"))
         kind = event.get("type")
         if kind == "turn.failed":
-            failure = str((event.get("error") or {}).get("message"))
+            failure = str(mapping(event.get("error")).get("message"))
         elif kind == "error":
             failure = str(event.get("message"))
         elif str(kind).startswith("item.") and item.get("type") not in _WORDS_OF_CODEX:
@@ -135,7 +135,7 @@ def _codex_answer(output: str, errors: str) -> ProgramAnswer:
         elif kind == "item.completed" and item.get("type") == "agent_message":
             text = str(item.get("text"))
         elif kind == "turn.completed":
-            usage = event.get("usage") or {}
+            usage = mapping(event.get("usage"))
     if text is None or usage is None:
         raise _refusal(failure or errors.strip() or output)
     return ProgramAnswer(
@@ -155,10 +155,11 @@ def _gemini_answer(output: str, errors: str) -> ProgramAnswer:
     if said is None or failure or not isinstance(said.get("response"), str):
         words = failure.get("message") if isinstance(failure, dict) else None
         raise _refusal(str(words or errors.strip() or output))
-    stats = said.get("stats") or {}
-    if int((stats.get("tools") or {}).get("totalCalls") or 0):
+    stats = mapping(said.get("stats"))
+    if count_of(mapping(stats.get("tools")).get("totalCalls")):
         raise ProgramError("tool", "it called a tool instead of answering")
-    tokens = [model.get("tokens") or {} for model in (stats.get("models") or {}).values()]
+    models = mapping(stats.get("models")).values()
+    tokens = [mapping(mapping(model).get("tokens")) for model in models]
     return ProgramAnswer(
         text=said["response"],
         usage=ModelUsage(
@@ -322,4 +323,4 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _total(counts: Iterable[Mapping[str, Any]], name: str) -> int:
-    return sum(int(count.get(name) or 0) for count in counts)
+    return sum(count_of(count.get(name)) or 0 for count in counts)

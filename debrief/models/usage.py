@@ -13,6 +13,7 @@ from there.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,6 +78,30 @@ class RunUsage(_Amounts, frozen=True, kw_only=True):
     recalled: int = 0
     """Questions that the cache answered."""
     usage: ModelUsage = ModelUsage(cost_usd=0.0)
+
+
+_MOST_TOKENS = 1 << 53
+
+
+def count_of(value: object) -> int | None:
+    """Return a count of tokens as a provider gives it; None for what is no number of them.
+
+    >>> count_of("12"), count_of(12.0), count_of("many"), count_of(-1)
+    (12, 12, None, None)
+    """
+    number = number_of(value)
+    return None if number is None or number >= _MOST_TOKENS else int(number)
+
+
+def number_of(value: object) -> float | None:
+    """Return a number of 0 or more, a text included that is one; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 <= number < math.inf else None
 
 
 def total(usages: Iterable[ModelUsage]) -> ModelUsage:

@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from debrief.errors import LakeError
@@ -31,6 +31,7 @@ from debrief.keys import plain_name, slugify
 from debrief.lake import Lake
 from debrief.scoring.order import OrderedSession, OrderPlace, OrderTable, places_of
 from debrief.sessions.forgotten import Forgotten
+from debrief.sessions.readers.documents import plain_text
 
 Source = Literal[
     "execution",
@@ -96,6 +97,13 @@ class Label(Struct, frozen=True, kw_only=True):
     observed_at: datetime | None = None
     loose: bool = False
     """Read out of free text: not a label at all unless its name is known."""
+
+    def __post_init__(self) -> None:
+        """Make every text one that can be kept and shown, whoever wrote it."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, str) and not value.isprintable():
+                structs.force_setattr(self, name, plain_text(value))
 
     @property
     def seen(self) -> datetime:

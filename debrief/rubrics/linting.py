@@ -16,6 +16,7 @@ from debrief.files import read_text
 from debrief.markdown import shorten
 from debrief.rubrics.model import ExtractedRubric, Rubric
 from debrief.rubrics.parsing import ParsedRubric
+from debrief.sessions.readers.documents import mend
 
 
 class RubricInFile(BaseModel):
@@ -51,7 +52,7 @@ def rubrics_in_file(path: Path) -> dict[str, list[RubricInFile]]:
         InputError: the file cannot be read, or a rubric in it lacks a name or a scale.
     """
     try:
-        value = json.loads(read_text(path))
+        value = mend(json.loads(read_text(path)))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}", f"is no JSON: {error.msg}") from None
     except RecursionError:

@@ -123,7 +123,8 @@ class _PersonWords(Quotation):
 
 
 def _kind(value: Any) -> Any:
-    return found if (found := word(value)) in TROUBLE_KINDS else "other"
+    found = word(value)
+    return found if isinstance(found, str) and found in TROUBLE_KINDS else "other"
 
 
 class _Trouble(Quotation):
@@ -230,7 +231,8 @@ def _categories(dimension: Dimension) -> Any:
     def read(value: Any) -> Any:
         if is_null(value):
             return None
-        return _SAME_HEIGHT.get((dimension.name, word(value)), word(value))
+        said = word(value)
+        return _SAME_HEIGHT.get((dimension.name, said), said) if isinstance(said, str) else said
 
     return Annotated[Literal[labels] | None, BeforeValidator(read)]
 

@@ -37,6 +37,7 @@ from debrief.scoring.shown_calls import (
     result_shown,
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.readers.documents import mend_text
 
 FORM: Final = 5
 """Raised when what is shown of a session changes: it is scored anew then."""
@@ -445,7 +446,7 @@ def _prompt_of(call: ToolCall) -> str:
     except (ValueError, RecursionError):
         return ""
     prompt = given.get("prompt") if isinstance(given, dict) else None
-    return prompt.strip() if isinstance(prompt, str) else ""
+    return mend_text(prompt).strip() if isinstance(prompt, str) else ""
 
 
 def _names(call: ToolCall, subagent_id: str) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -48,7 +49,10 @@ TURN_ENDED = "(the turn ended here)"
 
 _PICTURE = "[Image #"
 _LONGEST_NAME = 64
-_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{_LONGEST_NAME}}}")
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_NAMED = {"repo.readFile": "repo_readFile"}
+"""Of the recorder's own tools, as its page names them."""
 _TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
 _ASKING = ("command", "task", "agent")
 """Whose texts a model answers though nobody asks it anything."""
@@ -329,17 +333,20 @@ def persons_words(message: ChatMessage) -> str:
 def function_name(tool: str) -> str:
     """Return the name under which a tool stands in a training set.
 
-    Models are tuned with ``[a-zA-Z0-9_-]{1,64}`` only; a dot, and whatever else is not allowed,
-    becomes an underscore, and a name that is too long is cut and stamped.
+    Models are tuned with ``[a-zA-Z0-9_-]{1,64}`` only. A name that has anything else, or is longer,
+    is written in those letters and stamped, so that no two tools become one.
 
-    >>> function_name("repo.readFile")
-    'repo_readFile'
+    >>> function_name("mcp__docs__search"), function_name("docs.search")
+    ('mcp__docs__search', 'docs_search_a7e557a3')
     """
-    name = _NOT_IN_A_NAME.sub("_", tool) or "unnamed_tool"
-    if len(name) <= _LONGEST_NAME:
-        return name
+    if _NAME.fullmatch(tool):
+        return tool
+    if not tool or tool in _NAMED:
+        return _NAMED.get(tool, "unnamed_tool")
+    plain = unicodedata.normalize("NFKD", tool).encode("ascii", "ignore").decode()
+    stem = _NOT_IN_A_NAME.sub("_", plain).strip("_") or "tool"
     stamp = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: _LONGEST_NAME - len(stamp) - 1]}_{stamp}"
+    return f"{stem[: _LONGEST_NAME - len(stamp) - 1]}_{stamp}"
 
 
 def call_id(number: int) -> str:

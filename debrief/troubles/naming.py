@@ -20,6 +20,7 @@ from msgspec import Struct
 from debrief.facts.quoting import ANSI, printed_lines
 from debrief.facts.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
+from debrief.sessions.readers.documents import mend_text
 from debrief.troubles.model import TroubleReason
 
 _ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")
@@ -174,7 +175,7 @@ def text_of_blocks(result: str) -> str:
     if text is None:
         return result
     try:
-        return str(json.loads(f'"{text[1]}"'))
+        return mend_text(json.loads(f'"{text[1]}"'))
     except ValueError:  # cut off within an escape, or as a program broke it
         return text[1]
 

@@ -105,6 +105,17 @@ def test_all_pages_are_read_by_cursor_and_by_number(server: LangfuseServer) -> N
     assert len(server.sent("GET", "/v2/observations")) == 4
 
 
+def test_what_no_encoding_has_is_mended_in_whatever_the_server_says(
+    server: LangfuseServer,
+) -> None:
+    comment = "a \ud83d b \ud83d\ude00"
+    server.observations = [
+        {"id": "o", "traceId": "t", "startTime": "2026-10-05T12:00:00.000Z", "name": comment}
+    ]
+    (row,) = client_of(server).pages("/v2/observations")
+    assert row["name"] == "a \ufffd b \U0001f600"
+
+
 @pytest.mark.parametrize(
     ("trouble", "asked", "error", "reason"),
     [

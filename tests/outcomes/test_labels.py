@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from debrief.errors import InputError
@@ -15,7 +16,7 @@ from debrief.outcomes.labels import (
     labels_from_langfuse,
     parse_feedback,
 )
-from debrief.outcomes.store import success_of
+from debrief.outcomes.store import joined, success_of
 from tests.langfuse.recorded import like
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import Json, LangfuseServer, Request, Trouble
@@ -191,6 +192,22 @@ def test_annotations_of_a_server_are_labels_of_their_sessions() -> None:
         ("s1", "complete", "ada"), ("s2", "0.67", "ada"), ("s3", "true", "ada"),
     ]  # fmt: skip
     assert [problem.endswith("a5: belongs to no session") for problem in found.problems] == [True]
+
+
+def test_half_an_emoji_or_a_control_character_in_a_label_can_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("session_id,name,value,rater,note\ns1,x,1,a\x1b[2Jda,of \x00 note\n")
+    with Annotated() as server:
+        server.annotations = [
+            annotation(1, "CATEGORICAL", "com\ud83dplete", kind="session", id="s1\x07"),
+            annotation(2, "CATEGORICAL", "\ud83d\ude00", kind="session", id="s2"),
+        ]
+        found = joined([labels_from_csv(path), labels_from_langfuse(client_of(server))])
+    told = [(label.session_id, label.value, label.rater, label.detail) for label in found.labels]
+    assert ("s1", "1", "a[2Jda", "of  note") in told
+    assert {value for _, value, *_ in told} == {"1", "com\ufffdplete", "\U0001f600"}
+    assert {label.session_id for label in found.labels} == {"s1", "s2"}
+    assert msgspec.json.encode(found.labels)
 
 
 def test_an_older_server_is_read_the_older_way() -> None:

@@ -6,8 +6,12 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from uuid import uuid4
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
@@ -17,6 +21,7 @@ from debrief.scoring.model import SessionScores
 from debrief.state import State
 from debrief.training.manifest import stored_sets
 from debrief.training.model import INDEX
+from tests.models.odd_answers import VALUES, spoiled
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, record, write
@@ -186,6 +191,76 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
     assert {key.rpartition("/")[2] for key in lake.partitions(INDEX)} == {current}
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
+
+
+def about(call: Call) -> str:
+    """The name of the session that a call is about, by the unit that its request names."""
+    found = re.search(r"Round amounts to (\w+) in", call.user)
+    return found[1] if found else ""
+
+
+def test_half_of_an_emoji_in_the_answers_about_one_session_costs_nothing(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("cents", "pence"):
+        lines = [line.replace("cents", name) for line in conversation(name)]
+        write(folder, f"{name}.jsonl", lines)
+
+    def reply(call: Call) -> Reply:
+        said = answer(call)
+        if about(call) == "pence":
+            for words in ("as asked", "from utils", "the file to"):
+                said.content = (said.content or "").replace(words, f"{words} \\ud83d\\u0000")
+        return said
+
+    with OpenAIServer(reply) as server:
+        done = run_with(home, folder, server)
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.all
+    lake = Lake(str(home.path / "lake"))
+    rows = {row.session_id: row for row in lake.read("session_scores", WEEK, SessionScores)}
+    assert {row.status for row in rows.values()} == {"ok"}
+    why = {name: row.verdicts[0].rationale for name, row in rows.items()}
+    assert why["pence"] == why["cents"].replace("as asked", "as asked \ufffd")
+    judged_rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+    assert {row.status for row in judged_rows} == {"ok"}
+    assert any("\ufffd" in row.feedback for row in judged_rows if row.session_id == "pence")
+
+
+@given(data=st.data())
+@hypothesis.settings(
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_a_model_answers_about_a_session_the_run_goes_to_its_end(
+    home: Home, data: st.DataObject
+) -> None:
+    names = [f"unit{number}" for number in range(6)]
+    odd = {
+        name: data.draw(st.lists(ODD_REPLIES, min_size=4, max_size=4), label=name) for name in names
+    }
+    at = Home(home.path / uuid4().hex)
+    folder = at.path / "transcripts"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("cents", *names):
+        lines = [line.replace("cents", name) for line in conversation(name)]
+        write(folder, f"{name}.jsonl", lines)
+
+    def reply(call: Call) -> Reply:
+        return odd[name][call.number % 4] if (name := about(call)) in odd else answer(call)
+
+    with OpenAIServer(reply) as server:
+        done = run_with(at, folder, server)
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.all
+    rows = Lake(str(at.path / "lake")).read("session_scores", WEEK, SessionScores)
+    status = {row.session_id: row.status for row in rows}
+    assert status.keys() == {"cents", *names}
+    assert status["cents"] == "ok"
+
+
+ODD_REPLIES = st.builds(
+    Reply, spoiled(verdicts(judged={"x": 0.5})) | spoiled(mined()) | st.builds(json.dumps, VALUES)
+)
 
 
 def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(home: Home) -> None:

@@ -29,11 +29,18 @@ from tests.training.scenario import call, line_of, says, session, turn
         pytest.param("repo.readFile", "repo_readFile", id="a dot"),
         pytest.param("mcp__linear__get_issue", "mcp__linear__get_issue", id="already fine"),
         pytest.param("", "unnamed_tool", id="no name"),
-        pytest.param("näme of a tool", "n_me_of_a_tool", id="other letters"),
+        pytest.param("docs.search", "docs_search_a7e557a3", id="a dot of another tool"),
+        pytest.param("näme of a tool", "name_of_a_tool_e4a7c0d8", id="accents"),
+        pytest.param("検索", "tool_1b6b1a6f", id="another script"),
     ],
 )
 def test_a_tool_gets_a_name_that_models_are_tuned_with(tool: str, name: str) -> None:
     assert function_name(tool) == name
+
+
+@given(st.sets(st.text(st.characters()) | st.text("ab._-\u691c\u7d22", max_size=4)))
+def test_no_two_tools_get_one_name(tools: set[str]) -> None:
+    assert len({function_name(tool) for tool in tools}) == len(tools)
 
 
 @given(st.text(st.characters()), st.integers(1, 10**8 - 1))

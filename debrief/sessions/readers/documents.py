@@ -28,6 +28,8 @@ _LONGEST_LINE = 1 << 26
 _MOST_PROBLEMS = 100
 _MOST_RESTARTS = 64
 LENIENT = json.JSONDecoder(strict=False)
+_LINE_ENDS = re.compile(r"\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _OBJECTS = msgspec.json.Decoder(JsonRecord)
 NOT_UTF8 = "bytes that are not UTF-8 were replaced"
@@ -201,6 +203,20 @@ def mend_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def plain_text(text: str) -> str:
+    """Return words that are kept and shown, mended, lines ended by ``\\n``, no control characters.
+
+    For what people and models say in a few lines: labels, comments and answers. Transcripts are
+    only mended, as what a program printed is data.
+
+    >>> plain_text("a \\ud83d\\x1b[2J\\r\\nb")
+    'a \ufffd[2J\\nb'
+    """
+    if text.isprintable():
+        return text
+    return _CONTROL.sub("", _LINE_ENDS.sub("\n", mend_text(text)))
 
 
 def compact_json(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from debrief.reports import Markdown
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
 from debrief.sessions.readers.claude_code.content import words_of_refusal
-from debrief.training.formats import TOOLS
+from debrief.training.formats import MOST_TOOLS, TOOLS
 from debrief.training.model import (
     ChatCall,
     ChatMessage,
@@ -28,6 +28,7 @@ from debrief.training.model import (
     SampleMetadata,
     ScoreEntry,
     Split,
+    ToolSchema,
 )
 from debrief.training.publishing.form import Form, StoredLine, template_messages
 from debrief.training.publishing.rows import (
@@ -159,10 +160,20 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
     return pair_row(
         "verdict",
         (prompt, chosen, rejected),
-        tools=msgspec.json.encode([tools[name] for name in sorted(tools)]).decode(),
+        tools=msgspec.json.encode(_fitting(tools, [*prompt, *chosen, *rejected])).decode(),
         reasons=list(_reasons(winner, loser)),
         sessions=(winner.session_id, loser.session_id),
     )
+
+
+def _fitting(tools: Mapping[str, ToolSchema], messages: Iterable[ChatMessage]) -> list[ToolSchema]:
+    """Return two lines' tools by name, without some that nobody called where all are more than a
+    line may have.
+    """
+    calls = (call for message in messages for call in message.tool_calls or ())
+    called = {call.function.name for call in calls}
+    kept = sorted(tools, key=lambda name: (name not in called, name))[:MOST_TOOLS]
+    return [tools[name] for name in sorted(kept)]
 
 
 def _first_request(line: StoredLine) -> tuple[Messages, Messages]:

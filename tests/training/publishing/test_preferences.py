@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 
 from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Message, Session, ToolCall, Turn
-from debrief.training.model import LINES, LineRow
+from debrief.training.formats import MOST_TOOLS, TOOLS
+from debrief.training.model import LINES, LineRow, ToolSchema
 from debrief.training.publishing.form import StoredLine, decoded, encoded
 from debrief.training.publishing.preferences import pair_line, pairs_of
 from debrief.training.publishing.publish import ExportOptions, publish
@@ -80,6 +82,22 @@ def test_a_run_with_an_answer_that_is_not_trained_on_is_no_better_one_and_may_be
     made = pair_line(line(GOOD, "done_verified"), line(unclean, "partly"))
     assert made is not None
     assert [one["role"] for one in made["rejected"]] == ["assistant", "tool", "assistant"]
+
+
+def test_a_pair_of_many_tools_has_as_many_as_a_line_may_have() -> None:
+    def declaring(prefix: str, of: Session) -> StoredLine:
+        whole = line(of, "done_verified" if prefix == "a" else "partly")
+        tools = [
+            ToolSchema(function=replace(tool.function, name=f"{prefix}{number}"))
+            for number in range(100)
+            for tool in TOOLS.decode(whole.tools)[:1]
+        ]
+        return replace(whole, tools=msgspec.Raw(msgspec.json.encode(tools)))
+
+    made = pair_line(declaring("a", GOOD), declaring("b", BAD))
+    assert made is not None
+    assert len(TOOLS.decode(made["tools"])) <= MOST_TOOLS
+    assert problems("preference", encoded(made)) == []
 
 
 def test_windows_are_in_no_pair_by_a_verdict_as_it_is_of_the_whole() -> None:

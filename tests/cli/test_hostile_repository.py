@@ -206,7 +206,9 @@ def told(shop: Shop, trap: Trap) -> list[Result]:
 def migrated(shop: Shop, trap: Trap) -> list[Result]:
     folder = ".lw_coder/worktrees/retries"
     git(shop.root, "worktree", "add", "--quiet", "--no-checkout", folder)
-    git(shop.root, "commit", "--quiet", "--allow-empty", "-m", "Keep a sample")
+    # By plumbing: commit may look at files, and then runs the filter that gives up.
+    kept = git(shop.root, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "Keep a sample")
+    git(shop.root, "update-ref", "HEAD", kept)
     write(shop.root, {f"{folder}/up.py": UNCOMMITTED, f"{folder}/plan.md": "# Retries\n"})
     write(shop.root, {".lw_coder/training_data/queue/code_trace.md": "# Trace\n"})
     trap.forget()

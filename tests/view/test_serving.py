@@ -96,7 +96,7 @@ def test_a_damaged_table_is_named_with_the_next_move_and_costs_no_other_week(
     with served(settings) as client:
         text = client.get("/sessions").text
     assert str(damaged) in text
-    assert "Remove the file; the next run makes it again." in text
+    assert "0 rows can be read and are used. Restore it from a backup." in text
     assert "/sessions/one" in text
 
 

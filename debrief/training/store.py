@@ -187,7 +187,7 @@ def _material(
     )
 
 
-LINE_FORMAT = "17"
+LINE_FORMAT = "18"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 

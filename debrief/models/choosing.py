@@ -232,7 +232,7 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     if not key and needed and provider not in _OWN_CREDENTIALS:
         reason = _why_asked_there(model, settings)
         raise ConfigurationError(
-            model,
+            model.removeprefix(f"{OPENROUTER}/") if reason else model,
             f"{reason}{name} is not set",
             f"Put it{' or OPENROUTER_API_KEY' * (provider in _TAGS_OF_PROVIDERS and '/' in model)} "
             f"into {settings.home / '.env'} (chmod 600) or the environment, name another "
@@ -242,12 +242,8 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
 
 
 def _why_asked_there(model: str, settings: Settings) -> str:
-    """Return why a provider is asked that the name which a person gave does not say; else empty.
-
-    Raises:
-        ConfigurationError: no provider goes by that name.
-    """
-    given = model.removeprefix(f"{OPENROUTER}/")
+    """Return why a provider is asked that the name which a person gave does not say; else empty."""
+    given = model.removeprefix(f"{OPENROUTER}/")  # which a person may have left out
     names = {settings.model, settings.second_model, settings.second_opinion}
     if "/" not in model and not is_listed(model):
         return "its name begins with no provider, so OpenAI is asked, and "
@@ -256,13 +252,7 @@ def _why_asked_there(model: str, settings: Settings) -> str:
     provider = given.partition("/")[0]
     close = get_close_matches(provider, {*providers(), OPENROUTER}, n=1)
     meant = f" (did you mean {close[0]}?)" if close else ""
-    raise ConfigurationError(
-        given,
-        f"no known provider is called {provider}{meant}",
-        "Check the name: models are written PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5. "
-        f"If it is OpenRouter's name for a model, put OPENROUTER_API_KEY into "
-        f"{settings.home / '.env'}.",
-    )
+    return f"no provider is called {provider}{meant}, so OpenRouter is asked, and "
 
 
 def _programs_here() -> str:

@@ -111,7 +111,8 @@ def test_a_session_is_found_in_the_lake_and_among_the_machines_transcripts(
     [
         ("session", "begins 2 sessions' ids: session-one, session-two"),
         ("nobody-knows-it", "is no transcript, and no session in"),
-        ("s", "is no transcript, and no session in"),
+        ("nosession", "is no transcript, and no session in"),
+        ("s", "is too short: 6 characters"),
     ],
 )
 def test_a_session_is_not_guessed_at(home: Path, wanted: str, reason: str) -> None:

@@ -595,7 +595,7 @@ def test_a_missing_key_is_named_and_a_server_on_this_machine_needs_none(tmp_path
 @pytest.mark.parametrize(
     ("given", "meant"), [("nosuch/model", ""), ("antropic/claude", " (did you mean anthropic?)")]
 )
-def test_a_model_of_no_known_provider_is_what_is_wrong_and_not_a_key(
+def test_a_model_of_no_known_provider_is_named_beside_the_key(
     tmp_path: Path, given: str, meant: str
 ) -> None:
     told = settings(tmp_path, DEBRIEF_MODEL=given)
@@ -603,7 +603,8 @@ def test_a_model_of_no_known_provider_is_what_is_wrong_and_not_a_key(
         Models(told).get(litellm_name(given))
     provider = given.partition("/")[0]
     assert wrong.value.culprit == given
-    assert wrong.value.reason == f"no known provider is called {provider}{meant}"
+    asked = "so OpenRouter is asked, and OPENROUTER_API_KEY is not set"
+    assert wrong.value.reason == f"no provider is called {provider}{meant}, {asked}"
     assert Models(told.with_given(model="")).get("ollama/llama3")
 
 

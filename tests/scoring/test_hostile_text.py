@@ -132,7 +132,12 @@ def test_the_policys_cases_hold_for_scoring() -> None:
         prompts = prompts_of(given)
         row = score_session(given, ScriptedScorer())
         if len(prompts) == 1:
-            wrong += [(case["id"], fault) for fault in faults_of(prompts[0], prompts_of(clean)[0])]
+            forged = "no_forged_marker" in case["invariants"]  # else a long text adds our own lines
+            wrong += [
+                (case["id"], fault)
+                for fault in faults_of(prompts[0], prompts_of(clean)[0])
+                if forged or "lines like ours" not in fault
+            ]
         if any(count_tokens(prompt) > 1.2 * TARGET for prompt in prompts):
             wrong.append((case["id"], "too long"))
         if "no_expansion" in case["invariants"] and case["text"] not in prompts[0]:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -210,7 +211,7 @@ def check_pages(commands: Commands, folder: Path, kills: int, seed: int) -> None
             folder,
             *("view", "--lake", lake.url, "--port", str(port)),
             at=Moment(change=chance.randint(30, 60)),
-            meanwhile=lambda port=port, given=given: given.until_it_ends(port),
+            meanwhile=partial(given.until_it_ends, port),
         )
         assert ended.was_killed, ended.said
         assert given.answered

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -38,9 +39,14 @@ Draw = Callable[[Ended], Moment]
 
 
 def by_change(seed: int) -> Draw:
-    """Kill before one of the command's changes of the disk."""
-    chance = random.Random(seed)
-    return lambda whole: Moment(change=chance.randint(1, whole.changes))
+    """Kill before one of the command's changes of the disk; at first shortly before its end."""
+    chance, numbers = random.Random(seed), count()
+
+    def draw(whole: Ended) -> Moment:
+        is_first = next(numbers) == 0
+        return Moment(change=whole.changes - 3 if is_first else chance.randint(1, whole.changes))
+
+    return draw
 
 
 def by_clock(seed: int) -> Draw:
@@ -126,10 +132,10 @@ def check_forgetting(commands: Commands, folder: Path, kills: int, draw: Draw) -
     needles = sentences_of_some(sessions, forgotten) | set(map(letters, forgotten))
     words = next(one for one in sessions if one.id in forgotten).turns[0].prompt
     whole = commands.run(machine, *exporting(lake, machine / "whole"))
-    for number in (0, whole.changes // 3, whole.changes - 4):
-        commands.run(
-            machine, *exporting(lake, machine / f"export-{number}"), at=Moment(change=number)
-        )
+    commands.run(machine, *exporting(lake, machine / "one-task"), "--task", TASK)
+    for number in (whole.changes // 3, whole.changes - 4):
+        half = exporting(lake, machine / f"half-{number}")
+        commands.run(machine, *half, at=Moment(change=number))
     notes = {"session-1": f"It was asked: {words}", "session-2": "Nothing of the other."}
     for name in notes:
         give_label(lake, home, label_of(name, "success", "good", notes[name], "ann"))
@@ -163,7 +169,7 @@ def test_a_killed_forgetting_is_ended_by_the_next_one_and_takes_nothing_else(
     commands: Commands,
     tmp_path: Path,
 ) -> None:
-    check_forgetting(commands, tmp_path, KILLS, by_change(2))
+    check_forgetting(commands, tmp_path, KILLS, by_change(7))
 
 
 def check_labels(commands: Commands, folder: Path, kills: int, draw: Draw) -> None:
@@ -210,7 +216,7 @@ def check_pages(commands: Commands, folder: Path, kills: int, seed: int) -> None
             folder,
             *("view", "--lake", lake.url, "--port", str(port)),
             at=Moment(change=chance.randint(30, 60)),
-            meanwhile=lambda port=port, given=given: given.until_it_ends(port),
+            meanwhile=partial(given.until_it_ends, port),
         )
         assert ended.was_killed, ended.said
         assert given.answered

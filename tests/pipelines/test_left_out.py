@@ -52,7 +52,13 @@ def begun(name: str) -> Log:
 
 
 def told(
-    log: Log, asked: str, said: str, *, lines: int = 3, result: str = "Created.", **more: str
+    log: Log,
+    asked: str,
+    said: str,
+    *,
+    lines: int = 3,
+    result: str = "Created.",
+    model: str = "claude-opus-4-5",
 ) -> Log:
     """Add a request, unless it is not known, the file that is written on it, and the answer."""
     if asked:
@@ -61,9 +67,9 @@ def told(
     path = f"/home/ann/shop/{log.session[-4:]}_{number}.py"
     content = "".join(f"value_{number}_{line} = {line}\n" for line in range(lines))
     call = {"type": "tool_use", "id": f"call_{log.session[-4:]}_{number}", "name": "Write"}
-    log.says({**call, "input": {"file_path": path, "content": content}}, **more)
+    log.says({**call, "input": {"file_path": path, "content": content}}, model=model)
     log.result(str(call["id"]), result)
-    log.says(said, **more)
+    log.says(said, model=model)
     return log
 
 

@@ -28,7 +28,7 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 
-VERSION = "5"
+VERSION = "6"
 """Raised when the careful rules change in a way that their anchors do not show."""
 
 
@@ -42,21 +42,26 @@ def prefilter() -> Prefilter:
 def may_hold_secret(json_text: str) -> bool:
     """Return whether the strings of a JSON text have to be looked at one by one.
 
-    A secret at the beginning of a line, or over two, shows where line breaks are no escapes.
+    What is beside a secret shows where line breaks, tabs and quotation marks are no escapes.
     """
     data = _with_breaks(json_text).encode("utf-8", "surrogatepass")
-    return "\\/" in json_text or bool(prefilter().scan(data, 1))
+    return bool(_REWRITTEN.search(json_text) or prefilter().scan(data, 1))
 
 
 def may_hold_secrets(json_texts: Iterable[str]) -> set[str]:
     """Return those of many JSON texts whose strings have to be looked at, scanned as one."""
     spelled = {text: _with_breaks(text) for text in json_texts}
     hits = prefilter().hits_in_each(spelled.values())
-    return {text for text, plain in spelled.items() if "\\/" in text or plain in hits}
+    return {text for text, plain in spelled.items() if _REWRITTEN.search(text) or plain in hits}
+
+
+_REWRITTEN = re.compile(r"\\(?:/|u(?!00[0-7]|[dD][89a-fA-F]))")
+"""Signs that JSON escapes without need, and that a rule may look for: ``/`` and other alphabets."""
 
 
 def _with_breaks(json_text: str) -> str:
-    return json_text.replace(r"\\", "\0").replace(r"\n", "\n").replace("\0", r"\\")
+    plain = json_text.replace(r"\\", "\0").replace(r"\n", "\n").replace(r"\"", '"')
+    return plain.replace(r"\t", "\t").replace("\0", r"\\")
 
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>|<withheld: [a-z ]{1,80}>")
@@ -67,8 +72,6 @@ SHORTEST = 10
 """Shorter texts hold no secret with what gives it away."""
 _DEEPEST = 3
 _LOOK_BACK = 120
-_LINE = re.compile(r"[ \t]{0,16}[|\u2502\\]?\r?\n[ \t]{0,32}(?:[>|\u2502+\-] ?)?")
-_BLOCK = re.compile(r"(?:\A|\n)[A-Za-z0-9+/]{40,}\Z")
 _LINE = re.compile(r"[^\n]+")
 
 

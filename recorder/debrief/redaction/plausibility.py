@@ -184,6 +184,7 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
 
 _IDENTIFIER = re.compile(r"\$?[A-Za-z_]\w*\Z")
 _WORDS = re.compile(r"(?=.*[_.!?#$%^&*+~-])(?=.*\d{3})[A-Za-z][\w.!?#$%^&*+~-]*\Z")
+_NUMBERED = re.compile(r"[A-Za-z]+(?:[-_./][A-Za-z]+)*[-_./]?\d{1,3}\Z")
 _OF_CODE = {
     *WORDS["boring"], *WORDS["weak"], *WORDS["password"], *WORDS["secret"], *WORDS["key_of"],
     *WORDS["harmless"], *WORDS["harmless_last"], "expected", "refresh", "value",
@@ -204,7 +205,7 @@ def is_given(value: str, least: int = 6) -> bool:
         return False
     if _WORDS.match(value) and _is_phrase(value):
         return True
-    if is_reference(value):
+    if is_reference(value) or _is_numbered(value):
         return False
     if is_password(value, least) or is_random(value, least):
         return True
@@ -213,6 +214,11 @@ def is_given(value: str, least: int = 6) -> bool:
     if _DIGIT.search(value):
         return not _IDENTIFIER.match(value) or wordiness(value) < 0.5
     return not _IDENTIFIER.match(value) and wordiness(value) < 0.5
+
+
+def _is_numbered(value: str) -> bool:
+    """Return whether a value is a short name with a number: ``shop-2``, ``eu-central-1``."""
+    return len(value) < 14 and _NUMBERED.match(value) is not None and wordiness(value) >= 0.65
 
 
 def _is_phrase(value: str) -> bool:

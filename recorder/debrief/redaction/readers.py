@@ -47,7 +47,7 @@ _GAP = re.compile(
     (?P<op>:=|=>|->|={1,3}|[:：]|\?\?|\|\||[,>(])
     [ \t]{0,4}(?:\{[ \t]{0,4}\\*["']?
     (?:raw|plain|plaintext|value|val|current|default)\\*["']?[ ]?:[ ]?)?
-    (?:[\w.]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
+    (?:[\w.:]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
     (?:[fbruFBRUN@$]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
@@ -119,6 +119,9 @@ def is_basic(value: str) -> bool:
 
 def assignments(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     """Read the names that end shortly before a place, and the values given to them."""
+    since -= len(text[max(0, since - 48) : since]) - len(
+        text[max(0, since - 48) : since].rstrip(_NAME_CHARACTERS)
+    )
     start = max(since, text.rfind("\n", since, end) + 1)
     line = text[start:end]
     found = _SMALL_NAME.finditer(line.lower()) if line.isascii() else _NAME.finditer(line)
@@ -142,6 +145,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     if not class_of(name):
         return None
     before_name = text[max(0, start - 1) : start]
+    if before_name == ":" and _ARN.search(text, max(0, start - 120), start):
+        return None
     gap = _GAP.match(text, stop)
     if gap is None:
         flag = (start < at and text[start] == "-") or before_name == "-"
@@ -176,6 +181,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     return None if verdict is None else SecretSpan(begin, end, kind_of(name), verdict)
 
 
+_ARN = re.compile(r"\barn:[\w:\-]*\Z")
+"""The name of a thing at Amazon, up to its kind: ``arn:aws:secretsmanager:…:secret:shop/db``."""
 _QUOTED_ONLY = (",", "(", "==", "===", "->", "||", "??")
 _QUOTES = ('"', "'", "`")
 _SETTER = re.compile(r"(?:set|with|add|use|put)_?[A-Z_]|(?:password|secret|token)\Z")
@@ -188,6 +195,7 @@ def _begins_line(text: str, start: int) -> bool:
     return line in ("", "export", "set", "ENV", "$ export", "declare -x")
 
 
+_OPERATOR = re.compile(r"&&|\|\|")
 _CLOSING = (")", "]", "}")
 
 
@@ -204,7 +212,7 @@ def _value(text: str, at: int, *, whole_line: bool = False) -> tuple[int, int, b
     bare = (_BARE_LINE if whole_line else _BARE).match(text, at)
     if bare is None or len(bare.group()) >= _LONGEST_BARE:
         return None
-    value = bare.group()
+    value = _OPERATOR.split(bare.group(), maxsplit=1)[0]
     following = _NEXT_PARAMETER.search(value) if "&" in value and not whole_line else None
     if following:
         value = value[: following.start()]
@@ -246,7 +254,9 @@ def _line_end(text: str, at: int, most: int) -> int:
 
 
 _COOKIES = re.compile(
-    r"cookies?[\"'\\]{0,3}\s{0,2}[:=]\s{0,2}[\"'\\]{0,3}(?P<rest>[^\n\"']{8,4096})", re.IGNORECASE
+    r"(?:cookies?[\"'\\]{0,3}\s{0,2}[:=]|[ ]-b[ ]|[ ]--cookie[ ])\s{0,2}[\"'\\]{0,3}"
+    r"(?P<rest>[^\n\"']{8,4096})",
+    re.IGNORECASE,
 )
 _PAIR = re.compile(r"(?P<name>[\w.\-]{1,64})=(?P<v>[^\s;,\"'\\]{16,2048})")
 _TRACKING = re.compile(r"_{0,2}(?:ga|gid|fbp|utm|gcl|hj|cf_bm|cfduid|cfruid)", re.IGNORECASE)
@@ -369,7 +379,8 @@ _ENTRY = re.compile(r"""^[ ]+[\w.\-]+:[ ]+["']?(?P<v>[^\s"'|>][^\s"']{5,4096})""
 
 def _manifest(text: str, at: int, since: int) -> Iterator[SecretSpan]:
     """Read the data of a Kubernetes secret: whatever stands there is one."""
-    block = _MANIFEST.search(text, at, at + _REACH)
+    begin = max(text.rfind("\n---", max(0, at - _REACH), at), at - _REACH, 0)
+    block = _MANIFEST.search(text, at, at + _REACH) or _MANIFEST.search(text, begin, at)
     for entry in _ENTRY.finditer(text, *block.span(1)) if block else ():
         if is_given(entry["v"][:_JUDGED]):
             yield SecretSpan(*entry.span("v"), "secret")

@@ -129,17 +129,29 @@ def find_at(
         masked = PLACEHOLDER.sub(lambda match: "\0" * len(match[0]), text)
         hits = prefilter().hits(masked, most_hits(text))
     budget = budget or SearchBudget(len(text))
-    spans = list(_spans(masked, hits, budget, 0))
-    if len(hits) >= most_hits(text):
-        spans += _unscanned(masked, max(hit.end for hit in hits))
+    spans: list[SecretSpan] = []
     if hits and text.lstrip()[:1] in _OPENING:
         spans += _in_json(masked, budget)
+        masked = _without(masked, spans)
+    spans += _spans(masked, hits, budget, 0)
+    if len(hits) >= most_hits(text):
+        spans += _unscanned(masked, max(hit.end for hit in hits))
     whole = masked.strip()
     verdict = judge_field(field, whole) if field and whole else None
     if verdict:
         start = masked.index(whole)
         spans.append(SecretSpan(start, start + len(whole), *verdict))
     return [piece for span in without(union(spans), holes) for piece in _lines(text, span)]
+
+
+def _without(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return a text of the same length in which nothing is found twice."""
+    pieces: list[str] = []
+    last = 0
+    for span in spans:
+        pieces += (text[last : span.start], "\0" * (span.end - span.start))
+        last = span.end
+    return "".join([*pieces, text[last:]])
 
 
 def placeholders(text: str) -> list[tuple[int, int]]:
@@ -158,34 +170,36 @@ _OPENING = ("{", "[")
 def _in_json(text: str, budget: SearchBudget) -> Iterator[SecretSpan]:
     """Find the values of a JSON text whose names say that they are secrets, and of JSON in it."""
     at = 0
-    for number, (value, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
+    for number, (spellings, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
         if not number % 64 and budget.is_spent():
             return
-        if (begin := text.find(value, at)) >= 0:
-            at = begin + len(value)
-            yield SecretSpan(begin, at, kind, sure)
+        for value in spellings:
+            if (begin := text.find(value, at)) >= 0:
+                at = begin + len(value)
+                yield SecretSpan(begin, at, kind, sure)
+                break
 
 
-def _named_values(text: str, depth: int) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Yield the values as the text spells them, in order, with kind and certainty."""
+def _named_values(text: str, depth: int) -> Iterator[tuple[Iterable[str], tuple[str, bool]]]:
+    """Yield the values in order, as the text may spell them, with kind and certainty."""
     try:
         leaves = strings_in(text)
     except (ValueError, RecursionError):
         return
     for leaf, name, _ in leaves:
         if depth and leaf.lstrip()[:1] in _OPENING:
-            inner = _named_values(leaf, depth - 1)
-            yield from (
-                (spelled, verdict) for value, verdict in inner for spelled in _spelled(value, text)
-            )
+            for values, verdict in _named_values(leaf, depth - 1):
+                yield dict.fromkeys(form for value in values for form in _spelled(value)), verdict
         elif name and (verdict := judge_field(name, leaf.strip())):
-            yield from ((spelled, verdict) for spelled in _spelled(leaf.strip(), text))
+            yield _spelled(leaf.strip()), verdict
 
 
-def _spelled(value: str, text: str) -> list[str]:
-    """Return how a JSON text spells a string, of which it has one."""
-    forms = {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    return [form for form in (*forms, value) if form in text][:1]
+def _spelled(value: str) -> Iterable[str]:
+    """Return how a JSON text may spell a string."""
+    if value.isalnum() and value.isascii():
+        return (value,)
+    forms = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True))
+    return dict.fromkeys((*forms, value))
 
 
 def _unscanned(text: str, at: int) -> Iterator[SecretSpan]:
@@ -218,12 +232,13 @@ def _spans(
     done: dict[object, int] = {}
     places: dict[str, list[int]] = {}
     for number, hit in enumerate(hits):
-        rule, _, _ = RULES[hit.pattern]
-        if rule == DOCUMENT:
-            continue
+        rule = RULES[hit.pattern][0]
         if isinstance(rule, str):
-            places.setdefault(rule, []).append(hit.end)
+            if rule != DOCUMENT:
+                places.setdefault(rule, []).append(hit.end)
             continue
+        if text[hit.end - 1] == "\0" or text[hit.end : hit.end + 1] == "\0":
+            continue  # what follows has been found
         if not number % 8 and budget.is_spent():
             unread = (hit.end for hit in hits[number:])
             yield from _windows(text, itertools.chain(unread, *places.values()))

@@ -50,7 +50,25 @@ _TIME = re.compile(
 )
 _QUERY = re.compile(r"&[A-Za-z_][\w.\-\[\];]*=")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_STEP = "012 123 234 345 456 567 678 789 890 abc bcd cde def xyz qwe asd zxc".split()
+_STEP = [
+    "012",
+    "123",
+    "234",
+    "345",
+    "456",
+    "567",
+    "678",
+    "789",
+    "890",
+    "abc",
+    "bcd",
+    "cde",
+    "def",
+    "xyz",
+    "qwe",
+    "asd",
+    "zxc",
+]
 _STEPS = re.compile(rf"(?:{'|'.join(_STEP)}){{1,8}}\d?", re.IGNORECASE)
 _REPEATS = re.compile(r"(.)\1{2,}")
 _KINDS = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[^\w\-.]"))

@@ -24,14 +24,14 @@ from debrief.redaction.plausibility import (
     entropy,
     is_given,
     is_password,
+    is_placeholder,
     is_random,
     is_sample,
-    is_weak,
 )
 from debrief.redaction.readers import READERS, is_basic, line_before
 from debrief.redaction.spans import SecretSpan
 
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))"
 _LONGEST = 4096
 _OPEN = re.compile(r"\{(\d+),\}")
 _B62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -263,7 +263,9 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "password": lambda value: is_password(value, 6),
     "strong password": lambda value: is_password(value, strict=True) and not _is_encoded(value),
     "chosen": lambda value: is_password(value, strict=True) or is_random(value),
-    "quoted": lambda value: is_given(value) or (len(value.split()) > 2 and not is_weak(value)),
+    "quoted": lambda value: (
+        is_given(value) or (len(value.split()) > 2 and not is_placeholder(value))
+    ),
     "random": is_random,
     "basic": is_basic,
     "header": lambda value: is_basic(value) or is_random(value),

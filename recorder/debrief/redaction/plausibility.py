@@ -50,25 +50,10 @@ _TIME = re.compile(
 )
 _QUERY = re.compile(r"&[A-Za-z_][\w.\-\[\];]*=")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_STEP = [
-    "012",
-    "123",
-    "234",
-    "345",
-    "456",
-    "567",
-    "678",
-    "789",
-    "890",
-    "abc",
-    "bcd",
-    "cde",
-    "def",
-    "xyz",
-    "qwe",
-    "asd",
-    "zxc",
-]
+_STEP = (
+    *("012", "123", "234", "345", "456", "567", "678", "789", "890"),
+    *("abc", "bcd", "cde", "def", "xyz", "qwe", "asd", "zxc"),
+)
 _STEPS = re.compile(rf"(?:{'|'.join(_STEP)}){{1,8}}\d?", re.IGNORECASE)
 _REPEATS = re.compile(r"(.)\1{2,}")
 _KINDS = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[^\w\-.]"))
@@ -281,7 +266,7 @@ or a key of which only the value itself can return whether it is secret."""
 KEYWORDS = (
     r"pass(?:w|phr|code|\b)|pwd?\b|pw[_\-]|pwd|kennwort|senha|contrase|mot_?de_?passe|secret|"
     r"token(?:\b|[_\-0-9])|key(?:\b|[_\-0-9])|cred(?:s|ential|\b)|auth\b|bearer|jwt|[_\-]pat\b|"
-    r"salt\b|connection_?string"
+    r"salt\b|psk\b|connection_?string"
 )
 """Parts of names that may introduce a secret, as one caseless expression for the prefilter."""
 

@@ -188,8 +188,8 @@ def _named_values(text: str, depth: int) -> Iterator[tuple[Iterable[str], tuple[
         return
     for leaf, name, _ in leaves:
         if depth and leaf.lstrip()[:1] in _OPENING:
-            for values, verdict in _named_values(leaf, depth - 1):
-                yield dict.fromkeys(form for value in values for form in _spelled(value)), verdict
+            for values, inner in _named_values(leaf, depth - 1):
+                yield dict.fromkeys(form for value in values for form in _spelled(value)), inner
         elif name and (verdict := judge_field(name, leaf.strip())):
             yield _spelled(leaf.strip()), verdict
 

@@ -193,8 +193,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     return SecretSpan(begin, end, kind_of(name), verdict)
 
 
-_ARN = re.compile(r"\barn:[\w:\-]*\Z")
-"""The name of a thing at Amazon, up to its kind: ``arn:aws:secretsmanager:…:secret:shop/db``."""
+_ARN = re.compile(r"(?:\barn:[\w:\-]*|::)\Z")
+"""The name of a thing at Amazon, or a type, up to its last part: ``arn:aws:…:secret:shop/db``."""
 _QUOTED_ONLY = (",", "(", "==", "===", "->", "||", "??")
 _QUOTES = ('"', "'", "`")
 _SETTER = re.compile(r"(?:set|with|add|use|put)_?[A-Z_]|(?:password|secret|token)\Z")

@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-model test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -33,6 +33,10 @@ pytest: .venv/.test
 # that is made to forget.
 test-shared: .venv/.test
 	$(BIN)/python -m pytest -m shared tests/goldens tests/pipelines
+
+# The project's own judges by the model that they name: takes OPENROUTER_API_KEY, costs a cent.
+test-model: .venv/.test
+	@DEBRIEF_TEST_OPENROUTER_KEY="$$OPENROUTER_API_KEY" $(BIN)/python -m pytest -n0 tests/judging/real_model.py
 
 # The real coding agents of npm against a scripted model: takes npm, minutes and 3 GB.
 PROGRAMS ?= /tmp/debrief-programs

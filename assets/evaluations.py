@@ -101,11 +101,12 @@ def judge_evaluations(
     weeks, spending = ShownWeeks(context, run.lake), Spending()
     for week, filled in weeks.filled(JUDGE_EVALUATIONS, run):
         fingerprint = run.evaluators.eval_fingerprint
-        if not run.evaluators.dry_run:
-            note_judges(run.lake, fingerprint)
-            add_pairs(context.instance, current_pairs(run.lake, [week]))
         current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
         failed = sum(row.status == "failed" for row in current)
+        if not run.evaluators.dry_run:
+            has_answered = any(row.status == "ok" for row in current)
+            note_judges(run.lake, fingerprint, has_answered=has_answered)
+            add_pairs(context.instance, current_pairs(run.lake, [week]))
         unchanged = {row.session_id for row in current if row.status == "no_change"}
         suspected = {row.session_id for row in current if row.injection_suspected}
         mean = weighted_average(current)
@@ -276,14 +277,12 @@ def langfuse_scores(
             week,
             len(receipts),
             f"{count['written']} of {count['written'] + failed} confirmed by {client.host}"
-            + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"])
-            + f", {count['replaced']} former ones to be deleted there" * bool(count["replaced"]),
+            + f", {count['kept']} kept: it does not have their sessions" * bool(count["kept"]),
             {
                 "server": client.host,
                 "written": count["written"],
                 "failed": failed,
                 "of_sessions_that_the_server_does_not_have": count["kept"],
-                "former_ones_that_the_server_is_yet_to_delete": count["replaced"],
                 "receipts": tallied(receipts, "score=name", "status", "reason"),
             },
         )

@@ -15,6 +15,7 @@ from assets.weekly import MODEL_POOL, ShownWeeks, Spending, check, stage, weekly
 from debrief.errors import ModelError
 from debrief.keys import digest_of
 from debrief.lake import Lake
+from debrief.markdown import counted
 from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
     ALL,
@@ -30,7 +31,6 @@ from debrief.rubrics.model import (
 )
 from debrief.rubrics.page import rubrics_markdown
 from debrief.rubrics.trial import MOST_JUDGEMENTS
-from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.stages.rubrics import (
     EXTRACTED_RUBRICS,
     FINAL_RUBRICS,
@@ -38,6 +38,7 @@ from debrief.stages.rubrics import (
     RUBRIC_EVALUATIONS,
     RUBRIC_TRIALS,
     all_mined,
+    drop_other_rubrics,
     final_rubrics_of,
     of_miner,
 )
@@ -59,12 +60,12 @@ def extracted_rubrics(
     evaluator: EvaluatorResource,
     scope: ScopeResource,
 ) -> dg.MaterializeResult[None]:
-    """What sets the week's good sessions apart from its bad ones, for each score name: candidates
-    for rubrics, with evidence that was found in the sessions quoted.
+    """Rubrics that a model extracts from the week's good sessions, one session at a time, for each
+    score name, with evidence that was found in the session quoted.
 
-    Every other week is set aside for trials; every other session while there are few. A small week
-    is ranked together with the three before it. What was looked at and dropped is listed as well,
-    and which sessions could not be mined: the next run tries them again.
+    Every other week is set aside for the test; every other session while there are few. Rubrics
+    whose evidence was not found are listed as dropped. Sessions that could not be mined are listed
+    too, and the next run tries them again. Without a model, the troubles that good sessions avoid.
     """
     by = partial(evaluator.open, context.run)
     run = StageRun(lake.open(), context.partition_keys, scope=scope.open(), evaluators=by)
@@ -111,14 +112,14 @@ def every_session_mined(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
 
 
 class Trials(dg.Config):
-    """How rubrics are tried before they are kept."""
+    """How rubrics are tested on unseen sessions."""
 
     most_judgements: int = Field(
         default=MOST_JUDGEMENTS,
         description=(
-            "Judgements that a model gives, for each score name, to try candidates on sessions "
-            "that nothing was mined from; they serve rubric_evaluations as well. What is not tried "
-            "becomes no rubric. Offline costs nothing and is not bound by it."
+            "Judgements that a model gives, for each score name, to test rubrics on sessions that "
+            "nothing was mined from; they serve rubric_evaluations as well. A rubric that is not "
+            "tested is kept, and says so. Offline costs nothing and is not bound by it."
         ),
     )
 
@@ -136,12 +137,11 @@ def rubrics(
     evaluator: EvaluatorResource,
     scope: ScopeResource,
 ) -> dg.MaterializeResult[None]:
-    """The final rubrics of each score name: what to do to get sessions that are better in that
-    sense.
+    """The final five to ten rubrics of each score name.
 
-    Candidates are merged over all weeks and tried on sessions that nothing was mined from; one is
-    kept when it tells the good ones of these from the bad ones, corrected for all candidates that
-    were looked at. Each rubric's effect is the one seen there.
+    What was extracted in all weeks is consolidated, and tested on sessions that nothing was mined
+    from. Every rubric is kept, with what these say of it: it tells good ones from bad ones, it does
+    not, or they are too few to tell. Corrected for all candidates that were looked at.
     """
     run = StageRun(
         lake.open(),
@@ -151,36 +151,38 @@ def rubrics(
     )
     tables = run.lake
     mined = all_mined(run)
-    failures: dict[ScoreName, str] = {}
-    for score_name in SCORE_NAMES:
+    names = run.evaluators.score_names
+    failures: dict[str, str] = {}
+    for score_name in names:
         try:
             RUBRIC_CANDIDATES.fill(run, score_name)
         except ModelError as error:
             failures[score_name] = str(error)
             context.log.error(f"rubrics {score_name} stay as they were: {error}")
-    trials = RUBRIC_TRIALS.fill(run, ALL).rows
+    RUBRIC_TRIALS.fill(run, ALL)
     fresh = 0
-    for score_name in SCORE_NAMES:
+    if not run.evaluators.dry_run:
+        drop_other_rubrics(run)
+    for score_name in names:
         if score_name in failures or run.evaluators.dry_run:
             continue
-        tried = sum(trial.score_name == score_name for trial in trials)
         filled = FINAL_RUBRICS.fill(run, score_name)
         weeks = [row.week for row in mined if row.score_name == score_name]
         if weeks and not filled.skipped:
             tables.write(SETS, f"{score_name}.{max(weeks)}", filled.rows, Rubric)
         fresh += filled.fresh
         unchanged = " (unchanged)" if filled.skipped else ""
-        said = f"{score_name}: {len(filled.rows)} of {tried} candidates{unchanged}"
+        said = f"{score_name}: {counted(len(filled.rows), 'rubric')}{unchanged}"
         log_progress(RUBRICS, said)
     rows = final_rubrics_of(run)
     searches = list(tables.read(SEARCHES, ALL, RubricSearch))
     marks = [
         (name, *structs.astuple(mark))
-        for name in SCORE_NAMES
+        for name in names
         for mark in lint([row for row in rows if row.score_name == name])
     ]
-    page = rubrics_markdown(rows, trials=trials, searches=searches)
-    digest = digest_of([upstream(tables, RUBRICS, week=name) for name in SCORE_NAMES])
+    page = rubrics_markdown(rows, searches=searches)
+    digest = digest_of([upstream(tables, RUBRICS, week=name) for name in names])
     return dg.MaterializeResult(
         data_version=dg.DataVersion(digest[:16]),
         metadata={
@@ -190,7 +192,7 @@ def rubrics(
             "shown_at": dg.MetadataValue.url("/rubrics"),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
-            "dropped_on_unseen_sessions": sum(not trial.kept for trial in trials),
+            "tell_good_from_bad": sum(row.finding == "tells" for row in rows),
             **Spending().since_shown(run.evaluators),
             **{f"failure_{name}": reason for name, reason in failures.items()},
         },

@@ -35,7 +35,15 @@ def _texts(directory: Path, pattern: str) -> list[tuple[str, str]]:
 
 
 def _prompts(*patterns: str) -> list[tuple[str, str]]:
-    return [text for pattern in patterns for text in _texts(folder("prompts"), pattern)]
+    """Return the texts of prompts; a file of ``DEBRIEF_PROMPTS`` wins."""
+    places = [folder("prompts"), *filter(None, [load_settings().prompts])]
+    return [
+        text
+        for pattern in patterns
+        for text in sorted(
+            dict(text for place in places for text in _texts(place, pattern)).items()
+        )
+    ]
 
 
 SESSIONS = _version("sessions", NORMAL_FORM)

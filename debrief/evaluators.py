@@ -16,6 +16,7 @@ from debrief.evaluation import OFFLINE
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
+from debrief.models.templates import check_templates
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.model import RubricJudge, RubricMiner
@@ -43,6 +44,8 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     scoring_fingerprint: str
     rubric_judge: RubricJudge
     miner: RubricMiner
+    score_names: tuple[str, ...]
+    """By which sessions are good when rubrics are mined."""
     concurrency: int = 1
     models: Models | None = None
     """The language models behind all of it; None without any."""
@@ -80,6 +83,21 @@ def judges_folder(settings: Settings, repository: Path | None = None) -> Path:
     return own if own is not None and own.is_dir() else folder("judges")
 
 
+def prompts_folder(settings: Settings, repository: Path | None = None) -> Path | None:
+    """Return where own templates are: ``DEBRIEF_PROMPTS``, else the repository's; None without.
+
+    Raises:
+        ConfigurationError: ``DEBRIEF_PROMPTS`` is no folder, or a template in it is wrong.
+    """
+    own = settings.prompts or (repository and repository / ".debrief" / "prompts")
+    if settings.prompts and not settings.prompts.is_dir():
+        raise ConfigurationError(str(settings.prompts), "is no folder", "Correct DEBRIEF_PROMPTS")
+    if own is None or not own.is_dir():
+        return None
+    check_templates(own)
+    return own
+
+
 def make_evaluators(
     settings: Settings,
     *,
@@ -92,6 +110,7 @@ def make_evaluators(
     dry_run: bool = False,
     history: bool = False,
     only: Sequence[str] = (),
+    fail_fast: bool = False,
 ) -> Evaluators:
     """Return the evaluators of a run.
 
@@ -100,7 +119,7 @@ def make_evaluators(
             answers for everything, else each judge's own for judging, and the heaviest judge's
             for scoring and rubrics.
         offline: ask no model at all.
-        repository: whose own ``.debrief/judges`` win.
+        repository: whose own ``.debrief/judges`` and ``.debrief/prompts`` win.
         second_model: one that judges and scores as well; empty: none.
         second_opinion: one that scores, instead of the first, the sessions of which that one is
             unsure; empty: none.
@@ -109,9 +128,11 @@ def make_evaluators(
         dry_run: count what would be asked, and ask nothing.
         history: leave the judges' calls in DSPy's history; for a few calls only.
         only: judges by name, instead of all.
+        fail_fast: send a question twice at most, within seconds: right where a person waits.
 
     Raises:
-        ConfigurationError: a judge file is wrong, or a model is needed and has no key.
+        ConfigurationError: a judge file or a template is wrong, or a model is needed and has no
+            key.
     """
     chosen = OFFLINE if offline else settings.model
     place = judges_folder(settings, repository)
@@ -119,6 +140,7 @@ def make_evaluators(
     common: dict[str, Any] = {
         "judges": tuple(judges),
         "eval_digest": eval_digest(judges),
+        "score_names": settings.score_names,
         "dry_run": dry_run,
     }
     if offline:
@@ -139,10 +161,18 @@ def make_evaluators(
             **common,
         )
     samples = settings.samples
-    models = Models(settings, run=run, account=account, samples=samples, dry_run=dry_run)
+    models = Models(
+        settings, run=run, account=account, samples=samples, dry_run=dry_run, fail_fast=fail_fast
+    )
     name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
     asked = partial(
-        _by_model, models=models, samples=samples, secret=key_of(settings), history=history
+        _by_model,
+        settings=settings,
+        prompts=prompts_folder(settings, repository),
+        models=models,
+        samples=samples,
+        secret=key_of(settings),
+        history=history,
     )
     opinion = litellm_name(second_opinion)
     opinion = "" if opinion == name else opinion
@@ -158,6 +188,8 @@ def make_evaluators(
 def _by_model(
     name: str,
     *,
+    settings: Settings,
+    prompts: Path | None,
     models: Models,
     samples: int,
     secret: bytes,
@@ -165,6 +197,7 @@ def _by_model(
     second_opinion: str = "",
     **common: Any,
 ) -> Evaluators:
+    from debrief.facts.request import VERSION
     from debrief.judging.dspy_judge import FORM, DspyJudge
     from debrief.models.templates import SCORER, version_of
     from debrief.rubrics.judging import ModelRubricJudge
@@ -206,7 +239,7 @@ def _by_model(
         secret=secret,
         history=history,
         samples=samples,
-        version=f"{FORM}, {asked}",
+        version=f"{FORM}, {VERSION}, {asked}",
     )
     return Evaluators(
         name=name,
@@ -218,8 +251,17 @@ def _by_model(
         ),
         chunk_scorer=scorer,
         scoring_fingerprint=scoring_fingerprint(scorer),
-        rubric_judge=ModelRubricJudge(name, ask, secret=secret),
-        miner=ModelMiner(name, ask, workers=models.concurrency, secret=secret),
+        rubric_judge=ModelRubricJudge(name, ask, secret=secret, prompts=prompts),
+        miner=ModelMiner(
+            name,
+            ask,
+            workers=models.concurrency,
+            secret=secret,
+            score_names=settings.score_names,
+            fewest=settings.extraction_min_rubrics,
+            most=settings.extraction_max_rubrics,
+            prompts=prompts,
+        ),
         concurrency=models.concurrency,
         models=models,
         **common,

@@ -21,6 +21,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from debrief.errors import ConfigurationError
+from debrief.files import make_private
 from debrief.retry import RetryPolicy, first_line, retrying
 from debrief.settings import Settings
 
@@ -392,7 +393,7 @@ def _sqlite_engine(file: Path | None) -> sa.Engine:
             max_overflow=0,
             connect_args={"check_same_thread": False},
         )
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(file.parent)
     file.touch(mode=0o600)
     with file.open("rb") as content:
         if content.read(16) not in (b"", b"SQLite format 3\x00"):

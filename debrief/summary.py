@@ -122,6 +122,7 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     weight: float = 0.0
     """Of the judge."""
     rubric_id: str = ""
+    eval_fingerprint: str = ""
     scoring_fingerprint: str = ""
     overall_quality: float | None = None
     verdict: VerdictHead | None = None

@@ -21,7 +21,6 @@ from debrief.reports import report as filled
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.model import SCORE_NAMES
 from debrief.scoring.verdict import SHOWN
 from debrief.snapshots.model import fingerprint_names
 from debrief.summary import Content, content_of
@@ -215,7 +214,7 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
         return f", {effect} on unseen sessions" if effect else ""
 
     sets = lake.partitions(SETS)
-    for name in SCORE_NAMES:
+    for name in dict.fromkeys(each.rpartition(".")[0] for each in sets):
         own = sorted(each.rpartition(".")[2] for each in sets if each.startswith(f"{name}."))
         earlier = [each for each in own if each < week]
         if week not in own or not earlier:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from assets.partitions import PAIRS, add_pairs, pair_key, pair_of
 from assets.reports import done_in
-from debrief.cli.asking import agree, estimate_of
+from debrief.cli.asking import agree, estimate_of, print_notes
 from debrief.cli.shared import console
+from debrief.cli.summary import EVALUATED, check_answers
 from debrief.conditions import Where
 from debrief.errors import InputError
 from debrief.keys import week_of
@@ -26,7 +27,9 @@ from debrief.rubrics.model import RUBRICS
 from debrief.scope import Scope, facts_of
 from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings
+from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
+from debrief.summary import content_of
 from debrief.training.manifest import current_pairs
 from debrief.weekly import Done
 from debrief.weekly import added_up as added_up_done
@@ -74,7 +77,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
 
     Raises:
         InputError: there is no such stage, or no partition that the options fit.
-        DebriefError: a run failed.
+        DebriefError: a run failed, or every question of a stage.
         ConfigurationError: it costs something and nobody agreed.
     """
     settings = options.apply()
@@ -120,6 +123,9 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     asked = f", {done.calls} calls, {_cost(done.cost_usd)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""
     console().print(f"Done: {done.fresh} rows new or changed{asked}{failed}.")
+    if not resources["evaluator"]["offline"] and (evaluated := set(EVALUATED) & set(stages)):
+        evaluators = EvaluatorChoice(**resources["evaluator"]).open()
+        check_answers(content_of(lake, weeks), evaluators, evaluated)
 
 
 def _selection(request: Backfill) -> tuple[list[str], list[str]]:
@@ -220,6 +226,7 @@ def _agree(
         raise typer.Exit
     if is_offline:
         return None
+    print_notes(run.evaluators.models)
     sessions = found[SCORES].sessions if SCORES in found else ()
     asked = added_up(list(found.values()))
     model = resources["evaluator"]["model"] or "the judges' models"

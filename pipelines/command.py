@@ -18,6 +18,7 @@ from debrief.cli.shared import (
     Model,
     Offline,
     Samples,
+    ScoreTarget,
     SecondModel,
     SecondOpinion,
     Sessions,
@@ -98,6 +99,7 @@ def run(
     second_model: SecondModel = "",
     second_opinion: SecondOpinion = "",
     samples: Samples = 0,
+    score_target: ScoreTarget = None,
     yes: Yes = False,
     max_cost: MaxCost = None,
     dry_run: DryRun = False,
@@ -119,6 +121,7 @@ def run(
         second_model,
         samples,
         second_opinion=second_opinion,
+        score_target=score_target or "",
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import dagster as dg
 from dagster import DagsterEventType
 
-from debrief.files import atomic, locked
+from debrief.files import atomic, locked, make_private
 from debrief.settings import Settings, load_settings
 from pipelines.dead_runs import end_orphans
 from pipelines.home import CONFIGURATION, LAKE, dagster_home, is_team_lake, team_home
@@ -53,7 +53,7 @@ def open_instance(settings: Settings) -> dg.DagsterInstance:
         StorageError: its tables are in the embedded Postgres, which does not run.
     """
     home = dagster_home(settings)
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     with locked(home / ".opening", timeout=_OPEN_TIMEOUT):
         return dg.DagsterInstance.from_config(str(prepare_home(settings)))
 
@@ -67,7 +67,7 @@ def prepare_home(settings: Settings) -> Path:
     from debrief.recorder.postgres import database_url
 
     home = dagster_home(settings)
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     write_configuration(settings, home)
     configuration = (home / CONFIGURATION).read_text(encoding="utf-8")
     if not os.environ.get(URL) and URL in configuration:
@@ -102,7 +102,7 @@ def prepare_team_home(settings: Settings, code: Path) -> Path:
         code: the socket of the code server.
     """
     home = team_home(settings)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(home)
     (home / LAKE).write_text(settings.lake, encoding="utf-8")
     write_configuration(settings, home)
     prepare_workspace(home, code)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from rich.console import Console
 
-from debrief.cli.asking import AskingEstimate, agree, estimate_of
+from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
 from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
-from debrief.cli.summary import print_problems, print_summary
+from debrief.cli.summary import check_answers, print_problems, print_summary
 from debrief.conditions import parse_where
 from debrief.errors import ConfigurationError, DebriefError, InputError, readable
 from debrief.lake import Lake
@@ -85,17 +85,19 @@ def run_graph(
 
     Raises:
         DebriefError: an option is wrong, nobody agreed to the cost, somebody stopped it, or a
-            stage failed as a whole.
+            stage or every question of one failed.
     """
     settings = options.apply()
     resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
     is_offline = resources["evaluator"]["offline"]
+    evaluators = None
     if not is_offline:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
         try:
-            EvaluatorChoice(**resources["evaluator"]).open()
+            evaluators = EvaluatorChoice(**resources["evaluator"]).open()
+            print_notes(evaluators.models)
         except ConfigurationError:
             if not settings.model:
                 _say_offer(_count_sessions(resources), screen)
@@ -146,6 +148,8 @@ def run_graph(
     screen.print(f"Took {time.monotonic() - started:.0f} s. All lines: {readable(str(shown.log))}")
     for graph in graphs:
         graph.check()
+    if evaluators is not None:
+        check_answers(content, evaluators)
 
 
 def run_quietly(options: RunOptions) -> Content:

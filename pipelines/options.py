@@ -30,6 +30,7 @@ class RunOptions(Struct, frozen=True):
     """No Langfuse server and no webhook is used, whatever is configured."""
 
     second_opinion: str = ""
+    score_target: str = ""
     max_cost_usd: float | None = None
     clones: tuple[str, ...] = ()
     """Folders that are or hold clones of the sessions' repositories."""
@@ -66,6 +67,7 @@ class RunOptions(Struct, frozen=True):
             "samples": str(self.samples or ""),
             "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
             "langfuse": "off" if self.local else "",
+            "score_target": self.score_target,
             "webhook": "off" if self.local else "",
             "repositories": os.pathsep.join(dict.fromkeys(repositories)),
             "judges": str(own) if own and own.is_dir() and not former.judges else "",
@@ -106,7 +108,7 @@ class RunOptions(Struct, frozen=True):
                 "samples": settings.samples,
                 "repository": str(here) if here else "",
             },
-            "langfuse": {"enabled": settings.langfuse},
+            "langfuse": {"enabled": settings.langfuse, "score_target": settings.score_target},
             "webhook": {"enabled": settings.webhook},
         }
 

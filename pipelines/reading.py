@@ -33,6 +33,7 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, sessions_of, store_week
 from debrief.settings import Settings, load_settings
+from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
 from pipelines.progress import StoppedError
@@ -81,11 +82,12 @@ class BackgroundReading:
         return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
 
     def _scan(self) -> None:
-        folders = [Path(session) for session in self._settings.sessions]
         self._forgotten = self.lake.versions(FORGOTTEN)
-        self.found = scan_into(
-            self.lake, folders or default_folders(Path.home(), os.environ), self._redactor
-        )
+        self.found = scan_into(self.lake, self._folders(), self._redactor)
+
+    def _folders(self) -> list[Path]:
+        folders = [Path(session) for session in self._settings.sessions]
+        return folders or default_folders(Path.home(), os.environ)
 
     def catch_up(self, weeks: Sequence[str], say: Callable[[str], object]) -> None:
         """Read weeks, and look again now and then: of what runs meanwhile the new steps go first.
@@ -135,7 +137,8 @@ class BackgroundReading:
         with only_writer(self._settings.home, sessions_of(self.lake)):
             if self.lake.versions(FORGOTTEN) != self._forgotten:
                 self._scan()
-            store_week(self.lake, self.found, week, self._redactor)
+            plans = CapturedPlans(self._folders())
+            store_week(self.lake, self.found, week, self._redactor, plan_of=plans.of)
         self._done[week] = self._made_from(week)
 
 

@@ -15,6 +15,7 @@ from types import FrameType
 from msgspec import Struct
 
 from debrief.errors import DebriefError
+from debrief.files import make_private
 from debrief.processes import stop_with_parent
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -73,7 +74,7 @@ class Supervisor:
         restarts: Restarts | None = None,
         report: Callable[[str], None] = print,
     ) -> None:
-        logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(logs)
         self._report = report
         self._restarts = restarts or Restarts()
         self._children = {

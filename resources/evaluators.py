@@ -51,8 +51,9 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     repository: str = Field(
         default="",
         description=(
-            "A repository on this machine whose own `.debrief/judges` win over the project's, and "
-            "whose `human_feedback.md` files are read, among those of DEBRIEF_REPOSITORIES."
+            "A repository on this machine whose own `.debrief/judges` and `.debrief/prompts` win "
+            "over the project's, and whose `human_feedback.md` files are read, among those of "
+            "DEBRIEF_REPOSITORIES."
         ),
     )
     max_cost_usd: float | None = Field(

@@ -20,18 +20,21 @@ class LangfuseResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         default=True, description="False keeps scores local even where a server is configured."
     )
 
-    score_target: Literal["session", "trace"] = Field(
-        default="session",
+    score_target: Literal["", "session", "trace"] = Field(
+        default="",
         description=(
-            "What scores hang on: the session, or its first trace, for servers without session "
-            "scores."
+            "What scores are written on: the session, or its first trace. Empty: what "
+            "DEBRIEF_SCORE_TARGET says, else the session."
         ),
     )
 
     def options(self) -> WriteOptions:
         """Return how scores are written."""
-        all_sessions = load_settings().langfuse_all_scores
-        return WriteOptions(score_target=self.score_target, all_sessions=all_sessions)
+        settings = load_settings()
+        return WriteOptions(
+            score_target=self.score_target or settings.score_target,
+            all_sessions=settings.langfuse_all_scores,
+        )
 
     def open(self) -> LangfuseClient | None:
         """Return a client; None when no server is configured.

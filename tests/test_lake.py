@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from debrief.errors import LakeError
-from debrief.lake import Lake
+from debrief.lake import DAMAGED_SUFFIX, Lake
+from debrief.lake.tables import ORIGINALS
 
 
 class Part(Struct, frozen=True):
@@ -144,3 +145,71 @@ def test_no_changed_byte_of_a_table_is_read_as_rows(tmp_path: Path, byte: int) -
     path.write_bytes(data)
     with pytest.raises(LakeError, match="is damaged"):
         list(lake.read("things", "w", Thing))
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o000])
+@pytest.mark.parametrize(
+    ("above", "folder", "file"), [(0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)]
+)
+def test_a_lake_is_its_owners_or_its_groups_and_nobody_elses(
+    tmp_path: Path, umask: int, above: int, folder: int, file: int
+) -> None:
+    top = tmp_path / "srv"
+    top.mkdir()
+    top.chmod(above)
+    before = os.umask(umask)
+    try:
+        Lake(str(top / "team" / "lake")).write("things", "2026-01-05", [thing()], Thing)
+    finally:
+        os.umask(before)
+    made = {path: path.stat().st_mode & 0o7777 for path in (top / "team").rglob("*")}
+    assert {mode for path, mode in made.items() if path.is_dir()} == {folder}
+    assert {mode for path, mode in made.items() if path.is_file()} == {file}
+
+
+def damaged(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[len(data) * 2 // 3] ^= 0x10
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["cut", "changed"])
+@pytest.mark.parametrize("table", sorted(ORIGINALS))
+def test_what_no_run_makes_again_keeps_its_readable_rows_and_its_damaged_file(
+    tmp_path: Path, table: str, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = Lake(str(tmp_path))
+    rows = [thing(f"t{number}", names=(os.urandom(400).hex(),)) for number in range(400)]
+    path = Path(lake.write(table, "w", rows, Thing).path)
+    damaged(path, how)
+    before = path.read_bytes()
+    left = list(lake.read(table, "w", Thing))
+    known = {row.id: row for row in rows}
+    assert left
+    assert all(row.id in known for row in left)
+    if how == "cut":
+        assert left == rows[: len(left)]
+    assert list(lake.read(table, "w", Thing, ("id", {"t0", "t399"}))) == [
+        row for row in left if row.id in ("t0", "t399")
+    ]
+    (warning,) = lake.damage.values()
+    assert f"{len(left)} " in warning
+    assert str(path) in warning
+    assert "Restore it from a backup" in warning
+    assert caplog.messages == [warning]
+    lake.write(table, "w", [*left, thing("new")], Thing)
+    assert list(lake.read(table, "w", Thing)) == [*left, thing("new")]
+    assert not lake.damage
+    (kept,) = tmp_path.rglob(f"*{DAMAGED_SUFFIX}")
+    assert kept.read_bytes() == before
+    assert lake.partitions(table) == ["w"]
+
+
+def test_damaged_tombstones_stop_whoever_reads_them(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    damaged(Path(lake.write("forgotten", "w", [thing()], Thing).path), "cut")
+    with pytest.raises(LakeError, match="forgotten sessions are read again"):
+        list(lake.read("forgotten", "w", Thing))

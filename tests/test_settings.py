@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.settings import load_settings
@@ -55,6 +57,10 @@ def test_the_lake_is_beside_the_home_unless_it_is_named(tmp_path: Path) -> None:
         ("DEBRIEF_LANGFUSE_SINCE", "last year", "'last year' should be a valid datetime or date"),
         ("DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE", "0", "'0' should be greater than 0"),
         ("DEBRIEF_MIN_AGREEMENT", "2", "'2' should be less than or equal to 1"),
+        ("DEBRIEF_SCORE_NAMES", "clarity,../up", "'../up' is no score name"),
+        ("DEBRIEF_SCORE_NAMES", ",", "names no score"),
+        ("DEBRIEF_EXTRACTION_MIN_RUBRICS", "0", "'0' should be greater than 0"),
+        ("DEBRIEF_EXTRACTION_MAX_RUBRICS", "2", "2 is below DEBRIEF_EXTRACTION_MIN_RUBRICS, 3"),
         ("DEBRIEF_RECORDER_IGNORE", "'*.log", "No closing quotation"),
     ],
 )
@@ -100,3 +106,27 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> No
     with pytest.raises(ConfigurationError, match="keys belong in the env") as told:
         load_settings({name: "s3://ann:geheim@example.org/v1"})
     assert "geheim" not in str(told.value)
+
+
+@given(st.integers(1, 100), st.integers(1, 100))
+def test_no_more_rubrics_are_asked_for_at_least_than_at_most(least: int, most: int) -> None:
+    given = {
+        "DEBRIEF_EXTRACTION_MIN_RUBRICS": str(least),
+        "DEBRIEF_EXTRACTION_MAX_RUBRICS": str(most),
+    }
+    if least <= most:
+        settings = load_settings(given)
+        found = settings.extraction_min_rubrics, settings.extraction_max_rubrics
+        assert found == (least, most)
+    else:
+        with pytest.raises(ConfigurationError, match="DEBRIEF_EXTRACTION_MAX_RUBRICS"):
+            load_settings(given)
+
+
+def test_score_names_are_three_unless_they_are_named_however_they_are_spelt() -> None:
+    usual = ("excellence", "token_efficiency", "user_turn_efficiency")
+    assert load_settings({}).score_names == usual
+    named = load_settings(
+        {"DEBRIEF_SCORE_NAMES": "Excellence, Token-Efficiency,clarity, excellence"}
+    )
+    assert named.score_names == ("excellence", "token_efficiency", "clarity")

@@ -30,6 +30,7 @@ SECTIONS = {
     "offline": "Models",
     "state_url": "What processes and machines share",
     "langfuse_host": "Langfuse",
+    "score_names": "Rubrics",
     "labels": "Training sets and people's labels",
     "recorder": "The recorder",
     "dagster_database_url": "A team's instance ([operations](operations.md))",

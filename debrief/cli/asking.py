@@ -16,6 +16,7 @@ from debrief.models.programs import program_of
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
+    from debrief.models.choosing import Models
     from debrief.models.usage import RunUsage
     from debrief.settings import Settings
 
@@ -38,13 +39,14 @@ class AskingEstimate(Struct, frozen=True, kw_only=True):
     recalled: int = 0
     """Answers that are kept from before, and cost nothing."""
     margin: float = USUAL_MARGIN
+    """0: agreeing sets no limit."""
     is_open: bool = False
     """What follows is known only once this was done, and may be asked about too."""
 
     @property
     def most_usd(self) -> float | None:
-        """Return what may be spent at most once it is agreed to, in whole cents."""
-        if self.cost_usd is None:
+        """Return what may be spent at most once it is agreed to, in whole cents; None: all."""
+        if self.cost_usd is None or not self.margin:
             return None
         return max(round(self.cost_usd * self.margin + 0.005, 2), 0.01)
 
@@ -106,24 +108,32 @@ def _cost_text(estimate: AskingEstimate, settings: Settings) -> str:
         return f"at a price that is not known ({settings.prices} may hold it)"
     about = f"about {shown_usd(estimate.cost_usd)}"
     if limit is None:
-        return f"{about} (up to {shown_usd(estimate.most_usd or 0)})"
+        most = estimate.most_usd
+        return about if most is None else f"{about} (up to {shown_usd(most)})"
     left = "; the rest is left for the next run" * (estimate.cost_usd > limit)
     return f"{about} (up to {shown_usd(limit)}, the limit{left})"
 
 
 def agree(
-    estimate: AskingEstimate, settings: Settings, *, yes: bool = False, dry_run: bool = False
+    estimate: AskingEstimate,
+    settings: Settings,
+    *,
+    yes: bool = False,
+    dry_run: bool = False,
+    is_small: bool = False,
 ) -> float | None:
-    """Say what asking takes; return the most that may be spent once that is agreed to.
+    """Print the estimate; return the most that may be spent once it is agreed to.
 
     A limit in money or calls is an agreement too where nobody is there to be asked. ``yes`` agrees
-    to whatever it comes to; a person who is asked agrees to what was said.
+    to whatever it comes to; a person who is asked agrees to what was printed.
 
     Args:
-        estimate: what it takes.
-        settings: the limits.
+        estimate: of a dry run.
+        settings: whose limits hold.
         yes: it is agreed to.
-        dry_run: only say it.
+        dry_run: only print it.
+        is_small: whoever typed the command agreed to its few questions; a person is asked only
+            where the estimate is above the limit.
 
     Returns:
         US dollars; None without a limit.
@@ -131,7 +141,7 @@ def agree(
     Raises:
         ConfigurationError: nobody is there to be asked.
         click.Abort: the person does not want to go on.
-        click.exceptions.Exit: it was only to be said.
+        click.exceptions.Exit: it was only to be printed.
     """
     screen, limit = console(stderr=True), settings.max_cost_usd
     screen.print(estimate_text(estimate, settings))
@@ -140,13 +150,33 @@ def agree(
         raise typer.Exit
     if yes or not (estimate.calls or estimate.is_open):
         return limit
+    is_above = limit is not None and (estimate.cost_usd or 0.0) > limit
+    if is_small and not is_above:
+        return limit
     if sys.stdin.isatty():
+        if is_small:
+            typer.confirm("That is above the limit. Go on without it?", abort=True, err=True)
+            return estimate.most_usd
         typer.confirm("Go on?", abort=True, err=True)
         return estimate.most_usd if limit is None and not estimate.is_open else limit
-    if limit is None and settings.max_calls is None:
-        move = "Add --yes, or a limit: --max-cost 2."
-        raise ConfigurationError(estimate.model, "was not asked, as nobody agreed to it", move)
+    if limit is None and settings.max_calls is None and not is_small:
+        raise ConfigurationError(
+            estimate.model, "was not asked, as nobody agreed to it", _agreement(estimate)
+        )
     return limit
+
+
+def _agreement(estimate: AskingEstimate) -> str:
+    """Return how to agree without a terminal: by a limit that can be kept."""
+    if estimate.cost_usd is None:
+        return f"Add --yes, or set DEBRIEF_MAX_CALLS={max(estimate.calls, 1)}."
+    return "Add --yes, or a limit: --max-cost 2."
+
+
+def print_notes(models: Models | None) -> None:
+    """Print where models are asked that two keys could be for."""
+    for note in models.notes if models is not None else ():
+        console(stderr=True).print(note)
 
 
 def agreed(
@@ -175,8 +205,8 @@ def agreed(
     """
     from debrief.evaluators import make_evaluators
 
-    if not dry_run:
-        make_evaluators(settings, offline=False, **options)  # a key that is missing is said first
+    if not dry_run:  # a key that is missing is said first
+        print_notes(make_evaluators(settings, offline=False, **options).models)
     counting = make_evaluators(settings, offline=False, dry_run=True, **options)
     with console(stderr=True).status("Counting what it takes …"):
         ask(counting)

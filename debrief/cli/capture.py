@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from debrief.cli.completing import starting_with
 from debrief.cli.shared import Local, Repo, User, console
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.markdown import counted
+
+if TYPE_CHECKING:
+    from debrief.snapshots.migration import MigrationStep
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
 
@@ -51,14 +54,15 @@ def code(
     """Carry out a plan with a coding agent in a worktree of its own, and capture the session.
 
     The plan is **.debrief/plans/PLAN_ID.md**, else **.debrief/plans/PLAN_ID/plan.md**, else the
-    **plan.md** of its worktree, else the repository's own plan.md. It is copied into the
-    worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
+    **plan.md** of its worktree, else the repository's own plan.md. Its text without the front
+    matter is the tool's first prompt; if it is over 120 kB, the prompt says to read plan.md. The
+    plan is copied into the worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
 
     Prompts are those in **.debrief/prompts/active/TOOL/MODEL/** or **…/TOOL/** (main.md, and one
     file a subagent), else the repository's CLAUDE.md and .claude/agents, or AGENTS.md for droid.
-    They are written to **.debrief/sessions/PLAN_ID/** with metadata.json before the tool starts;
-    its transcript is filed there when it ends. An earlier run's folder is renamed to its
-    session's id first.
+    They are written to **.debrief/sessions/PLAN_ID/** with plan.md and metadata.json before the
+    tool starts; its transcript is filed there when it ends. An earlier run's folder is renamed
+    to its session's id first.
 
     The tool is started with DEBRIEF_CLAUDE_COMMAND (claude) or DEBRIEF_DROID_COMMAND (droid); its
     exit code is passed on.
@@ -66,7 +70,15 @@ def code(
     from debrief.settings import load_settings
     from debrief.snapshots.captures import transcript_folders
     from debrief.snapshots.hook import CAPTURE_VARIABLE
-    from debrief.snapshots.plans import file_run, only_run_of, prepare, repository_of
+    from debrief.snapshots.migration import move_of_earlier_worktree
+    from debrief.snapshots.plans import (
+        checked_plan_id,
+        file_run,
+        only_run_of,
+        prepare,
+        repository_of,
+        worktree_folder,
+    )
 
     settings = load_settings()
     commands = {"claude-code": settings.claude_command, "droid": settings.droid_command}
@@ -78,6 +90,10 @@ def code(
     repository = repository_of(repo)
     folders = transcript_folders(tool, os.environ, Path.home())
     out = console(stderr=True)
+    if not worktree_folder(repository.root, checked_plan_id(plan_id)).exists() and (
+        move := move_of_earlier_worktree(repository.root, plan_id)
+    ):
+        raise InputError(f"plan {plan_id}", "has a worktree of an earlier tool", move)
     with only_run_of(repository.root, plan_id):
         run = prepare(repository, plan_id, tool, model or None, transcripts_in=folders)
         out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")
@@ -283,7 +299,10 @@ def _print_outcome(path: Path, outcome: str) -> None:
     console().print(f"{path}: the hook {_OUTCOMES[outcome]}")
 
 
-_STYLES = {"copy": "green", "write": "green", "differs": "yellow", "missing": "yellow"}
+_STYLES = {
+    **dict.fromkeys(("move", "key", "copy", "write"), "green"),
+    **dict.fromkeys(("differs", "missing"), "yellow"),
+}
 
 
 def migrate(
@@ -291,27 +310,30 @@ def migrate(
         Path, typer.Argument(help="A repository with a .weft or .lw_coder folder, or that folder.")
     ] = Path(),
     really: Annotated[
-        bool, typer.Option("--apply", help="Write; without it, only list what would be written.")
+        bool, typer.Option("--apply", help="Do it; without it, only list what would be done.")
     ] = False,
     target: Annotated[
         Path | None,
         typer.Option("--to", help="The .debrief folder to fill; the one beside it if none."),
     ] = None,
 ) -> None:
-    """Make .debrief folders of .weft and .lw_coder ones by copy; nothing is overwritten.
+    """Take .weft and .lw_coder folders over into .debrief ones; nothing is overwritten.
 
-    Sessions, training data, judges, plans (or tasks) and prompts are taken over. Prompts and
-    metadata that a sample lacks are filled in from what lies around it, and listed in its
-    metadata as filled in; what nobody can tell is reported as missing. What the lake was made to
-    forget is left behind.
+    Worktrees of plans are moved by git, with their changes. Sessions, training data, judges,
+    plans (or tasks) and prompts are copied. Keys in **~/.weft/.env** and **~/.lw_coder/.env** are
+    added to **~/.debrief/.env**.
+
+    What a sample lacks is filled in where something shows what it was, and listed in its
+    metadata as filled in; the rest is reported as missing, with what would complete it. What the
+    lake was made to forget is left behind.
     """
     from debrief.judging.model import load_judges
     from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.forgotten import Forgotten
-    from debrief.settings import load_settings
-    from debrief.snapshots.capture import HOME
-    from debrief.snapshots.migration import apply, earlier_folders, plan_migration
+    from debrief.settings import load_settings, variables
+    from debrief.snapshots.capture import HOME, find_repository, keep_out_of_history
+    from debrief.snapshots.migration import apply, earlier_folders, plan_keys, plan_migration
 
     settings = load_settings()
     forgotten = Forgotten.of(Lake(settings.lake), Redactor(key_of(settings)))
@@ -320,32 +342,57 @@ def migrate(
         return any(map(forgotten.session, ids))
 
     folders = earlier_folders(path)
-    homes = {target or folder.with_name(HOME) for folder in folders}
+    homes = {folder: target or folder.with_name(HOME) for folder in folders}
     if target is not None and len({folder.parent for folder in folders}) > 1:
         names = ", ".join(str(folder) for folder in folders)
         raise InputError(str(target), f"cannot be the target of several: {names}", "Name one.")
-    out = console()
+    out, notes = console(), console(stderr=True)
     counts: Counter[str] = Counter()
-    written = 0
-    for folder in folders:
-        home = target or folder.with_name(HOME)
+    files = worktrees = keys = 0
+    failed = False
+
+    def carry_out(steps: Sequence[MigrationStep]) -> None:
+        nonlocal files, worktrees, keys, failed
+        counts.update(step.action for step in steps)
+        if not really:
+            return
+        done = apply(steps)
+        files, worktrees, keys = files + done.files, worktrees + done.worktrees, keys + done.keys
+        for failure in done.failures:
+            notes.print(f"debrief: {failure}", style="red")
+            failed = True
+
+    for folder, home in homes.items():
         out.print(f"{folder} → {home}")
         steps = plan_migration(folder, home, load_judges, is_left_out)
         for step in steps:
-            base = folder if step.action == "left" else home
-            inside = step.target.is_relative_to(base)
-            file = step.target.relative_to(base) if inside else step.target
-            note = f"  ({step.note})" if step.note else ""
-            style = _STYLES.get(step.action)
-            out.print(f"  {step.action:<8}{file}{note}", style=style)
-        counts.update(step.action for step in steps)
-        if really:
-            written += apply(steps)
+            _print_step(step, folder if step.action == "left" else home)
+        carry_out(steps)
+        repository = find_repository(home.parent)
+        if really and repository is not None and repository.root == home.parent.resolve():
+            keep_out_of_history(repository)
+    if steps := plan_keys(Path.home(), settings.home / ".env", variables()):
+        out.print(f"keys → {settings.home / '.env'}")
+        for step in steps:
+            _print_step(step, settings.home)
+        carry_out(steps)
     out.print(", ".join(f"{count} {action}" for action, count in sorted(counts.items())))
     if really:
-        where = ", ".join(str(home) for home in sorted(homes))
-        out.print(f"{written} files written to {where}; nothing was overwritten")
-    elif counts["copy"] + counts["write"]:
+        done = [counted(files, "file") + " written", counted(worktrees, "worktree") + " moved"]
+        where = ", ".join(sorted({str(home) for home in homes.values()}))
+        out.print(f"{', '.join(done)} to {where}; {counted(keys, 'key')} added")
+        out.print("Nothing was overwritten.")
+    elif sum(counts[action] for action in ("move", "key", "copy", "write")):
         out.print("Nothing was written. To do it: the same with --apply")
     else:
         out.print("There is nothing to do.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_step(step: MigrationStep, base: Path) -> None:
+    """Print what becomes of a file, its path within ``base`` where it is below that."""
+    inside = step.target.is_relative_to(base)
+    file = step.target.relative_to(base) if inside else step.target
+    note = f"  ({step.note})" if step.note else ""
+    console().print(f"  {step.action:<8}{file}{note}", style=_STYLES.get(step.action))

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.rubrics.linting import Lintable
     from debrief.rubrics.model import Rubric
-    from debrief.scoring.model import ScoreName
 
 judges_app = typer.Typer(
     no_args_is_help=True, help="The judges that are in force: list them, check them, write one."
@@ -55,7 +54,7 @@ def judges_list(repo: Repo = Path()) -> None:
     table = Table(box=box.SIMPLE_HEAD, title=f"Judges in {folder}", title_justify="left")
     for heading in ("judge", "weight", "share", "model", "words"):
         table.add_column(heading, justify="left" if heading in ("judge", "model") else "right")
-    whole = sum(judge.weight for judge in judges)
+    whole = sum(judge.weight for judge in judges) or 1.0
     for judge in judges:
         share, words = f"{judge.weight / whole:.0%}", str(len(judge.body.split()))
         table.add_row(Text(judge.name), f"{judge.weight:g}", share, Text(judge.model), words)
@@ -171,8 +170,8 @@ def judges_new(
         raise InputError(
             repr(name), "is no judge's name: lower-case letters, digits and '-', at most 63"
         )
-    if not 0 < weight < float("inf"):
-        raise InputError(f"weight {weight}", "is not over 0")
+    if not 0 <= weight < float("inf"):
+        raise InputError(f"weight {weight}", "is not a number from 0 up")
     own = repository_of(repo).root / HOME / "judges"
     path = own / f"{name}.md"
     if path.exists():
@@ -208,38 +207,35 @@ FORMS = dict.fromkeys(("text", "markdown", "json"))
 def rubrics_show(
     lake: LakeUrl = "",
     score_name: Annotated[
-        str, typer.Option(help="excellence, token_efficiency or user_turn_efficiency; all if none.")
+        str, typer.Option(help="One of DEBRIEF_SCORE_NAMES, such as excellence; all if none.")
     ] = "",
     form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
 ) -> None:
-    """Show the final rubrics with their effect on unseen sessions, and what was dropped."""
+    """Show the final rubrics, each with what unseen sessions say of it."""
     from rich.markdown import Markdown
 
     from debrief.rubrics.model import (
         ALL,
         EXTRACTED,
         SEARCHES,
-        TRIALS,
         ExtractedRubric,
         RubricSearch,
-        RubricTrial,
     )
     from debrief.rubrics.page import rubrics_markdown
-    from debrief.scoring.model import SCORE_NAMES
 
     chosen("--format", form, FORMS)
-    names = chosen("--score-name", score_name, {"": SCORE_NAMES, **{n: (n,) for n in SCORE_NAMES}})
     store = _open(lake)
     rubrics = _by_score_name(store)
-    tried = [row for row in store.read(TRIALS, ALL, RubricTrial) if row.score_name in names]
-    searches = [r for r in store.read(SEARCHES, ALL, RubricSearch) if r.score_name in names]
-    if not (searches or any(rubrics[name] for name in names)):
+    searches = list(store.read(SEARCHES, ALL, RubricSearch))
+    known = list(dict.fromkeys([*(row.score_name for row in searches), *rubrics]))
+    if not (searches or any(rubrics.values())):
         raise InputError(store.url, "holds no rubrics", f"Run: debrief run --lake {store.url}")
+    names = chosen("--score-name", score_name, {"": known, **{name: [name] for name in known}})
+    searches = [row for row in searches if row.score_name in names]
     if form == "json":
         print_json(
             {
-                "rubrics": [rubric for name in names for rubric in rubrics[name]],
-                "trials": tried,
+                "rubrics": [rubric for name in names for rubric in rubrics.get(name, ())],
                 "searches": searches,
             }
         )
@@ -247,9 +243,8 @@ def rubrics_show(
     extracted = list(store.rows(EXTRACTED, ExtractedRubric))
     for name in names:
         page = rubrics_markdown(
-            rubrics[name],
+            rubrics.get(name, ()),
             extracted=extracted,
-            trials=[trial for trial in tried if trial.score_name == name],
             searches=[search for search in searches if search.score_name == name],
         )
         if form == "markdown":
@@ -278,7 +273,7 @@ def rubrics_lint(
         sets = {title or str(path): rubrics for title, rubrics in rubrics_in_file(path).items()}
     else:
         store = _open(lake)
-        sets = {str(name): own for name, own in _by_score_name(store).items()}
+        sets = {**_by_score_name(store)}
         if not any(sets.values()):
             raise InputError(store.url, "holds no rubrics", "Name a JSON file, or another --lake.")
     marks = [(title, mark) for title, rubrics in sets.items() for mark in lint(rubrics)]
@@ -297,11 +292,10 @@ def rubrics_lint(
     raise typer.Exit(1 if marks else 0)
 
 
-def _by_score_name(store: Lake) -> dict[ScoreName, list[Rubric]]:
+def _by_score_name(store: Lake) -> dict[str, list[Rubric]]:
     from debrief.rubrics.model import RUBRICS, Rubric
-    from debrief.scoring.model import SCORE_NAMES
 
-    return {name: list(store.read(RUBRICS, name, Rubric)) for name in SCORE_NAMES}
+    return {name: list(store.read(RUBRICS, name, Rubric)) for name in store.partitions(RUBRICS)}
 
 
 def _open(lake: str) -> Lake:

@@ -33,9 +33,10 @@ from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
-    from debrief.judging.model import JudgeEvaluation
+    from debrief.judging.model import ChangeContext, JudgeEvaluation
     from debrief.judging.worktree import PlanChanges
     from debrief.redaction.redactor import Redactor
+    from debrief.sessions.model import Session
 
 _JSON_FIELDS = (
     *("judge", "score", "samples", "spread", "low", "high"),
@@ -74,13 +75,17 @@ def evaluate(
     ] = None,
     as_json: AsJson = False,
     export: Annotated[
-        bool, typer.Option("--export", help="Write .debrief/training_data/PLAN_ID/.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--export/--no-export",
+            help="File the training sample, or leave it. Default: where the plan has a capture.",
+        ),
+    ] = None,
     tests: Annotated[
-        str, typer.Option(help="A command; run before and after the change, for the export.")
+        str, typer.Option(help="A command; run before and after the change, for the sample.")
     ] = "",
     feedback: Annotated[
-        str | None, typer.Option(help="Your own words on the work, for the export.")
+        str | None, typer.Option(help="Your own words on the work, for the sample.")
     ] = None,
     edit: Annotated[
         bool, typer.Option("--edit", help="Write your own words in an editor instead.")
@@ -96,51 +101,42 @@ def evaluate(
     plan's git_sha on, where work was committed since), new files and changed files in full,
     secrets taken out. All judges work at once; at the first that fails the command stops, with
     an exit code that is not 0. Judges are **.debrief/judges/*.md**, else the project's own.
-    Answers are kept: the same work is not judged twice. What a model is likely to take is said
-    before it is asked.
-    """
-    from msgspec import structs
+    Answers are kept: the same work is not judged twice.
 
-    from debrief.cli.asking import agree, estimate_of
+    The estimated cost is printed first. Nobody is asked to agree, unless the estimate is above
+    the limit. Where `debrief code` captured the session, the training sample is filed in
+    **.debrief/training_data/PLAN_ID/**.
+    """
+    from debrief.cli.asking import agree, estimate_of, print_notes
     from debrief.evaluators import make_evaluators
     from debrief.judging.evaluation import evaluate_week, judge_change, weighted_average
-    from debrief.judging.worktree import (
-        context_from_worktree,
-        read_worktree,
-        session_from_worktree,
-        without_front_matter,
-    )
     from debrief.redaction.redactor import redactor_of
-    from debrief.sessions.redaction import redact_session
     from debrief.settings import load_settings
-    from debrief.snapshots.capture import HOME, read_metadata
     from debrief.snapshots.plans import repository_of
 
     settings = load_settings()
     root = repository_of(repo).root
     worktree, plan = _worktree_and_plan(root, plan_id)
-    if not export and (tests or feedback is not None or edit):
-        raise ConfigurationError(
-            "--tests, --feedback and --edit", "go into an export", "Add --export."
-        )
+    has_own = bool(tests or feedback is not None or edit)
+    if export is False and has_own:
+        culprit = "--no-export"
+        reason = "leaves out the sample that --tests, --feedback and --edit go into"
+        raise ConfigurationError(culprit, reason, "Give one or the other.")
     given = settings.with_given(
         model=model, samples=samples or None, max_cost_usd=checked_limit(max_cost)
     )
     make = partial(
-        make_evaluators, offline=offline, repository=root, history=True, only=tuple(judge or ())
+        make_evaluators,
+        offline=offline,
+        repository=root,
+        history=True,
+        only=tuple(judge or ()),
+        fail_fast=True,
     )
     evaluators = make(given, dry_run=dry_run)
+    print_notes(evaluators.models)
     redactor = redactor_of(settings)
-    changes = read_worktree(worktree, plan)
-    context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
-    if offline:
-        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
-    try:
-        tool = str(read_metadata(root / HOME / "sessions" / plan_id).get("tool") or "unknown")
-    except (OSError, ValueError):
-        tool = "unknown"
-    session = session_from_worktree(changes, plan_id, datetime.now(UTC), tool)
-    session = redact_session(session, redactor)
+    changes, context, session = _shown_work(root, plan_id, worktree, plan, redactor, offline)
     judges, fingerprint = evaluators.judges, evaluators.eval_fingerprint
     if dry_run or evaluators.models is not None:
         counting = make(given, dry_run=True)
@@ -149,8 +145,11 @@ def evaluate(
         if dry_run:
             _print_estimate(counting, as_json)
             return
-        most = agree(estimate_of(counting.name, counting.spent), given, yes=yes)
-        evaluators = make(given.with_given(max_cost_usd=most))
+        models = ", ".join(sorted({judge.model for judge in judges}))
+        estimate = estimate_of(models, counting.spent, margin=0.0)
+        most = agree(estimate, given, yes=yes, is_small=True)
+        if most != given.max_cost_usd:
+            evaluators = make(given.model_copy(update={"max_cost_usd": most}))
     judge_one = evaluators.change_judge
     with console(stderr=True).status(f"{len(judges)} judges are at work …"):
         rows = judge_change(judges, judge_one, context, session, fingerprint)
@@ -168,21 +167,77 @@ def evaluate(
         )
     else:
         _print_rows(plan_id, changes, rows, evaluators)
-    if export:
-        if edit and feedback is None:
-            feedback = _edited()
-        _export(plan_id, root, changes, rows, evaluators, redactor, tests, feedback)
+    left = "" if export or has_own else _why_not_filed(root, plan_id, evaluators, bool(judge))
+    if export is False or left:
+        if left and export is None:
+            console(stderr=True).print(f"No training sample: {left} --export files it.")
+        return
+    if edit and feedback is None:
+        feedback = _edited()
+    _file_sample(plan_id, root, changes, rows, evaluators, redactor, tests, feedback)
+
+
+def _shown_work(
+    root: Path, plan_id: str, worktree: Path, plan: str, redactor: Redactor, offline: bool
+) -> tuple[PlanChanges, ChangeContext, Session]:
+    """Return what was changed in a worktree, what judges are shown of it, and it as a session."""
+    from msgspec import structs
+
+    from debrief.judging.worktree import (
+        context_from_worktree,
+        read_worktree,
+        session_from_worktree,
+        without_front_matter,
+    )
+    from debrief.sessions.redaction import redact_session
+    from debrief.snapshots.capture import HOME, read_metadata
+
+    changes = read_worktree(worktree, plan)
+    context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
+    if offline:
+        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
+    try:
+        tool = str(read_metadata(root / HOME / "sessions" / plan_id).get("tool") or "unknown")
+    except (OSError, ValueError):
+        tool = "unknown"
+    session = session_from_worktree(changes, plan_id, datetime.now(UTC), tool)
+    return changes, context, redact_session(session, redactor)
+
+
+def _why_not_filed(root: Path, plan_id: str, evaluators: Evaluators, is_part: bool) -> str:
+    """Return why a sample that nobody asked for is not filed; empty when it is.
+
+    Args:
+        root: of the repository.
+        plan_id: of the plan.
+        evaluators: who judged.
+        is_part: not all judges were asked.
+    """
+    from debrief.snapshots.capture import HOME
+    from debrief.training.training_data_exporter import is_judged_by_model, sample_folder
+
+    capture, target = root / HOME / "sessions" / plan_id, sample_folder(root / HOME, plan_id)
+    if not capture.is_dir():
+        return f"debrief code captured no session of this plan in {capture}."
+    if is_part:
+        return "not all judges were asked."
+    if evaluators.models is None and is_judged_by_model(target):
+        return f"models judged the one in {target}."
+    return ""
 
 
 def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
     """Return a plan's worktree and the plan's text."""
     from debrief.files import read_text
-    from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan, worktree_folder
+    from debrief.snapshots.capture import PLAN
+    from debrief.snapshots.migration import move_of_earlier_worktree
+    from debrief.snapshots.plans import checked_plan_id, find_plan, worktree_folder
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():
         known = ", ".join(_worktree_ids(root)) or "none"
         move = f"Run: debrief code {plan_id}. Plans with a worktree: {known}."
+        move = move_of_earlier_worktree(root, plan_id) or move
         raise InputError(f"plan {plan_id}", f"has no worktree at {folder}", move)
     own = folder / PLAN
     path = own if own.is_file() else find_plan(root, plan_id, folder)
@@ -255,7 +310,7 @@ def _spent(evaluators: Evaluators) -> str:
     return f"{text}, {spent.recalled} out of the cache" if spent.recalled else text
 
 
-def _export(
+def _file_sample(
     plan_id: str,
     root: Path,
     changes: PlanChanges,
@@ -265,9 +320,10 @@ def _export(
     tests: str,
     feedback: str | None,
 ) -> None:
+    """Run the tests if there are any, write the sample, and print what it lacks and where it is."""
     from debrief.judging.suites import run_tests, run_tests_at
     from debrief.snapshots.capture import HOME
-    from debrief.training.lessons import export_plan
+    from debrief.training.training_data_exporter import create_training_data
 
     notes = console(stderr=True)
     outcomes, worktree = {}, Path(changes.folder)
@@ -282,7 +338,7 @@ def _export(
         for name, run in outcomes.items():
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")
-    folder, files, warnings = export_plan(
+    folder, files, warnings = create_training_data(
         root / HOME,
         redactor,
         plan_id=plan_id,
@@ -296,7 +352,7 @@ def _export(
     )
     for warning in warnings:
         notes.print(f"warning: {warning}", style="yellow")
-    notes.print(f"exported {files} files to {folder}")
+    notes.print(f"Filed the training sample: {files} files in {folder}")
 
 
 def _edited() -> str | None:

@@ -79,7 +79,7 @@ def execute(
 
     settings, screen = load_settings(), console(stderr=True)
     opened = Lake(existing_lake(lake) or settings.lake)
-    sandbox = find_sandbox(settings.sandbox)
+    sandbox = find_sandbox()
     for folder in repositories or ():
         if not folder.is_dir():
             raise InputError(str(folder), "is not a folder", "Name one that holds clones.")

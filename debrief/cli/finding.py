@@ -13,6 +13,7 @@ from debrief.errors import InputError
 if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.langfuse.client import LangfuseClient
+    from debrief.redaction.redactor import Redactor
     from debrief.sessions.model import Session
     from debrief.settings import Settings
 
@@ -20,6 +21,16 @@ SESSION_HELP = (
     "An id in the lake or among this machine's transcripts (its beginning will do) "
     "or on the Langfuse server, or a transcript"
 )
+
+
+def made_whole(redactor: Redactor) -> Callable[[Session], Session]:
+    """Return what gives a session its captured plan and takes its secrets out."""
+    from debrief.sessions.redaction import redact_session
+    from debrief.sessions.store import with_plan
+    from debrief.snapshots.captured_plans import CapturedPlans
+
+    plans = CapturedPlans()
+    return lambda session: redact_session(with_plan(session, plans.of), redactor)
 
 
 def find_session(

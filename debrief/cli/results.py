@@ -151,7 +151,7 @@ def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:
     for receipt in missing:
         out.print(f"  {receipt.name}: {receipt.status}: {receipt.reason}", style="red")
     for (status, reason), count in Counter((r.status, r.reason) for r in receipts).items():
-        if status in ("kept", "replaced"):
+        if status == "kept":
             out.print(f"  {counted(count, 'score')} {status}: {reason}", style="yellow")
 
 

@@ -7,14 +7,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.finding import SESSION_HELP, find_session
+from debrief.cli.finding import SESSION_HELP, find_session, made_whole
 from debrief.cli.shared import (
     AsJson,
     DryRun,
@@ -24,6 +22,7 @@ from debrief.cli.shared import (
     Offline,
     Repo,
     Samples,
+    ScoreTarget,
     SecondOpinion,
     User,
     Yes,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
@@ -66,6 +64,7 @@ def score(
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
     ] = False,
+    score_target: ScoreTarget = None,
     against: Annotated[
         str,
         typer.Option(
@@ -100,17 +99,20 @@ def score(
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
-    from debrief.sessions.redaction import redact_session
     from debrief.sessions.store import sessions_in_folder, sessions_of_lake
     from debrief.settings import load_settings
 
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
     check_models(offline, model)
-    settings = load_settings().with_given(max_cost_usd=checked_limit(max_cost))
+    if score_target and not store:
+        raise InputError("--score-target", "says where scores are written", "Add --store.")
+    settings = load_settings().with_given(
+        max_cost_usd=checked_limit(max_cost), score_target=score_target
+    )
     redactor = redactor_of(settings)
 
-    redact = partial(redact_session, redactor=redactor)
+    redact = made_whole(redactor)
 
     def scorer(ask: Callable[[ChunkScorer], object]) -> ChunkScorer:
         """Return who scores, once what the model takes for ``ask`` is agreed to."""
@@ -171,7 +173,7 @@ def score(
     row = score_session(one, chunk_scorer)
     if row.status == "failed":
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
-    receipts = _store(row, chunk_scorer, settings, opened, redactor) if store else []
+    receipts = _store(row, chunk_scorer, settings, opened) if store else []
     labels = labels_of(opened, one.id)
     if as_json:
         print_json(report_of(one, row, receipts, labels))
@@ -179,9 +181,7 @@ def score(
         print_scores(console(), one, row, labels)
         if store:
             print_receipts(console(), receipts)
-    raise typer.Exit(
-        int(any(receipt.status not in ("written", "replaced") for receipt in receipts))
-    )
+    raise typer.Exit(int(any(receipt.status != "written" for receipt in receipts)))
 
 
 def _asked(
@@ -271,28 +271,18 @@ def _score_many(
 
 
 def _store(
-    row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
+    row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
     from debrief.keys import week_of
-    from debrief.langfuse.client import langfuse_for
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.langfuse.scores import WriteOptions
     from debrief.langfuse.session_scorer import SessionScorer
     from debrief.outcomes.labels import annotations_of
 
     week = week_of(row.started)
-    with langfuse_for("--store", settings) as client:
+    whole = SessionScorer.from_settings(settings, scorer, "--store")
+    with whole.client:
         previous = list(lake.read("langfuse_scores", week, ScoreReceipt))
-        whole = SessionScorer(
-            client,
-            scorer,
-            # Somebody waits for the answer: what a run takes for true for a day is asked again.
-            options=WriteOptions(
-                all_sessions=settings.langfuse_all_scores, trusted_for=timedelta()
-            ),
-            redact=lambda text: redactor.redact(text).text,
-        )
         annotations = annotations_of(lake, whole.redact).get(row.session_id, ())
         receipts = whole.store(row, previous, annotations)
     lake.write("langfuse_scores", week, receipts, ScoreReceipt)

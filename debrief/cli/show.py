@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.finding import SESSION_HELP, find_session
+from debrief.cli.finding import SESSION_HELP, find_session, made_whole
 from debrief.cli.shared import LakeUrl, console
 from debrief.errors import InputError
 
@@ -41,14 +40,13 @@ def show(
     """
     from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
-    from debrief.sessions.redaction import redact_session
     from debrief.settings import load_settings
     from debrief.view.figures import figure_of
     from debrief.view.session import file_of
     from debrief.view.transcript import ShownTranscript
 
     settings = load_settings()
-    redact = partial(redact_session, redactor=redactor_of(settings))
+    redact = made_whole(redactor_of(settings))
     place = Lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
     transcript = ShownTranscript(found, _assessed(found, place, settings, offline=offline))

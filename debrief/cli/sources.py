@@ -45,6 +45,8 @@ class SourceStats:
     sessions: int = 0
     first: datetime | None = None
     last: datetime | None = None
+    without_time: int = 0
+    """Sessions that neither a record nor a file's name tells the time of."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many transcripts gave no session, by reason."""
     empty: Counter[str] = field(default_factory=Counter)
@@ -58,8 +60,14 @@ class SourceStats:
     passed_over: int = 0
     """Places in transcripts that could not be read."""
 
-    def add_times(self, first: datetime, last: datetime) -> None:
-        """Widen the range of times."""
+    def add_session(self, first: datetime, last: datetime) -> None:
+        """Count a session, and widen the range of times."""
+        from debrief.sessions.readers.values import NO_TIME
+
+        self.sessions += 1
+        if first == NO_TIME:
+            self.without_time += 1
+            return
         self.first = min(self.first or first, first)
         self.last = max(self.last or last, last)
 
@@ -109,10 +117,17 @@ def _print(
                 del each[name]
         print_json({"folders": [str(folder) for folder in searched], "sources": by_source})
         return
+    from debrief.keys import FIRST_WEEK
+    from debrief.markdown import counted
+
     out = console()
     _print_table(_SCAN_HEADINGS, starmap(_scan_row, stats.items()))
     if read:
         _print_table(_READ_HEADINGS, starmap(_read_row, stats.items()))
+    for source, own in stats.items():
+        if own.without_time:
+            sessions = counted(own.without_time, "session")
+            out.print(f"{source}: {sessions} without a time, in the week of {FIRST_WEEK}")
     _print_reasons("Not read", stats, lambda stats: stats.unread)
     _print_reasons("Without a session", stats, lambda stats: stats.empty)
     if not read:
@@ -125,24 +140,24 @@ def scan_stats(found: Scan) -> dict[str, SourceStats]:
 
     stats: dict[str, SourceStats] = {}
     sessions: dict[str, set[str]] = {}
-    counted: set[str] = set()
+    known: set[str] = set()
     for entry in found.entries:
         if not is_reported(entry):
             continue
         own = stats.setdefault(entry.source or _UNKNOWN, SourceStats())
         own.transcripts += 1
         for stamp in entry.files:
-            if stamp.path not in counted:
-                counted.add(stamp.path)
+            if stamp.path not in known:
+                known.add(stamp.path)
                 own.files += 1
                 own.bytes += stamp.size
         if entry.session_id:
-            sessions.setdefault(entry.source, set()).add(entry.session_id)
-            own.add_times(entry.started, entry.started)
+            ids = sessions.setdefault(entry.source, set())
+            if entry.session_id not in ids:  # all transcripts of a session have its time
+                ids.add(entry.session_id)
+                own.add_session(entry.started, entry.started)
         else:
             own.add_failure(entry.path, entry.line, entry.reason, entry.expected)
-    for source, ids in sessions.items():
-        stats[source].sessions = len(ids)
     return dict(sorted(stats.items(), key=lambda item: (item[0] == _UNKNOWN, item[0])))
 
 
@@ -158,21 +173,20 @@ def read_stats(found: Scan, stats: dict[str, SourceStats], advance: Callable[[],
     from debrief.sessions.sources import read_week
 
     for own in stats.values():
-        own.sessions, own.first, own.last = 0, None, None
+        own.sessions, own.first, own.last, own.without_time = 0, None, None, 0
         for counts in (own.unread, own.empty, own.examples):
             counts.clear()
     for week in found.weeks():
         for item in read_week(found, week):
             own = stats.setdefault(item.source or _UNKNOWN, SourceStats())
             if isinstance(item, Session):
-                own.sessions += 1
                 own.turns += item.prompt_count
                 for name in _USAGE:
                     own.usage[name] += getattr(item.usage, name)
                 own.lines_added += item.lines_added
                 own.lines_removed += item.lines_removed
                 own.passed_over += len(item.problems)
-                own.add_times(item.started, item.ended)
+                own.add_session(item.started, item.ended)
             else:
                 own.add_failure(item.path, item.line, item.reason, item.expected)
             advance()

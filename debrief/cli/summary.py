@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import nsmallest
 from os.path import relpath
 from pathlib import Path
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from debrief.cli.asking import shown_tokens, shown_usd
+from debrief.errors import ModelError
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
+from debrief.models.usage import BUDGET
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import (
     Content,
     RankedSession,
@@ -31,6 +32,7 @@ from debrief.weekly import NOTHING_DONE, Done
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.training.model import TrainingSetRow
 
@@ -75,7 +77,8 @@ def print_summary(
         console.print(_trouble_line(trouble, console.width))
     console.print(_holding(lake))
     if sets := stored_sets(lake).sets:
-        console.print(_training_line(sets))
+        for line in _training_lines(lake, sets):
+            console.print(line)
     if content.failures:
         first = content.failures[0]
         rest = f", and {len(content.failures) - 1} more" * (len(content.failures) > 1)
@@ -147,31 +150,81 @@ def _trouble_line(trouble: Trouble, width: int) -> Text:
 
 
 def _holding(lake: Lake) -> str:
-    """Say what tells good sessions from bad ones among those that nothing was mined from."""
-    rubrics = [rubric for name in SCORE_NAMES for rubric in lake.read("rubrics", name, Rubric)]
+    """Say which rubrics there are, and what unseen sessions say of them."""
+    every = list(lake.rows("rubrics", Rubric))
+    rubrics = [rubric for rubric in every if rubric.finding == "tells"]
     if not rubrics:
         searches = list(lake.read(SEARCHES, ALL, RubricSearch))
         needed = max((search.needed for search in searches), default=0)
         more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
-        return f"No rubrics: on unseen sessions, nothing distinguishes good from bad{more}."
+        found = counted(len(every), "rubric") if every else "No rubrics"
+        return f"{found}: on unseen sessions, nothing distinguishes good from bad yet{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]
     effect = rubric_shown(first).effect_shown
     holds = "Holds" if (first.held_out_low or 0.0) >= _NEGLIGIBLE else "May hold weakly"
-    rest = f" and {counted(len(rubrics) - 1, 'more rubric')}" * (len(rubrics) > 1)
+    rest = f" and {counted(len(rubrics) - 1, 'more')}" * (len(rubrics) > 1)
+    rest += f"; {counted(len(every), 'rubric')} in all"
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+def _training_lines(lake: Lake, rows: Sequence[TrainingSetRow]) -> Iterator[str]:
+    """Yield what became of all sessions of the lake, and which sets came out empty."""
+    from debrief.training.manifest import counts_in
     from debrief.training.model import left_out_shown
-    from debrief.training.selection import by_verdict
 
-    out = by_verdict(left for row in rows for left in row.left_out)
+    counts = counts_in(lake)
     samples = counted(sum(row.samples for row in rows), "sample")
-    sessions = counted(sum(left.count for left in out), "session")
-    left = f"; left out {sessions}: {'; '.join(left_out_shown(out))}" if out else ""
     sets = counted(sum(row.samples > 0 for row in rows), "set")
-    return f"Training sets: {samples} in {sets}{left}"
+    sessions = f"{counts.trained:,} of {counted(counts.sessions, 'session')}"
+    out = left_out_shown(counts.left_out)
+    left = f"; left out {counts.left_out.total():,}: {'; '.join(out)}" if out else ""
+    yield f"Training sets: {samples} in {sets}, from {sessions}{left}"
+    if counts.empty:
+        named = [
+            f"{row.task} {row.fingerprint} ({'; '.join(left_out_shown(row.reasons))})"
+            for row in counts.empty[:_EACH]
+        ]
+        more = len(counts.empty) - _EACH
+        rest = f", and {more:,} more on the page Training sets" if more > 0 else ""
+        yield f"Empty sets: {make_visible(', '.join(named))}{rest}"
+
+
+EVALUATED = ("judge_evaluations", "session_scores")
+"""Tables of what evaluators were asked of each session."""
+
+
+def check_answers(
+    content: Content, evaluators: Evaluators, tables: Collection[str] = EVALUATED
+) -> None:
+    """Raise when every question of judging or of scoring failed.
+
+    What was not asked does not count: sessions without a change, and what a limit left out.
+
+    Args:
+        content: of the weeks that were evaluated.
+        evaluators: who was asked.
+        tables: those of ``EVALUATED`` that were made.
+
+    Raises:
+        ModelError: there is no answer by them to any question of a stage.
+    """
+    for by in evaluators.each:
+        judged = [row for row in content.judged if row.eval_fingerprint == by.eval_fingerprint]
+        scoring = by.scoring_fingerprint
+        scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
+        for table, stage, rows in zip(
+            EVALUATED, ("judging", "scoring"), (judged, scored), strict=True
+        ):
+            asked = [
+                row
+                for row in rows
+                if row.status != "no_change" and not row.failure.startswith(BUDGET)
+            ]
+            if table in tables and asked and all(row.status == "failed" for row in asked):
+                ((reason, _),) = Counter(row.failure for row in asked).most_common(1)
+                failed = f"every question failed ({len(asked)}); {reason}".rstrip(".")
+                raise ModelError(stage, failed)
 
 
 def print_problems(content: Content, console: Console) -> None:

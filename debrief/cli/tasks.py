@@ -62,7 +62,7 @@ def tasks(
 
     settings = load_settings()
     opened = Lake(existing_lake(lake) or settings.lake)
-    sandbox = find_sandbox(settings.sandbox)
+    sandbox = find_sandbox()
     problems = read_problems(decontaminate) if decontaminate else None
     candidates, _ = candidates_in(opened)
     _ask(candidates, yes)

@@ -19,6 +19,7 @@ from debrief.cli.shared import (
     console,
     cost_text,
     existing_lake,
+    warn,
 )
 from debrief.errors import ConfigurationError, InputError
 
@@ -56,12 +57,14 @@ def train(
 ) -> None:
     """Propose better prompts from training samples, and show before and after on held-out ones.
 
-    Samples are those of the lake's training sets that ran with one known set of prompts. GEPA
+    Samples are those of the lake's training sets and of **.debrief/training_data/** (what
+    `debrief eval` filed and `debrief migrate` brought) that ran with one known set of prompts; a
+    folder there that cannot be used is named with the reason. GEPA
     rewrites the main prompt and the subagents'; what it proposes is written to
     **.debrief/prompts/candidates/TOOL/FINGERPRINT/**, beside the active prompts and never over
     them. What was answered once is not asked again.
     """
-    from debrief.cli.asking import AskingEstimate, agree
+    from debrief.cli.asking import AskingEstimate, agree, print_notes
     from debrief.judging.model import litellm_name
     from debrief.lake import Lake
     from debrief.models.choosing import Models
@@ -73,6 +76,8 @@ def train(
     from debrief.training.candidates import report_of, write_candidate
     from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons
     from debrief.training.optimisation import OptimiserOptions, estimate_cost, propose
+    from debrief.training.options import options_chosen
+    from debrief.training.training_data_exporter import TRAINING_DATA
     from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 
     settings = load_settings()
@@ -83,10 +88,11 @@ def train(
     options = OptimiserOptions(trials=trials, most_samples=samples)
     judge = litellm_name(ask or settings.model)
     names = [litellm_name(each) or judge for each in (actor, ask or settings.model, rewriter)]
-    found = [
-        *lessons_of(Lake(existing_lake(lake) or settings.lake), only),
-        *plan_lessons(home / "training_data", only),
-    ]
+    share = options_chosen(settings, {}).eval_share
+    plans = plan_lessons(home / TRAINING_DATA, only, share)
+    found = [*lessons_of(Lake(existing_lake(lake) or settings.lake), only), *plans.samples]
+    for problem in plans.unusable:
+        warn(f"{problem.path} cannot be trained on: {problem.reason}.")
     missing = [] if judge or dry_run else [f"{NEEDS_A_MODEL}: name one with --ask"]
     fitting = _of_one_prompt_set(found, options, missing)
     given = settings.with_given(max_cost_usd=checked_limit(max_cost))
@@ -104,6 +110,7 @@ def train(
         cost_usd=usage.cost_usd,
         sessions=len(fitting),
     )
+    print_notes(models)
     models = Models(given.with_given(max_cost_usd=agree(asked, given, yes=yes)))
     screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
@@ -139,15 +146,19 @@ def _of_one_prompt_set(
     Raises:
         InputError: something is missing or has to be chosen; it says all of it at once.
     """
-    from debrief.training.optimisation import MORE_SAMPLES, shortfall
+    from debrief.training.optimisation import LEAST_HELD_OUT, MORE_SAMPLES, shortfall
 
     known = [sample for sample in samples if sample.used_prompts and sample.prompt_fingerprint]
+    if 0 < len(known) < len(samples):
+        warn(f"{len(samples) - len(known)} of {len(samples)} samples do not tell their prompts.")
     sets: dict[tuple[str, str], list[TrainingSample]] = {}
     for sample in known:
         sets.setdefault((sample.prompt_fingerprint or "", sample.tool), []).append(sample)
     if not sets:
         lacks = f"hold {len(samples)} such samples, and of none are the prompts known"
-        move = "Take others, or capture prompts: debrief hooks install."
+        if not samples:
+            lacks = f"hold 0 such samples; needed: 1 to train on and {LEAST_HELD_OUT} held out"
+        move = f"Capture prompts: debrief hooks install. {MORE_SAMPLES}"
         raise InputError("the lake and the repository", "; ".join([lacks, *missing]), move)
     short = {of: shortfall(each, options) for of, each in sets.items()}
     enough = [of for of, lack in short.items() if not lack]

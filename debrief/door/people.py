@@ -11,17 +11,23 @@ from typing import Literal, get_args
 from msgspec import Struct
 from starlette.datastructures import Headers
 
+from debrief.door.peers import Endpoint, is_own_account
 from debrief.door.refusal import Refusal
 from debrief.errors import CONTROLS
 from debrief.settings import Settings, variable_of
 
 Role = Literal["read", "label", "run"]
-"""Each may do what those before it may: read pages; label, note and name; use Dagster's UI."""
+"""Each may do what those before it may: read pages; label, note and name prompts; use Dagster's UI
+and release what is held back."""
 ROLES: tuple[Role, ...] = get_args(Role)
 _LONGEST_NAME = 200
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What proxies add: such a request comes from elsewhere, whatever address it arrives from."""
 _HOW = "docs/operations.md says how a login proxy is put in front"
+_OTHER_ACCOUNT = (
+    "These pages belong to {}; another account of this machine asks for them. A login proxy that "
+    f"{variable_of('identity_header')} names can give it a role: docs/operations.md."
+)
 
 
 class Person(Struct, frozen=True):
@@ -36,23 +42,32 @@ class Person(Struct, frozen=True):
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-def person_of(headers: Headers, peer: str | None, settings: Settings) -> Person | Refusal:
+def person_of(
+    headers: Headers, client: Endpoint | None, server: Endpoint | None, settings: Settings
+) -> Person | Refusal:
     """Return who sends a request, or why it is refused.
 
     With ``DEBRIEF_IDENTITY_HEADER`` the login proxy says who it is, and nobody else may. Without
-    it, whoever is on this machine is its user, and others may read.
+    it, a request from this machine comes from the account that runs the pages, or is refused;
+    people on other machines may read.
 
     Args:
-        headers: of the request.
-        peer: the address that it arrives from; None for a Unix socket.
-        settings: name the header, the proxies and the roles.
+        headers: Headers of the request.
+        client: Where the request comes from; None for a Unix socket.
+        server: The address that it reached.
+        settings: Name the header, the proxies and the roles.
     """
     header = settings.identity_header
+    peer = client[0] if client else None
     if not header:
-        is_local = peer is None or ip_address(peer).is_loopback
-        if is_local and not any(name in headers for name in _FORWARDED):
-            return Person(_user(settings), "run")
-        return Person("", "read")
+        if client and server and ip_address(client[0]).is_loopback:
+            if not is_own_account(client, server):
+                return Refusal(403, _OTHER_ACCOUNT.format(_user(settings)))
+        elif client:
+            return Person("", "read")
+        if any(name in headers for name in _FORWARDED):
+            return Person("", "read")
+        return Person(_user(settings), "run")
     if not _is_trusted(peer, settings):
         name = variable_of("trusted_proxies")
         return Refusal(403, f"{peer} is not a login proxy that {name} names; {_HOW}.")

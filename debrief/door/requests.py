@@ -54,9 +54,12 @@ def refusal_of(
     if kind == "websocket":
         return None if _has_own_origin(headers, host) else _from_elsewhere("listen")
     if is_graphql:
+        # A page's form cannot send this type, and its script only after a question that is refused.
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if method != "POST" or media_type != _JSON:
             return Refusal(403, f"GraphQL takes a POST of {_JSON} only, from pages of {_SETTINGS}.")
+        if _is_a_program(headers):
+            return None
     if method not in SAFE:
         return None if _is_same_origin(headers, host) else _from_elsewhere("change anything")
     return None if _is_own_or_a_link(headers) else _from_elsewhere("load this")
@@ -75,6 +78,11 @@ def _has_own_origin(headers: Headers, host: str) -> bool:
         return urlsplit(headers.get("origin", "")).netloc == host
     except ValueError:
         return False
+
+
+def _is_a_program(headers: Headers) -> bool:
+    """Return whether a POST comes from no browser: each browser says where it was asked."""
+    return "origin" not in headers and "sec-fetch-site" not in headers
 
 
 def _is_same_origin(headers: Headers, host: str) -> bool:

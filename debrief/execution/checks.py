@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -34,6 +35,24 @@ _TEST_FILE = re.compile(
     r"|[^/]*[._-](?:test|spec)s?\.[cm]?[jt]sx?|(?:tests?|__tests__)/[^/]+\.(?:[cm]?[jt]sx?|rs))$"
 )
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|__tests__|__snapshots__|testdata|fixtures)/")
+_STEERING_FILE = re.compile(
+    r"(?:^|/)(?:sitecustomize\.py|usercustomize\.py|[^/]+\.pth|\.?pytest\.(?:ini|toml)|tox\.ini"
+    r"|(?:jest|vitest|vite|playwright|cypress|karma|ava|babel)\.conf(?:ig)?\.[^/]+|\.mocharc[^/]*)$"
+)
+_INSTALLED = re.compile(r"(?:^|/)(?:node_modules|site-packages|\.?venv|__pypackages__)/")
+_TEST_PROGRAMS = {
+    "pytest",
+    "_pytest",
+    "py",
+    "pluggy",
+    "iniconfig",
+    "nose",
+    "hypothesis",
+    "coverage",
+}
+_REACHES_INTO_TESTS = re.compile(
+    r"^\s*(?:from|import)\s+(?:unittest|doctest|pytest|_pytest|pluggy)\b|__import__\(", re.MULTILINE
+)
 _TOOLS_ELSEWHERE = {
     *("tox", "nox", "pre-commit run", "gh run watch", "gh pr checks"),
     *("playwright test", "cypress run"),
@@ -137,6 +156,30 @@ def is_of_tests(path: str) -> bool:
     """Return whether a file is a test, sets tests up, or lies in a folder of them."""
     in_folder = _TEST_FOLDER.search(path) is not None
     return is_test_file(path) or in_folder or basename(path) == "conftest.py"
+
+
+def steers_tests(path: str, text: str = "") -> bool:
+    """Return whether a changed file is loaded by a test program whatever the tests ask for.
+
+    That is its settings, its own modules and what it imports before them, a module that takes the
+    place of one of the standard library, installed packages, and code that reaches into it.
+
+    Args:
+        path: Below the repository's top.
+        text: Of the file; empty where it is not known.
+
+    >>> [steers_tests(path) for path in ("sitecustomize.py", "unittest/case.py", "app/types.py")]
+    [True, True, False]
+    """
+    if _STEERING_FILE.search(path) or _INSTALLED.search(path):
+        return True
+    if not path.endswith((".py", ".pyi")):
+        return False
+    parts = path.split("/")
+    top = parts[1:] if parts[0] in ("src", "lib") and len(parts) > 1 else parts
+    if top[0].removesuffix(".py") in sys.stdlib_module_names | _TEST_PROGRAMS:
+        return True
+    return not is_of_tests(path) and _REACHES_INTO_TESTS.search(text) is not None
 
 
 def future_tests(

@@ -36,7 +36,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.settings import Settings
 
-FORM = "3"
+FORM = "4"
 """Raised when the same session in the same repository gives another row."""
 _GRACE = 5.0
 """Seconds that a run may take to be ended."""
@@ -52,8 +52,6 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
     packages: Prepared | NotPrepared
     """What the checks need, as far as it is here."""
-    image: str = ""
-    """Of the container that they run in; empty without one."""
 
     @property
     def session_id(self) -> str:
@@ -66,7 +64,7 @@ class ExecutionPlan(Struct, frozen=True, kw_only=True):
         packages = self.packages
         kept = packages if isinstance(packages, NotPrepared) else packages.key
         trees = self.tree.base_tree, self.tree.final_tree
-        return digest_of(FORM, trees, self.checks, kept, self.image)
+        return digest_of(FORM, trees, self.checks, kept)
 
 
 class Executor:
@@ -119,7 +117,6 @@ class Executor:
             tree=tree,
             checks=checks,
             packages=packages,
-            image=self._sandbox.image,
         )
 
     def run(self, plan: ExecutionPlan, now: datetime) -> Execution:
@@ -152,7 +149,7 @@ class Executor:
                 )
                 for check in plan.checks
             )
-        said = decided_by(checks, tree.files)
+        said = decided_by(checks, tree.files, final)
         if said.value == "no" and tree.differing:  # what broke may be what could not be rebuilt
             said = Decision(reason="not_rebuilt", detail=" ".join(tree.differing))
         return replace(

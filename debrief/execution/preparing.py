@@ -114,9 +114,7 @@ def prepare(
             registry's address holds a password.
     """
     keys, parts = [], []
-    steps = {
-        step.name: step for folder in ("", *folders) for step in _steps(tree, folder, sandbox.image)
-    }
+    steps = {step.name: step for folder in ("", *folders) for step in _steps(tree, folder)}
     for step in steps.values():
         if step.toolchain is None:
             return NotPrepared(missing=f"{step.needs}, for {step.files[0]}")
@@ -215,7 +213,7 @@ def _is_own_folder(folder: Path, kept: Path) -> bool:
     return folder.is_dir() and folder.resolve() == own
 
 
-def _steps(tree: Path, folder: str, image: str) -> Iterator[_Step]:
+def _steps(tree: Path, folder: str) -> Iterator[_Step]:
     """Yield what the packages of a folder take, or of the nearest one above that has some."""
     for names, step in (
         (("pyproject.toml", "setup.py", "setup.cfg", *_REQUIREMENTS), _python),
@@ -227,9 +225,9 @@ def _steps(tree: Path, folder: str, image: str) -> Iterator[_Step]:
         while not any((tree / home / name).is_file() for name in names) and home:
             home = os.path.dirname(home)  # noqa: PTH120
         if any((tree / home / name).is_file() for name in names):
-            yield step(tree, home, image)
+            yield step(tree, home)
         elif step is _python and _has_python_tests(tree):
-            yield step(tree, "", image)
+            yield step(tree, "")
 
 
 def _has_python_tests(tree: Path) -> bool:
@@ -246,7 +244,7 @@ def _there(tree: Path, folder: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if (tree / path).is_file())
 
 
-def _python(tree: Path, folder: str, image: str) -> _Step:
+def _python(tree: Path, folder: str) -> _Step:
     """A virtual environment, with the project itself from the tree, and pytest."""
     name = _named("python", folder)
     place = f"{_KEPT}/{name}"
@@ -275,7 +273,7 @@ def _python(tree: Path, folder: str, image: str) -> _Step:
         name=name,
         folder=folder,
         files=files or ("its Python tests",),
-        toolchain=toolchain("uv", image),
+        toolchain=toolchain("uv"),
         needs="uv, which installs Python packages (pip install uv)",
         command=command,
         environment={
@@ -311,7 +309,7 @@ def _test_extras(folder: Path) -> tuple[list[str], list[str]]:
     return [], []
 
 
-def _javascript(tree: Path, folder: str, image: str) -> _Step:
+def _javascript(tree: Path, folder: str) -> _Step:
     """All folders ``node_modules``, by the package manager whose lock file is there; any but npm is
     itself a package."""
     name = _named("js", folder)
@@ -345,7 +343,7 @@ def _javascript(tree: Path, folder: str, image: str) -> _Step:
         name=name,
         folder=folder,
         files=files,
-        toolchain=toolchain("npm", image),
+        toolchain=toolchain("npm"),
         needs="Node.js with npm",
         command="\n".join(lines),
         environment={"npm_config_update_notifier": "false", "npm_config_cache": "/tmp/npm"},
@@ -365,7 +363,7 @@ def _manager_of(folder: Path, manager: str) -> str:
     return {"pnpm": "pnpm@10", "yarn": "yarn@1"}.get(manager, manager)
 
 
-def _go(tree: Path, folder: str, image: str) -> _Step:
+def _go(tree: Path, folder: str) -> _Step:
     """The modules, and a build cache with all that the tests are built of.
 
     Where not all modules are to be had, those that this system's tests take will do.
@@ -376,7 +374,7 @@ def _go(tree: Path, folder: str, image: str) -> _Step:
         name=name,
         folder=folder,
         files=_there(tree, folder, ("go.sum", "go.mod", "go.work")),
-        toolchain=toolchain("go", image, "version"),
+        toolchain=toolchain("go", "version"),
         needs="Go",
         command=(
             "mkdir -p $DEPS/mod $DEPS/build\nexport GOCACHE=$DEPS/build GOFLAGS=-modcacherw\n"
@@ -391,7 +389,7 @@ def _go(tree: Path, folder: str, image: str) -> _Step:
     )
 
 
-def _rust(tree: Path, folder: str, image: str) -> _Step:
+def _rust(tree: Path, folder: str) -> _Step:
     """The crates."""
     name = _named("rust", folder)
     place = f"{_KEPT}/{name}"
@@ -400,7 +398,7 @@ def _rust(tree: Path, folder: str, image: str) -> _Step:
         name=name,
         folder=folder,
         files=_there(tree, folder, ("Cargo.lock", "Cargo.toml")),
-        toolchain=toolchain("cargo", image),
+        toolchain=toolchain("cargo"),
         needs="Rust with cargo",
         command=f"cargo fetch{locked}",
         environment={"CARGO_HOME": place},

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.execution.checks import is_of_tests
+from debrief.execution.checks import is_of_tests, steers_tests
 from debrief.execution.comparing import Results, completed, status_in
 from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun
 from debrief.execution.preparing import Prepared
@@ -105,27 +105,32 @@ def execute_check(
     return ExecutedCheck(check=check, before=tuple(before), after=tuple(after))
 
 
-def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> Decision:
+def decided_by(
+    checks: Sequence[ExecutedCheck], changed: Sequence[str] = (), final: Path | None = None
+) -> Decision:
     """Return what all checks of a session say together.
 
     One that says that something broke decides; then one that says that something works now;
     otherwise the first one's reason that is more than that the trees do not differ.
 
     Where the session changed tests, that a test passes now may be a change of the test: only checks
-    that bring their tests to both trees can say ``yes``. A test that fails now and passes as
+    that bring their tests to both trees can say ``yes``. Where it changed what the test program
+    itself loads (``steers_tests``), none can. A test that fails now and passes as
     a later commit has it was out of date: the session changed what it asks for.
 
     Args:
         checks: with their runs.
         changed: the files that the session changed.
+        final: the folder that has them.
     """
     renewed = _passing_later(checks)
     decisions = [decided(check.check, check.before, check.after, renewed) for check in checks]
-    if any(map(is_of_tests, changed)):
+    steered = any(steers_tests(path, _text_below(final, path)) for path in changed)
+    if steered or any(map(is_of_tests, changed)):
         judged = Decision(reason="tests_changed")
         decisions = [
             replace(judged, detail=check.check.command)
-            if said.value == "yes" and not check.check.added
+            if said.value == "yes" and (steered or not check.check.added)
             else said
             for check, said in zip(checks, decisions, strict=True)
         ]
@@ -138,6 +143,15 @@ def decided_by(checks: Sequence[ExecutedCheck], changed: Sequence[str] = ()) -> 
     changed_tests = [decision for decision in decisions if decision.reason == "tests_changed"]
     same = [decision for decision in decisions if decision.reason == "same_before"]
     return (changed_tests or same or other or found)[0]
+
+
+def _text_below(folder: Path | None, path: str) -> str:
+    """Return the text of a file in a folder; empty where it cannot be read."""
+    if folder is None or (folder / path).is_symlink():
+        return ""
+    with suppress(OSError, UnicodeDecodeError):
+        return (folder / path).read_text()
+    return ""
 
 
 def _passing_later(checks: Sequence[ExecutedCheck]) -> frozenset[str]:

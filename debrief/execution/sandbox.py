@@ -4,6 +4,10 @@ A command gets a copy of the files it works on, the system's programs, and nothi
 network, no home, no keys, no process or socket of the machine. The copy lies in memory that ends
 with it. bubblewrap (``bwrap``) makes the walls out of the kernel's namespaces.
 
+No command can forge how it ended. The shell that starts it is one that other processes of the same
+user cannot look into, and the first process of its namespace, which they cannot kill. The exit code
+comes from bubblewrap, and files are read from the outside once all processes have ended.
+
 What a run may use is limited twice: a watcher looks ten times a second at the memory and the
 processes of the whole run and ends it with a reason; the kernel's own limits (``ulimit``, the sizes
 of the file systems) stop what is faster than the watcher.
@@ -16,7 +20,6 @@ import itertools
 import json
 import os
 import platform
-import secrets
 import selectors
 import shutil
 import signal
@@ -25,8 +28,8 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -34,9 +37,8 @@ from typing import IO, Literal
 
 import psutil
 from msgspec import Struct
-from msgspec.structs import replace
 
-from debrief.errors import ConfigurationError, InputError, flat
+from debrief.errors import ConfigurationError, flat
 from debrief.execution.model import RunEnd, RunLimit
 from debrief.execution.syscalls import refusals
 
@@ -59,9 +61,6 @@ _FIRST_USER, _USERS = 61_184, 4_000
 _MEGABYTE = 1 << 20
 _AHEAD_MB = 4096
 """What one process may take beyond the limit before the watcher sees it."""
-_MOST_PROCESSES = 1000
-"""Of a container's user, beside the engine's own limit: engines set it higher than some hosts let
-them."""
 _SPARE = 8
 """Processes that the kernel lets run beyond the limit, so that the watcher sees it reached."""
 _MOST_FILES = 500_000
@@ -69,12 +68,18 @@ _MOST_FILES = 500_000
 _SMALL_MB = 256
 """Of shared memory, and of each scratch folder in a mount."""
 _KILLED = 137
-"""The exit code of a command that the kernel killed: in a container, for its memory."""
+"""The exit code of a shell whose command was killed, as by the kernel for want of memory."""
+_FULL = 1 / 200
+"""The share of a file system from which less is left in a full one."""
+_DEEPEST, _MOST_HANDED_BACK = 8, 10_000
+"""Of what is handed back: folders in folders, and files."""
+_SHELL = "/etc/start"
+"""A shell that nobody may read, so that the kernel shuts its memory and descriptors to others."""
 _runs = itertools.count()
 
-_SCRIPT = """
+_SCRIPT = f"""
 echo begun >&2
-exec 3>&2 2>&1
+exec 2>&1
 umask 022
 if [ "$1" -gt 0 ]; then
   if (ulimit -u "$1") 2>/dev/null; then ulimit -u "$1"; else ulimit -p "$1"; fi
@@ -83,21 +88,11 @@ echo 1000 > /proc/self/oom_score_adj
 ulimit -c 0
 ulimit -d "$2"
 mkdir -p "$HOME"
-full() { df -P $5 2>/dev/null | awk 'NR > 1 && $2 > 0 && $4 * 200 < $2 { print "full"; exit }'; }
-if tar -x -f - -C / --no-same-owner && cd "$3"; then
-  sh -c "$4" </dev/null 3>&-
-  code=$?
-else
-  code=97
-fi
-printf '%s %s\\n' "$code" "$(full "$@")" >&3
-shift 5
-cd /
-[ $# -eq 0 ] || tar -c -f - "$@" 2>/dev/null >&3
-exit "$code"
+tar -x -f - -C / --no-same-owner && cd "$3" || exit 97
+exec {_SHELL} -c 'PATH="$1" /bin/sh -c "$2" </dev/null; exit "$?"' sh "$4" "$5"
 """
-"""Arguments: processes, kilobytes of data a process, the folder, the command, the writable places
-that a size limits (in one word), and what to hand back."""
+"""Arguments: processes, kilobytes of data a process, the folder, the command's ``PATH``, and the
+command. Until the last line, nothing runs but the system's own programs."""
 
 
 class SandboxLimits(Struct, frozen=True, kw_only=True):
@@ -146,9 +141,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     """A way to run commands that works on this machine. Made by ``find_sandbox``."""
 
     program: Path
-    """``bwrap``; where an image is named, ``docker`` or ``podman``."""
-    image: str = ""
-    """Of a container; empty for bubblewrap, which shows the machine's own system."""
+    """``bwrap``."""
 
     def run(
         self,
@@ -176,7 +169,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             mounts: what it sees of the machine beside the system's programs.
             environment: variables beside the usual ones; nothing of this process's own is handed
                 on.
-            path: folders before the system's in ``PATH``.
+            path: folders before the system's in the command's ``PATH``.
             hand_back: paths in the sandbox whose files are returned; those that are not there are
                 left out.
             network: whether it reaches the network. Only for preparing.
@@ -184,7 +177,6 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
         Raises:
             ConfigurationError: the sandbox itself does not work.
-            InputError: a container cannot show a mount whose path has a comma.
         """
         limits = limits or SandboxLimits()
         copied = {mount.target: mount.source for mount in mounts if mount.access == "copy"}
@@ -194,7 +186,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         walled = {mount.target for mount in mounts}
         variables = {
             "HOME": HOME,
-            "PATH": ":".join([*path, SYSTEM_PATH]),
+            "PATH": SYSTEM_PATH,
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "CI": "1",
@@ -202,19 +194,11 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             **(environment or {}),
         }
         inner = [
-            "sh", "-c", _SCRIPT, "sh",
+            "/bin/sh", "-c", _SCRIPT, "sh",
             str(limits.processes + _SPARE if _processes_are_counted() else 0),
             str((limits.memory_mb + _AHEAD_MB) * 1024),
-            folder, command, " ".join(places),
-            *(each.lstrip("/") for each in hand_back),
+            folder, ":".join([*path, SYSTEM_PATH]), command,
         ]  # fmt: skip
-        if self.image:
-            name = f"debrief-{secrets.token_hex(8)}"
-            with _room() as room, ExitStack() as stack:
-                called = self._container(name, room, places, mounts, variables, network, limits)
-                written = [*mounts, Mount(source=room, target="/", access="write")]
-                run = _Container(stack, [*called, *inner], name, limits, written)
-                return run.of(copies, added or {}, walled)
         with ExitStack() as stack:
             user = _user()
             texts = {
@@ -224,8 +208,9 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             if not network:
                 texts["/etc/hosts"] = "127.0.0.1 localhost\n::1 localhost\n"
             data = {target: _in_memory(stack, text.encode()) for target, text in texts.items()}
-            walls = self._walls(user, data, places, mounts, variables, network, limits)
-            descriptors = list(data.values())
+            shell = _in_memory(stack, Path("/bin/sh").read_bytes())
+            walls = self._walls(user, data, shell, places, mounts, variables, network, limits)
+            descriptors = [*data.values(), shell]
             if filter_ := refusals(network=network):
                 descriptors.append(_in_memory(stack, filter_))
                 walls += ["--seccomp", str(descriptors[-1])]
@@ -236,24 +221,26 @@ class Sandbox(Struct, frozen=True, kw_only=True):
                 drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
                 inner = ["setpriv", *drop, *inner]
             descriptors.append(arguments)
-            facts, facts_in = _pipe(stack)
-            called = [*program, "--info-fd", str(facts_in), "--", *inner]
-            bubble = _Bubble(stack, called, [facts_in, *descriptors], limits, mounts)
-            os.close(facts_in)
-            bubble.watch(facts, ["/dev/shm", *places])
-            return bubble.of(copies, added or {}, walled)
+            status, status_in = _pipe(stack)
+            called = [*program, "--json-status-fd", str(status_in), "--", *inner]
+            run = _Run(stack, called, [status_in, *descriptors], limits, mounts, status)
+            os.close(status_in)
+            run.watch()
+            given = Given(copies, added or {}, walled)
+            return run.of(given, ["/dev/shm", *places], hand_back)
 
     def _walls(
         self,
         user: int,
         data: Mapping[str, int],
+        shell: int,
         places: Sequence[str],
         mounts: Sequence[Mount],
         environment: Mapping[str, str],
         network: bool,
         limits: SandboxLimits,
     ) -> list[str]:
-        walls = ["--die-with-parent", "--new-session"]
+        walls = ["--die-with-parent", "--new-session", "--as-pid-1"]
         walls += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
         if os.geteuid() == 0:
             walls += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -277,6 +264,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             walls += ["--ro-bind-try", "/etc/hosts", "/etc/hosts"]
         for target, descriptor in data.items():
             walls += ["--perms", "0644", "--ro-bind-data", str(descriptor), target]
+        walls += ["--perms", "0111", "--ro-bind-data", str(shell), _SHELL]
         walls += ["--proc", "/proc", "--dev", "/dev"]
         size, small = limits.disk_mb * _MEGABYTE, min(limits.disk_mb, _SMALL_MB) * _MEGABYTE
         sizes = {"/dev/shm": small, **dict.fromkeys(places, size)}
@@ -295,48 +283,20 @@ class Sandbox(Struct, frozen=True, kw_only=True):
                 walls += ["--tmpfs", f"{mount.target}/{name}"]
         return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
-    def _container(
-        self,
-        name: str,
-        room: Path,
-        places: Sequence[str],
-        mounts: Sequence[Mount],
-        environment: Mapping[str, str],
-        network: bool,
-        limits: SandboxLimits,
-    ) -> list[str]:
-        """Return the call that starts a container, up to the command in it."""
-        user = _user() if os.geteuid() == 0 else os.getuid()
-        walls = [str(self.program), "run", "--interactive", f"--name={name}"]
-        walls += ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
-        walls += ["--log-driver=none"]  # else the engine writes all output to the machine's disk
-        walls += [f"--user={user}:{user}", f"--memory={limits.memory_mb}m"]
-        walls += [f"--memory-swap={limits.memory_mb}m", f"--pids-limit={limits.processes}"]
-        walls += ["--ulimit=core=0:0", "--ulimit=nofile=4096:4096", "--workdir=/"]
-        walls += [f"--ulimit=nproc={_MOST_PROCESSES}:{_MOST_PROCESSES}"]
-        walls += [] if network else ["--network=none"]
-        walls += ["--userns=keep-id"] if self.program.name == "podman" and os.geteuid() else []
-        walls += [f"--env={key}={value}" for key, value in environment.items()]
-        scratch = [f"{mount.target}/{name}" for mount in mounts for name in mount.scratch]
-        for mount in mounts:
-            if mount.access == "write" and os.geteuid() == 0:
-                os.chown(mount.source, user, user)
-            if "," in f"{mount.source}{mount.target}":  # it would begin another option
-                raise InputError(mount.target, "has a comma, which no container's folder can have")
-            access = "" if mount.access == "write" else ",readonly"
-            walls.append(f"--mount=type=bind,source={mount.source},target={mount.target}{access}")
-        # Engines give file systems in memory to root, each in its own way.
-        for number, place in enumerate([*places, *scratch]):
-            source = room / str(number)
-            source.mkdir()
-            source.chmod(0o1777)
-            walls.append(f"--mount=type=bind,source={source},target={place}")
-        # Where nobody is left to end it, it ends itself.
-        return [*walls, self.image, "timeout", "-s", "KILL", str(int(limits.seconds) + 60)]
+
+class Given(Struct, frozen=True):
+    """The files that a run begins with."""
+
+    copies: Mapping[str, Path]
+    """Folders of the machine, by their path in the sandbox."""
+    added: Mapping[str, str]
+    """Texts of files, by theirs."""
+    walled: Collection[str]
+    """Paths that mounts take: what a folder has there stays out."""
 
 
 class _Run:
-    """One run: its process, and what is read from it."""
+    """One run: its process, the watcher of what it takes, and what is read from it."""
 
     def __init__(
         self,
@@ -345,14 +305,19 @@ class _Run:
         descriptors: Sequence[int],
         limits: SandboxLimits,
         mounts: Sequence[Mount],
-        environment: Mapping[str, str],
+        status: int,
     ) -> None:
-        self.limits = limits
+        self.stack, self.limits, self.status = stack, limits, status
         self.written = {
             mount.source: _free(mount.source) for mount in mounts if mount.access == "write"
         }
         self.limit: RunLimit | Literal[""] = ""
-        self.output, self.answer = bytearray(), bytearray()
+        self.output, self.said = bytearray(), bytearray()
+        self.places: dict[str, int] = {}
+        """Descriptors of its file systems in memory, which outlast its processes."""
+        self.first: int | None = None
+        """The process whose end is the end of all others in the sandbox: of its process
+        namespace the first one."""
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             call,
@@ -360,48 +325,68 @@ class _Run:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=descriptors,
-            env=environment,
+            env={"PATH": SYSTEM_PATH},
             cwd="/",
         )
+        self.watched = self.process.pid
         stack.callback(self._end)
 
-    def of(
-        self, copies: Mapping[str, Path], added: Mapping[str, str], walled: Collection[str]
-    ) -> Ran:
-        """Hand the files over, wait for the end, return it."""
+    def watch(self) -> None:
+        """Learn from bubblewrap which process is the first one."""
+        line = bytearray()
+        while not line.endswith(b"}\n") and (read := os.read(self.status, 1)):
+            line += read
+        with suppress(ValueError, KeyError, ProcessLookupError):
+            self.watched = json.loads(line)["child-pid"]
+            self.first = os.pidfd_open(self.watched)
+
+    def of(self, given: Given, places: Sequence[str], hand_back: Sequence[str]) -> Ran:
+        """Hand the files over, wait for the end, return it.
+
+        Args:
+            given: the files.
+            places: file systems in memory, by their path in the sandbox.
+            hand_back: paths in them, whose files are returned.
+        """
         assert self.process.stdin is not None
-        feeder = Thread(target=_feed, args=(self.process.stdin, copies, added, walled), daemon=True)
+        assert self.process.stderr is not None
+        while not self.said.endswith(_BEGUN) and (read := os.read(self.process.stderr.fileno(), 1)):
+            self.said += read
+        if not self.said.endswith(_BEGUN):
+            self._end()
+            output = flat(self.said.decode("utf-8", "replace"))
+            raise ConfigurationError("the sandbox", f"does not work: {output}", _MOVE)
+        # Opened now, while the kernel lets the run be looked into and nothing strange has run.
+        for place in places:
+            flags = os.O_RDONLY | os.O_DIRECTORY
+            self.places[place] = os.open(f"/proc/{self.watched}/root{place}", flags)
+            self.stack.callback(os.close, self.places[place])
+        feeder = Thread(target=_feed, args=(self.process.stdin, given), daemon=True)
         feeder.start()
         self._read()
         self._end()
         feeder.join()
-        _, begun, answer = bytes(self.answer).partition(b"begun\n")
-        if not begun:
-            output = flat(self.answer.decode("utf-8", "replace"))
-            raise ConfigurationError("the sandbox", f"does not work: {output}", _MOVE)
-        return self._result(answer)
+        return self._result(hand_back)
 
     def _read(self) -> None:
-        """Read what it prints and answers until nobody is left who could write."""
+        """Read what it prints until nobody is left who could write."""
         assert self.process.stdout is not None
-        assert self.process.stderr is not None
         most = self.limits.output_mb * _MEGABYTE
         with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ, self.output)
-            selector.register(self.process.stderr, selectors.EVENT_READ, self.answer)
+            selector.register(self.process.stdout, selectors.EVENT_READ)
             looked = 0.0
             while selector.get_map():
                 for key, _ in selector.select(_LOOKS):
                     block = os.read(key.fd, 65_536)
-                    if block and len(key.data) < most:
-                        key.data.extend(block)
+                    if block and len(self.output) < most:
+                        self.output.extend(block)
                     elif block:
                         self._stop("output")
                     else:
                         selector.unregister(key.fileobj)
                 now = time.monotonic()
                 if self.process.poll() is not None:
-                    self._kill()  # what it left running holds the pipes open
+                    self._kill()  # what it left running holds the pipe open
                 elif now - looked >= _LOOKS:
                     looked = now
                     self._look(now)
@@ -416,6 +401,17 @@ class _Run:
                 self.written[folder] = left + used
                 if used > allowed:
                     self._stop("disk")
+        with suppress(psutil.Error):
+            running = psutil.Process(self.watched).children(recursive=True)
+            used_now = _used(running, self.limits.memory_mb * _MEGABYTE)
+            if used_now.threads >= self.limits.processes:
+                self._stop("processes")
+            elif used_now.memory > self.limits.memory_mb * _MEGABYTE:
+                self._stop("memory")
+        for place in self.places.values():
+            system = os.statvfs(place)
+            if system.f_files - system.f_ffree > _MOST_FILES:
+                self._stop("disk")
         return None
 
     def _stop(self, limit: RunLimit) -> None:
@@ -424,6 +420,9 @@ class _Run:
 
     def _kill(self) -> None:
         """End it and all that it started."""
+        if self.first is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.first, signal.SIGKILL)
         if self.process.poll() is None:
             self.process.kill()
 
@@ -435,77 +434,6 @@ class _Run:
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-
-    def _result(self, answer: bytes) -> Ran:
-        seconds = round(time.monotonic() - self.started, 2)
-        head, _, files = answer.partition(b"\n")
-        code, _, place = head.decode("utf-8", "replace").partition(" ")
-        limit = self.limit
-        if not limit and not code.isdigit():
-            limit = "signal"
-        if not limit and place:
-            limit = "disk"
-        return Ran(
-            exit_code=None if limit else int(code),
-            end="timed_out" if limit == "time" else "killed" if limit else "ended",
-            limit=limit,
-            seconds=seconds,
-            output=self.output.decode("utf-8", "replace"),
-            files=_unpacked(files),
-        )
-
-
-class _Bubble(_Run):
-    """A run in bubblewrap, and the watcher of its memory and processes."""
-
-    def __init__(
-        self,
-        stack: ExitStack,
-        call: Sequence[str],
-        descriptors: Sequence[int],
-        limits: SandboxLimits,
-        mounts: Sequence[Mount],
-    ) -> None:
-        self.first: int | None = None
-        """The process whose end is the end of all others in the sandbox: of its process
-        namespace the first one."""
-        self.places: Sequence[str] = ()
-        """File systems in memory: their size holds no empty files, which take memory too."""
-        super().__init__(stack, call, descriptors, limits, mounts, {"PATH": SYSTEM_PATH})
-        self.watched = self.process.pid
-
-    def watch(self, facts: int, places: Sequence[str]) -> None:
-        """Learn from bubblewrap which process is the first one, and look at what it writes to."""
-        self.places = places
-        with open(facts, "rb", closefd=False) as file:
-            output = file.read()
-        with suppress(ValueError, KeyError, ProcessLookupError):
-            self.watched = json.loads(output)["child-pid"]
-            self.first = os.pidfd_open(self.watched)
-
-    def _look(self, now: float) -> None:
-        super()._look(now)
-        with suppress(psutil.Error):
-            running = psutil.Process(self.watched).children(recursive=True)
-            used = _used(running, self.limits.memory_mb * _MEGABYTE)
-            if used.threads >= self.limits.processes:
-                self._stop("processes")
-            elif used.memory > self.limits.memory_mb * _MEGABYTE:
-                self._stop("memory")
-        with suppress(OSError):  # it has ended
-            for place in self.places if self.answer else ():  # before it begins, they are not there
-                system = os.statvfs(f"/proc/{self.watched}/root{place}")
-                if system.f_files - system.f_ffree > _MOST_FILES:
-                    self._stop("disk")
-
-    def _kill(self) -> None:
-        if self.first is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.first, signal.SIGKILL)
-        super()._kill()
-
-    def _end(self) -> None:
-        super()._end()
         if self.first is not None:
             with selectors.DefaultSelector() as selector:
                 selector.register(self.first, selectors.EVENT_READ)
@@ -513,38 +441,83 @@ class _Bubble(_Run):
             os.close(self.first)
             self.first = None
 
+    def _result(self, hand_back: Sequence[str]) -> Ran:
+        seconds = round(time.monotonic() - self.started, 2)
+        code, limit = self._exit_code(), self.limit
+        if not limit and code in (None, _KILLED):
+            limit = "signal"
+        if not limit and any(map(_is_full, self.places.values())):
+            limit = "disk"
+        return Ran(
+            exit_code=None if limit else code,
+            end="timed_out" if limit == "time" else "killed" if limit else "ended",
+            limit=limit,
+            seconds=seconds,
+            output=self.output.decode("utf-8", "replace"),
+            files=_handed_back(self.places, hand_back, self.limits.output_mb * _MEGABYTE),
+        )
 
-class _Container(_Run):
-    """A run in a container, whose engine holds the limits of memory and processes."""
+    def _exit_code(self) -> int | None:
+        """Return the exit code that bubblewrap saw; None where the first process was killed."""
+        with open(self.status, "rb", closefd=False) as file:
+            lines = file.read().splitlines()
+        with suppress(ValueError, KeyError, IndexError):
+            return int(json.loads(lines[-1])["exit-code"])
+        return None
 
-    def __init__(
-        self,
-        stack: ExitStack,
-        call: Sequence[str],
-        name: str,
-        limits: SandboxLimits,
-        mounts: Sequence[Mount],
-    ) -> None:
-        self.engine, self.name, self.is_there = call[0], name, True
-        super().__init__(stack, call, [], limits, mounts, os.environ)
 
-    def _end(self) -> None:
-        super()._end()
-        if self.is_there:
-            self.is_there = False
-            for step in (["kill"], ["rm", "--force"]):  # rm alone asks first, and waits
-                subprocess.run(
-                    [self.engine, *step, self.name],
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    cwd="/",
-                )
+_BEGUN = b"begun\n"
 
-    def _result(self, answer: bytes) -> Ran:
-        ran = super()._result(answer)
-        if ran.exit_code != _KILLED:
-            return ran
-        return replace(ran, exit_code=None, end="killed", limit="memory")
+
+def _is_full(place: int) -> bool:
+    system = os.statvfs(place)
+    return system.f_blocks > 0 and system.f_bavail < system.f_blocks * _FULL
+
+
+def _handed_back(places: Mapping[str, int], paths: Sequence[str], most: int) -> dict[str, bytes]:
+    """Return the plain files at some paths that a stranger may have made.
+
+    Args:
+        places: descriptors of folders by their path in the sandbox.
+        paths: of files or folders in them; what is not there is left out.
+        most: bytes of all files together; those that go beyond it are left out.
+    """
+    files: dict[str, bytes] = {}
+    for path in paths:
+        above = [place for place in places if path.startswith(f"{place}/")]
+        place = max(above, key=len)
+        folder, *names = path[len(place) + 1 :].split("/")[::-1]
+        with ExitStack() as stack, suppress(OSError):
+            at = places[place]
+            for name in names[::-1]:
+                at = _opened(stack, at, name, os.O_DIRECTORY)
+            _take(at, folder, path, files, most)
+    return files
+
+
+def _take(at: int, name: str, path: str, files: dict[str, bytes], most: int, deep: int = 0) -> None:
+    """Add a plain file, or those of a folder, to ``files`` as long as there is room."""
+    left = most - sum(map(len, files.values()))
+    with ExitStack() as stack, suppress(OSError):
+        found = _opened(stack, at, name, os.O_NONBLOCK)
+        status = os.fstat(found)
+        if stat.S_ISDIR(status.st_mode) and deep < _DEEPEST:
+            for inside in sorted(os.listdir(found)):  # noqa: PTH208
+                _take(found, inside, f"{path}/{inside}", files, most, deep + 1)
+        elif (
+            stat.S_ISREG(status.st_mode)
+            and status.st_size <= left
+            and len(files) < _MOST_HANDED_BACK
+        ):
+            with open(found, "rb", closefd=False) as file:
+                files[path] = file.read(status.st_size)
+
+
+def _opened(stack: ExitStack, at: int, name: str, flags: int) -> int:
+    """Open something in a folder, no link followed."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=at)
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 class _Use(Struct, frozen=True):
@@ -587,25 +560,18 @@ def _size(folder: Path) -> int:
     return size
 
 
-def _feed(
-    stream: IO[bytes],
-    copies: Mapping[str, Path],
-    added: Mapping[str, str],
-    walled: Collection[str],
-) -> None:
+def _feed(stream: IO[bytes], given: Given) -> None:
     """Write an archive of the files to a run that may end at any moment.
 
     Args:
         stream: that the run reads.
-        copies: folders by their place.
-        added: texts by theirs.
-        walled: places that are taken: what a folder has there stays out.
+        given: the files.
     """
-    there = {parent for place in walled for parent in _parents(place)}
+    there = {parent for place in given.walled for parent in _parents(place)}
     with suppress(OSError), stream, tarfile.open(fileobj=stream, mode="w|") as archive:
-        for target, source in copies.items():
-            _pack(archive, source, target.lstrip("/"), walled, there)
-        for target, text in added.items():
+        for target, source in given.copies.items():
+            _pack(archive, source, target.lstrip("/"), given.walled, there)
+        for target, text in given.added.items():
             content = text.encode("utf-8", "surrogateescape")
             member = tarfile.TarInfo(target.lstrip("/"))
             member.size, member.mode, member.mtime = len(content), 0o644, int(time.time())
@@ -643,31 +609,10 @@ def _pack(
             _pack(archive, Path(entry.path), name, walled, there)
 
 
-def _unpacked(archive: bytes) -> dict[str, bytes]:
-    """Return the plain files of an archive that a stranger may have written."""
-    files = {}
-    with (
-        suppress(tarfile.TarError, OSError, ValueError, EOFError),
-        tarfile.open(fileobj=io.BytesIO(archive), mode="r|") as members,
-    ):
-        for member in members:
-            content = members.extractfile(member) if member.isreg() else None
-            if content is not None:
-                files[f"/{member.name}"] = content.read()
-    return files
-
-
 def _pipe(stack: ExitStack) -> tuple[int, int]:
     out, into = os.pipe()
     stack.callback(os.close, out)
     return out, into
-
-
-@contextmanager
-def _room() -> Iterator[Path]:
-    """Make a folder on disk for what a container writes; remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix="debrief-run-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def _in_memory(stack: ExitStack, content: bytes) -> int:
@@ -689,46 +634,39 @@ def _processes_are_counted() -> bool:
     return os.geteuid() == 0 or numbers >= _KERNEL_OF_COUNTS
 
 
-_CONTAINER_MOVE = "Start its service, and fetch the image; it needs sh, tar, df, awk and timeout."
 _MOVE = (
     "Install bubblewrap (apt install bubblewrap, or pip install 'agent-debrief[sandbox]'), and let "
     "the kernel make namespaces."
 )
 
 
-def find_sandbox(chosen: str = "") -> Sandbox:
+def find_sandbox() -> Sandbox:
     """Return the sandbox of this machine.
-
-    Args:
-        chosen: ``docker:IMAGE`` or ``podman:IMAGE``; bubblewrap where it is empty.
 
     Raises:
         ConfigurationError: there is none that works, and why.
     """
-    sandbox, reason = _found(chosen)
+    sandbox, reason = _found()
     if sandbox is None:
-        raise ConfigurationError("the sandbox", reason, _CONTAINER_MOVE if chosen else _MOVE)
+        raise ConfigurationError("the sandbox", reason, _MOVE)
     return sandbox
 
 
-def why_unavailable(chosen: str = "") -> str:
+def why_unavailable() -> str:
     """Return why this machine has no sandbox; empty where it has one."""
-    return _found(chosen)[1]
+    return _found()[1]
 
 
 @cache
-def _found(chosen: str) -> tuple[Sandbox | None, str]:
+def _found() -> tuple[Sandbox | None, str]:
     """Return the first sandbox that works, and otherwise what the first one said."""
     if platform.system() != "Linux":
         return None, "it takes Linux"
-    if chosen:
-        candidates, missing = _containers(chosen), f"{chosen.partition(':')[0]} is not installed"
-    else:
-        candidates, missing = [Sandbox(program=program) for program in _programs()], ""
-        if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
-            return None, "root needs setpriv of util-linux, which is not installed"
+    if os.geteuid() == 0 and shutil.which("setpriv", path=SYSTEM_PATH) is None:
+        return None, "root needs setpriv of util-linux, which is not installed"
     reason = ""
-    for sandbox in candidates:
+    for program in _programs():
+        sandbox = Sandbox(program=program)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 ran = sandbox.run(
@@ -740,23 +678,8 @@ def _found(chosen: str) -> tuple[Sandbox | None, str]:
         if ran.exit_code == 0:
             return sandbox, ""
         ended = f"ended with {ran.limit or ran.exit_code}"
-        reason = reason or f"{sandbox.program} {ended} {flat(ran.output)}"
-    return None, reason or missing or "bubblewrap is not installed"
-
-
-def _containers(chosen: str) -> list[Sandbox]:
-    """Return the chosen container engine, where it is installed.
-
-    Raises:
-        ConfigurationError: it is neither of those that are known, or names no image.
-    """
-    engine, _, image = chosen.partition(":")
-    if engine not in ("docker", "podman") or not image:
-        raise ConfigurationError(
-            chosen, "is no sandbox", "Write docker:IMAGE or podman:IMAGE, or leave it empty."
-        )
-    found = shutil.which(engine)
-    return [Sandbox(program=Path(found), image=image)] if found else []
+        reason = reason or f"{program} {ended} {flat(ran.output)}"
+    return None, reason or "bubblewrap is not installed"
 
 
 def _programs() -> list[Path]:

@@ -41,16 +41,13 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()
 
 
-def toolchain(name: str, image: str = "", version: str = "--version") -> Toolchain | None:
+def toolchain(name: str, version: str = "--version") -> Toolchain | None:
     """Return a toolchain of this machine; None where it is not installed.
 
     Args:
         name: ``uv``, ``npm``, ``go`` or ``cargo``.
-        image: of a container, which has to hold it; empty for this machine.
         version: the argument by which it says its version.
     """
-    if image:
-        return Toolchain(version=image)
     beside = Path(sys.executable).parent
     found = shutil.which(name) or shutil.which(name, path=str(beside))
     if found is None:

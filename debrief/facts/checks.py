@@ -235,11 +235,13 @@ def _result_of(call: ToolCall, failed: bool, certain: bool) -> tuple[bool | None
 
     The status counts where it is the check's own (``certain``) and no line tells.
     """
-    text = ANSI.sub("", (call.result or "")[-_PRINTED:]).replace("\\n", "\n")
+    text = ANSI.sub("", call.printed[-_PRINTED:]).replace("\\n", "\n")
     if call.result is None:
         return None, ""
-    if untold := pattern("outcomes", "none").search(text):
-        return None, line_at(text, untold)
+    is_over = bool(call.late_result) or call.exit_code is not None
+    for kind in ("none",) if is_over else ("none", "running"):
+        if untold := pattern("outcomes", kind).search(text):
+            return None, line_at(text, untold)
     lines = [line for line in text.split("\n") if line.strip()]
     for line in reversed(lines):
         bad = pattern("outcomes", "failed").search(line)

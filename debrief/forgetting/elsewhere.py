@@ -22,7 +22,7 @@ from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
 from debrief.keys import slugify
 from debrief.lake import Lake
-from debrief.langfuse.outgoing import NAMES, ScoreReceipt, score_id
+from debrief.langfuse.outgoing import NAMES, ScoreReceipt, id_on, score_id
 from debrief.langfuse.sending import shown_scores
 from debrief.outcomes.labels import annotation_id
 from debrief.outcomes.store import PEOPLE, Roll, all_labels, labelled_sessions
@@ -62,9 +62,11 @@ def sweep_langfuse(subject: Subject, act: bool) -> Iterator[Swept]:
         session = roll.find(label.session_id) or label.session_id
         if session in subject.signs.ids or (person and label.rater == person):
             ids.add(annotation_id(session, label))
+    ids |= {id_on("trace", identity) for identity in ids}
     there = sorted(shown_scores(client, sorted(ids)))
     for identity in there if act else ():
-        client.delete(f"/scores/{identity}")
+        with client.sdk() as sdk:
+            sdk.scores.delete(identity)
     if there:
         yield Swept(client.host, len(there), "score")
 

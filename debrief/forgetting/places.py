@@ -1,7 +1,7 @@
 """Each place that can hold a session's words, what it holds, and the function that deletes it.
 
-A new table of the lake goes into ``lake_files.TABLES``; a new place outside of it goes here. What
-nobody lists is found by the test that searches every file after a session was forgotten.
+A new table of the lake goes into ``debrief.tables.TABLES``; a new place outside of it goes here.
+What nobody lists is found by the test that searches every file after a session was forgotten.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a judge is shown of a session: requests, changes, how it went, and the last message.
 
-The plan is all that the person asked for, each with its turn. A change is seen in the session's own
+The plan is all that the person asked for, each with its turn, and the file that the first request
+points to. A change is seen in the session's own
 edits, as far as git printed it, or in the command that a shell ran, which names what it changed and
 does not show it. What the person refused is no change. Where nothing was changed there is nothing
 to judge.
@@ -16,6 +17,7 @@ from posixpath import join, normpath
 from msgspec import Struct
 
 from debrief.facts.quoting import label
+from debrief.facts.request import spelled_out
 from debrief.facts.session_facts import Facts, facts_of, is_work
 from debrief.facts.shell import commands_in, folder_of
 from debrief.judging.fitting import (
@@ -107,7 +109,7 @@ def requests_of(session: Session, room: int) -> str:
 
     Where that is too little, the longest texts lose their middle first.
     """
-    texts = [each for turn in session.turns for each in _said_in(turn)]
+    texts = [each for turn in spelled_out(session).turns for each in _said_in(turn)]
     if not texts:
         return "(The session holds no human prompt.)"
     room -= sum(len(mark) + 3 for mark, _ in texts)

@@ -2,7 +2,7 @@
 
 A row of an earlier run is reused when session, judge, evaluation fingerprint and the version of
 the offline measures are what they were and it was a success; failures are tried again. Of a session
-that changed nothing no judge is asked.
+that changed nothing no judge is asked, nor of one whose plan is not known: that has no score.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
+from debrief.facts.request import not_known, request_of
 from debrief.judging.context import context_from_session, has_change
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
 from debrief.models.fencing import injection_signs, is_suspected
@@ -144,6 +145,15 @@ def _judge(
         if only_changes and not has_change(session):
             return structs.replace(
                 row, status="no_change", version=version_of(judge_by), cost_usd=0.0
+            )
+        asked = request_of(session)
+        if asked is not None and asked.unknown:
+            return structs.replace(
+                row,
+                status="ok",
+                version=version_of(judge_by),
+                feedback=not_known(asked),
+                cost_usd=0.0,
             )
         shown = context()
         answer = judge_by.judge(judge, shown, session)

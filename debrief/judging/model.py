@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -162,9 +163,22 @@ class _Criterion(_Part):
 
 
 class _FrontMatter(_Part):
-    weight: float = Field(gt=0, allow_inf_nan=False)
+    """The fields that are read; a judge may have others of its own, such as a description."""
+
+    model_config = ConfigDict(extra="allow")
+
+    weight: float = Field(ge=0, allow_inf_nan=False)
     model: str = Field(pattern=r"^\S+$")
     criteria: list[_Criterion] = []
+
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _number(cls, given: Any) -> Any:
+        """Take a number in quotes."""
+        try:
+            return float(given) if isinstance(given, str) else given
+        except ValueError:
+            return given
 
     @field_validator("criteria", mode="before")
     @classmethod
@@ -176,7 +190,10 @@ class _FrontMatter(_Part):
 
 
 _KNOWN = f"Known fields: {', '.join(_FrontMatter.model_fields)}."
+_SLIP = 0.75
+"""How alike a field of one's own and one that is read may be; above it is taken for a slip."""
 _SHOWN = 60
+_OWN_FIELD = re.compile(r"[^\W\d][\w -]{0,59}")
 
 
 def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
@@ -238,16 +255,20 @@ def load_judge(path: Path, model: str | None = None) -> Judge:
 def litellm_name(model: str) -> str:
     """Return the name by which LiteLLM routes a model.
 
-    A bare OpenRouter tag (``x-ai/grok-4.1-fast``) is led by ``openrouter/``; a name without a
-    slash, or with a provider that LiteLLM knows or a program in front, stays as it is.
+    A bare OpenRouter tag (``x-ai/grok-4.1-fast``, ``openrouter/auto``) is led by ``openrouter/``;
+    a name without a slash, or with a provider that LiteLLM knows or a program in front, stays as
+    it is.
 
     >>> litellm_name("x-ai/grok-4.1-fast")
     'openrouter/x-ai/grok-4.1-fast'
+    >>> litellm_name("openrouter/auto")
+    'openrouter/openrouter/auto'
     >>> litellm_name("anthropic/claude-sonnet-4-5")
     'anthropic/claude-sonnet-4-5'
     """
-    provider, slash, _ = model.partition("/")
-    return model if not slash or provider in _ROUTED_BY_NAME else f"openrouter/{model}"
+    provider, slash, rest = model.partition("/")
+    is_tag = provider not in _ROUTED_BY_NAME or (provider == "openrouter" and "/" not in rest)
+    return f"openrouter/{model}" if slash and is_tag else model
 
 
 def _is_judge(path: Path) -> bool:
@@ -276,6 +297,13 @@ def _front_matter(path: Path, head: str) -> _FrontMatter:
         fields = fields_of(head)
     except FieldsError as error:
         _refuse(path, error.line + 1, f"the front matter cannot be read: {error.reason}", _KNOWN)
+    for name in fields.keys() - _FrontMatter.model_fields.keys():
+        meant = get_close_matches(name.casefold(), _FrontMatter.model_fields, 1, _SLIP)
+        if meant or not _OWN_FIELD.fullmatch(name):
+            reason = f"is not a known field{f'; did you mean {meant[0]}?' if meant else ''}"
+            _refuse(
+                path, fields.lines[name] + 1, f"{shorten(flat(name), _SHOWN)}: {reason}", _KNOWN
+            )
     try:
         return _FrontMatter.model_validate(fields)
     except ValidationError as error:

@@ -35,7 +35,7 @@ from debrief.keys import digest_of
 from debrief.markdown import front_matter
 from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, ToolCall, Turn
-from debrief.snapshots.plans import PLAN
+from debrief.snapshots.capture import PLAN
 
 _STATUS_LINES = 200
 _COMMITS = 30

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from debrief.errors import ConfigurationError, LakeError
-from debrief.files import atomic
+from debrief.files import atomic, make_private, shared_with_group
 from debrief.settings import location
 
 S3_OPTIONS = {"config_kwargs": {"retries": {"mode": "standard", "total_max_attempts": 18}}}
@@ -57,7 +57,7 @@ class FileStore:
             ) from None
         self.is_local = "://" not in url or url.startswith("file://")
         if self.is_local:
-            url = os.path.abspath(url.partition("://")[2] or url)  # noqa: PTH100
+            url = os.path.abspath(os.path.expanduser(url.partition("://")[2] or url))  # noqa: PTH100, PTH111
         self.url = url.rstrip("/")
         """The same for the same location, however it was written."""
         options = S3_OPTIONS if url.startswith("s3://") else {}
@@ -119,8 +119,11 @@ class FileStore:
         """
         try:
             if self.is_local:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                with atomic(Path(path), mode=0o666, durable=durable) as file:
+                folder = Path(path).parent
+                make_private(folder)
+                with atomic(Path(path), durable=durable) as file:
+                    if shared_with_group(folder):
+                        os.fchmod(file.fileno(), 0o660)
                     yield file
             else:
                 with tempfile.NamedTemporaryFile(prefix="debrief-") as file:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import IO, Any, TypeVar
 
@@ -24,6 +25,7 @@ STAMP_SIZE = 4_096
 _PASSED_OVER = (0x184D2A5D).to_bytes(4, "little")
 """Begins a frame of no data; its length follows in four bytes. JSON has no such bytes."""
 _BLOCK = 1 << 18
+_PIECE = 1 << 10
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -101,6 +103,34 @@ def read_rows(
     name, values = only
     key = _decoder(msgspec.defstruct("_Key", [(name, str)]))
     yield from (decode(line) for line in _lines(data) if getattr(key(line), name) in values)
+
+
+def damage_of(data: bytes) -> str:
+    """Return what is wrong with a file as a whole; empty when it is as it was written."""
+    stamp = read_stamp(data[-STAMP_SIZE:])
+    if stamp is None:
+        return "its end is missing"
+    content = hashlib.sha256()
+    try:
+        for line in _lines(data):
+            content.update(line)
+    except DamagedError as error:
+        return str(error)
+    return "" if content.hexdigest() == stamp.digest else "its rows are not those that were written"
+
+
+def readable_rows(data: bytes, row_type: type[Row]) -> Iterator[Row]:
+    """Yield those rows of a damaged file that can be read as ``row_type``."""
+    frame, text = zstandard.ZstdDecompressor().decompressobj(), io.BytesIO()
+    with suppress(zstandard.ZstdError):
+        # Small pieces, since an error takes along all that came of its piece.
+        for start in range(0, len(data), _PIECE):
+            text.write(frame.decompress(data[start : start + _PIECE]))
+            if frame.eof:
+                break
+    for line in text.getvalue().splitlines():
+        with suppress(msgspec.DecodeError):
+            yield _decoder(row_type)(line)
 
 
 def read_values(data: bytes) -> Iterator[Any]:

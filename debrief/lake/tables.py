@@ -9,28 +9,46 @@ changed.
 from __future__ import annotations
 
 import hashlib
+import logging
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import islice
 
 import msgspec
 
 from debrief.errors import LakeError
 from debrief.lake import former
 from debrief.lake.files import FileStore
+from debrief.lake.frames import chosen_weeks, declaration_of, declared, frame_of
 from debrief.lake.rows import (
     STAMP_SIZE,
     SUFFIX,
     DamagedError,
     Row,
     Stamp,
+    damage_of,
     read_rows,
     read_stamp,
+    readable_rows,
     write_rows,
 )
+from debrief.settings import load_settings
 
+if typing.TYPE_CHECKING:
+    import pandas as pd
+
+_log = logging.getLogger("debrief.lake")
 SUFFIXES = (SUFFIX, former.SUFFIX)
 """Of the files of tables."""
+DAMAGED_SUFFIX = ".damaged"
+"""Ends the name of a damaged file that was kept when its partition was written again."""
+ORIGINALS = frozenset({"raw_sessions", "labels", "held_decisions", "prompt_names"})
+"""Tables that no run can make again: the rows of a damaged file that can be read are used, and the
+file itself is kept."""
+TOMBSTONES = "forgotten"
+"""The table whose damage stops everything: without its rows, forgotten sessions would come back."""
+_RESTORE = "Restore it from a backup"
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -53,17 +71,22 @@ class Creation(msgspec.Struct):
 
 
 class Lake:
-    """Tables and files below ``url``: a local folder or any fsspec URL (``s3://…``).
+    """Tables and files below one URL.
+
+    Args:
+        url: a local folder or any fsspec URL (``s3://…``). Default: the lake of the settings.
 
     Raises:
         ConfigurationError: no installed file system has such URLs.
     """
 
-    def __init__(self, url: str) -> None:
-        self._files = FileStore(url)
+    def __init__(self, url: str | None = None) -> None:
+        self._files = FileStore(load_settings().lake if url is None else url)
         self.url = self._files.url
         """The same for the same location, however it was written."""
         self._former_tables: dict[str, frozenset[str]] = {}
+        self.damage: dict[str, str] = {}
+        """A warning for each damaged file of originals that was read, by its path."""
 
     def path(self, *parts: str) -> str:
         """Return the full path of something in the lake, in the file system's own form."""
@@ -108,20 +131,52 @@ class Lake:
             only: a field of texts, and its values in the rows to read.
 
         Raises:
-            LakeError: the file is damaged.
+            LakeError: the file is damaged, and a run can make it again. Of a damaged file of
+                ``ORIGINALS``, the rows that can be read are yielded; ``damage`` says so.
         """
         path = self._path_of(table, partition)
         try:
             if (data := self._files.read(path)) is not None:
-                yield from read_rows(data, row_type, only)
+                if table in ORIGINALS:
+                    yield from self._original_rows(path, data, row_type, only)
+                else:
+                    yield from read_rows(data, row_type, only)
             elif data := self._former(table, partition):
                 path = self.path(table, partition + former.SUFFIX)
                 rows = former.read_rows(data, row_type)
-                yield from (row for row in rows if only is None or getattr(row, only[0]) in only[1])
+                yield from _chosen(rows, only)
         except DamagedError as error:
-            raise LakeError(
-                path, f"is damaged: {error}", "Remove the file; the next run makes it again."
-            ) from error
+            move = "Remove the file; the next run makes it again."
+            if table == TOMBSTONES:
+                move = f"{_RESTORE}: without it, forgotten sessions are read again."
+            raise LakeError(path, f"is damaged: {error}", move) from error
+
+    def _original_rows(
+        self,
+        path: str,
+        data: bytes,
+        row_type: type[Row],
+        only: tuple[str, Collection[str]] | None,
+    ) -> Iterator[Row]:
+        """Yield the rows of a file of ``ORIGINALS``, as far as they can be read."""
+        yielded = 0
+        try:
+            for row in read_rows(data, row_type, only):
+                yield row
+                yielded += 1
+            self.damage.pop(path, None)
+        except (DamagedError, msgspec.DecodeError):
+            damage = damage_of(data)
+            if not damage:  # rows of another version
+                raise
+            rows = list(readable_rows(data, row_type))
+            stamp = read_stamp(data[-STAMP_SIZE:])
+            left = f"{len(rows)} of {stamp.rows} rows" if stamp else f"{len(rows)} rows"
+            warning = f"{path} is damaged ({damage}): {left} can be read and are used. {_RESTORE}."
+            if self.damage.get(path) != warning:
+                self.damage[path] = warning
+                _log.warning("%s", warning)
+            yield from islice(_chosen(rows, only), yielded, None)
 
     def rows(
         self, table: str, row_type: type[Row], partitions: Iterable[str] | None = None
@@ -129,6 +184,32 @@ class Lake:
         """Yield the rows of some partitions, or of all, one partition after the other."""
         for partition in self.partitions(table) if partitions is None else partitions:
             yield from self.read(table, partition, row_type)
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables that this lake has, in order."""
+        found = {name.partition("/")[0] for name in self.names(suffix=SUFFIXES)}
+        return sorted(found & declared().keys())
+
+    def frame(self, table: str, weeks: str = "") -> pd.DataFrame:
+        """Return a table as a pandas frame: a row a row, a column a field.
+
+        The first column is the row's ``week``, or its ``partition`` where a table is not made week
+        by week. Fields of a struct are columns of their own (``verdict.verdict``), tuples are
+        lists, times are UTC. A table without rows gives a frame with the same columns.
+
+        Args:
+            table: the table's name.
+            weeks: a week or a range of them, as ``2026-10-05..2026-11-02``; either end may be left
+                out. Empty: all.
+
+        Raises:
+            InputError: there is no such table, or it has no such weeks; says which there are.
+            LakeError: a file is damaged.
+        """
+        known = declaration_of(table)
+        keys = chosen_weeks(self.partitions(table), table, weeks)
+        rows = ((key, row) for key in keys for row in self.read(table, key, known.rows))
+        return frame_of(rows, known)
 
     def stamp(self, table: str, partition: str) -> Stamp | None:
         """Return the stamp of a partition; None if it does not exist or is damaged."""
@@ -164,11 +245,24 @@ class Lake:
             before = self.stamp(table, partition)
             if before == stamp:
                 raise _NotNewError
+            if table in ORIGINALS:
+                self._keep_damaged(path)
         if before == stamp:
             return Written(path, False)
         if partition in self._former_partitions(table):
             self._files.remove(self.path(table, partition + former.SUFFIX))
         return Written(path, before is None or before.digest != stamp.digest)
+
+    def _keep_damaged(self, path: str) -> None:
+        """Copy a file that is about to be replaced beside it, if it is damaged."""
+        data = self._files.read(path)
+        if data is None or not damage_of(data):
+            return
+        kept = f"{path}.{hashlib.sha256(data).hexdigest()[:8]}{DAMAGED_SUFFIX}"
+        with self._files.writing(kept) as file:
+            file.write(data)
+        self.damage.pop(path, None)
+        _log.warning("%s: the damaged file was kept as %s", path, kept)
 
     def drop(self, table: str, partition: str) -> None:
         """Remove a partition; do nothing if it does not exist."""
@@ -241,6 +335,10 @@ class Lake:
     def remove(self, name: str) -> None:
         """Remove a file of the lake; do nothing if it does not exist."""
         self._files.remove(self.path(name))
+
+
+def _chosen(rows: Iterable[Row], only: tuple[str, Collection[str]] | None) -> Iterator[Row]:
+    return (row for row in rows if only is None or getattr(row, only[0]) in only[1])
 
 
 class _NotNewError(Exception):

@@ -1,28 +1,27 @@
-"""An HTTP client for a Langfuse server: retries when it is busy, reports when it refuses.
+"""A Langfuse server: the SDK's client for what it reads and writes as servers do, plain requests
+for the rest.
 
-The SDK is not used. Its version 5 loses scores silently when it queues them, writes lists alone,
-which servers up to 4.16 refuse, and no longer reads sessions; version 4 cannot read newer servers.
+The SDK has no sessions, traces or older scores, writes scores as lists alone, and makes an object
+of each observation.
 """
 
 from __future__ import annotations
 
-import ssl
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache, cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from debrief.errors import ConfigurationError, LangfuseError
-from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
+from debrief.errors import ConfigurationError
+from debrief.langfuse.errors import API, LACKING, LangfuseAwayError, RequestRefusedError
+from debrief.retry import RetryPolicy
 from debrief.sessions.readers.values import mapping
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
-    import httpx
+    from langfuse.api.client import LangfuseAPI
 
-API = "/api/public"
 OBSERVATIONS, TRACES = "/v2/observations", "/traces"
 LARGEST_PAGE = 1_000
 """Observations that a server gives at once at most."""
@@ -32,27 +31,10 @@ Row = Mapping[str, Any]
 """One of a list, as the server gives it."""
 Page = dict[str, str | int]
 
-_LACKING = (404, 501)
 _FIRST_WITH_OBSERVATIONS = 4
 """Major version of the first servers whose observations can be asked for by session; some before
 have the path, and behind it an error or nothing."""
-_TOO_MUCH = frozenset({500, 502, 504})
 _SMALLEST_PAGE, _SHRINKING = 10, 10
-
-
-class LangfuseAwayError(LangfuseError):
-    """The server could not be reached, or stayed busy: nothing was wrong with the request."""
-
-    overloaded = False
-    """It was reached, and could not answer in time: a smaller question may do."""
-
-
-class RequestRefusedError(LangfuseError):
-    """The server answered, and will answer the same again."""
-
-    def __init__(self, culprit: str, reason: str, next_move: str = "", status: int = 0) -> None:
-        super().__init__(culprit, reason, next_move)
-        self.status = status
 
 
 class LangfuseClient:
@@ -77,7 +59,7 @@ class LangfuseClient:
         timeout: float = 30.0,
         requests_a_minute: float | None = None,
     ) -> None:
-        import httpx
+        from debrief.langfuse.http_client import RetryingClient
 
         self.host, self.public_key = host.rstrip("/"), public_key
         self.sleep = retries.sleep
@@ -85,26 +67,11 @@ class LangfuseClient:
         """Whether scores are sent as lists; None until the server was asked."""
         self.rows_at_once = LARGEST_PAGE
         """Observations in one answer; fewer once the server was overloaded by so many."""
-        self.spacing = 60 / requests_a_minute if requests_a_minute else 0.0
-        """Seconds between two requests."""
-        self._next = 0.0
-        self._gave_up = False
-        """The server stayed away: until it answers, a request is sent once and not waited for."""
         self._lacking: set[str] = set()
         """Paths that the server turned out not to have."""
-        self._pacing = threading.Lock()
-        self._retry = retrying(
-            retries,
-            lambda error: isinstance(error, httpx.TransportError | httpx.HTTPStatusError),
-            name=self.host,
-        )
-        self._http = httpx.Client(
-            base_url=f"{self.host}{API}",
-            auth=httpx.BasicAuth(public_key, secret_key),
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=16),
-            verify=_trusted(),
-        )
+        spacing = 60 / requests_a_minute if requests_a_minute else 0.0
+        keys = (public_key, secret_key)
+        self._http = RetryingClient(self.host, keys, retries, timeout, spacing)
 
     def __enter__(self) -> LangfuseClient:
         return self
@@ -116,43 +83,73 @@ class LangfuseClient:
         """Close the connections."""
         self._http.close()
 
-    def get(self, path: str, **parameters: str | int) -> Any:
-        """Return the resource at ``path``.
+    @contextmanager
+    def sdk(self) -> Iterator[LangfuseAPI]:
+        """Give the SDK's client; what goes wrong with it is raised as one of our errors.
 
         Raises:
             LangfuseAwayError: after the last attempt.
-            RequestRefusedError: the server refuses the request.
+            RequestRefusedError: the server refuses the request, or answers in an unknown form.
         """
+        from pydantic import ValidationError
+
+        from langfuse.api.core.api_error import ApiError
+
+        try:
+            yield self._sdk
+        except ApiError:
+            raise self._no_json("it") from None
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            reason = f"answered in a form that is not known: {where}: {wrong['msg']}"
+            raise RequestRefusedError(self.host, reason, "Is Debrief up to date?") from None
+
+    @cached_property
+    def _sdk(self) -> LangfuseAPI:
+        """The SDK's client; importing it takes longer than a run without anything to write."""
+        from langfuse.api.client import LangfuseAPI
+
+        return LangfuseAPI(base_url=self.host, httpx_client=self._http)
+
+    def sdk_pages(self, ask: Callable[..., Any]) -> Iterator[Any]:
+        """Yield the items of all pages of one of the SDK's lists; errors as for ``sdk``.
+
+        Args:
+            ask: is given the SDK's client, and the page as ``cursor`` or ``page``.
+        """
+
+        def page_of(page: Page) -> tuple[Iterable[Any], Row]:
+            with self.sdk() as sdk:
+                answer = ask(sdk, **page)
+                return answer.data, answer.meta.dict()
+
+        return self._pages("the list", page_of)
+
+    def get(self, path: str, **parameters: str | int) -> Any:
+        """Return the resource at ``path``; errors as for ``sdk``."""
         return self._call("GET", path, params=parameters)
 
     def post(self, path: str, body: object) -> Any:
-        """Send ``body`` as JSON and return the answer; errors as for ``get``.
+        """Send ``body`` as JSON and return the answer; errors as for ``sdk``.
 
         A busy server is sent the same again, so the body must be one that may arrive twice.
         """
         return self._call("POST", path, json=body)
 
-    def patch(self, path: str, body: object) -> Any:
-        """Change the resource at ``path``; errors as for ``get``."""
-        return self._call("PATCH", path, json=body)
-
-    def delete(self, path: str) -> None:
-        """Delete the resource at ``path``; errors as for ``get``."""
-        self._call("DELETE", path)
-
     def pages(self, path: str, **parameters: str | int) -> Iterator[Row]:
         """Yield the items of all pages, by cursor where the server gives one, else by number.
 
-        Errors as for ``get``.
+        Errors as for ``sdk``.
         """
-        return self._pages(path, lambda page: self.get(path, **{**parameters, **page}))
+        return self._rows(path, lambda page: self.get(path, **{**parameters, **page}))
 
     def traces(self, **parameters: str | int) -> Iterator[Row]:
-        """Yield traces; none on a server that no longer has them; errors as for ``get``."""
-        return self._offered(TRACES, self.pages(TRACES, limit=100, **parameters))
+        """Yield traces; none on a server that no longer has them; errors as for ``sdk``."""
+        return self._offered(TRACES, self.pages(TRACES, **{"limit": 100, **parameters}))
 
     def observations(self, **parameters: str | int) -> Iterator[Row]:
-        """Yield observations, newest first; none on a server too old; errors as for ``get``.
+        """Yield observations, newest first; none on a server too old; errors as for ``sdk``.
 
         A thousand of them may hold gigabytes. A server that cannot answer so much in time is
         asked for less at once, from where it had come to.
@@ -162,13 +159,14 @@ class LangfuseClient:
         def ask(page: Page) -> Any:
             while True:
                 try:
-                    return self.get(path, limit=self.rows_at_once, **{**parameters, **page})
+                    limit = {"limit": self.rows_at_once}
+                    return self.get(path, **{**limit, **parameters, **page})
                 except LangfuseAwayError as away:
                     if not away.overloaded or self.rows_at_once <= _SMALLEST_PAGE:
                         raise
                     self.rows_at_once //= _SHRINKING
 
-        return self._offered(path, self._pages(path, ask))
+        return self._offered(path, self._rows(path, ask))
 
     def _offered(self, path: str, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows of a path; none where the server does not have it, which is remembered.
@@ -180,12 +178,12 @@ class LangfuseClient:
             try:
                 yield from rows
             except RequestRefusedError as error:
-                if error.status not in _LACKING:
+                if error.status not in LACKING:
                     raise
                 self._lacking.add(path)
         if self._lacking == {OBSERVATIONS, TRACES}:
             reason = "has neither observations nor traces"
-            raise RequestRefusedError(self.host, reason, "Check LANGFUSE_HOST.", _LACKING[0])
+            raise RequestRefusedError(self.host, reason, "Check LANGFUSE_HOST.", LACKING[0])
 
     @cached_property
     def _is_old(self) -> bool:
@@ -200,20 +198,28 @@ class LangfuseClient:
             self._lacking.add(OBSERVATIONS)
         return is_old
 
-    def _pages(self, path: str, ask: Callable[[Page], Any]) -> Iterator[Row]:
-        page: Page = {}
-        while True:
+    def _rows(self, path: str, ask: Callable[[Page], Any]) -> Iterator[Row]:
+        def page_of(page: Page) -> tuple[Iterable[Row], Row]:
             answer = ask(page)
             if not isinstance(answer, dict) or not isinstance(answer.get("data"), list):
                 raise RequestRefusedError(self.host, f"{path} answered without a list of data")
-            yield from answer["data"]
-            page = self._page_after(page, answer, path)
+            return answer["data"], answer.get("meta") or {}
+
+        return self._pages(path, page_of)
+
+    def _pages(
+        self, path: str, page_of: Callable[[Page], tuple[Iterable[Any], Row]]
+    ) -> Iterator[Any]:
+        page: Page = {}
+        while True:
+            rows, meta = page_of(page)
+            yield from rows
+            page = self._page_after(page, meta, path)
             if not page:
                 return
 
-    def _page_after(self, page: Page, answer: Row, path: str) -> Page:
+    def _page_after(self, page: Page, meta: Row, path: str) -> Page:
         """Return the parameters of the next page; none after the last."""
-        meta = answer.get("meta") or {}
         if cursor := meta.get("cursor"):
             if cursor == page.get("cursor"):
                 raise RequestRefusedError(self.host, f"{path} gives the same cursor for ever")
@@ -223,52 +229,15 @@ class LangfuseClient:
         return {}
 
     def _call(self, method: str, path: str, **request: Any) -> Any:
-        import httpx
-
-        send = self._once if self._gave_up else partial(self._retry, self._once)
+        response = self._http.request(method, f"{self.host}{API}{path}", **request)
         try:
-            response: httpx.Response = send(method, path, **request)
-            self._gave_up = False
-        except httpx.TransportError as error:
-            self._gave_up = True
-            reason = f"cannot be reached: {type(error).__name__} {error}".rstrip()
-            away = LangfuseAwayError(self.host, reason, "Run again when it is up.")
-            away.overloaded = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            raise away from None
-        except httpx.HTTPStatusError as busy:
-            away = LangfuseAwayError(self.host, f"stayed busy: {busy}", "Run again later.")
-            away.overloaded = busy.response.status_code in _TOO_MUCH
-            raise away from None
-        status = response.status_code
-        if not response.is_success:
-            move = "Check LANGFUSE_PUBLIC_KEY, LANGFUSE_SECRET_KEY and LANGFUSE_HOST."
-            reason = f"refused {method} {path}: {_reason(response)}"
-            move = move if status in (401, 403) else ""
-            raise RequestRefusedError(self.host, reason, move, status)
-        try:
-            return response.json() if response.content else None
+            return response.json()
         except ValueError:
-            reason = f"{method} {API}{path} answered with something else than JSON"
-            raise RequestRefusedError(self.host, reason, "Check LANGFUSE_HOST.", status) from None
+            raise self._no_json(f"{method} {API}{path}") from None
 
-    def _once(self, method: str, path: str, **request: Any) -> httpx.Response:
-        import httpx
-
-        self._keep_pace()
-        response = self._http.request(method, path, **request)
-        if response.status_code in TEMPORARY_STATUS:
-            raise httpx.HTTPStatusError(
-                _reason(response), request=response.request, response=response
-            )
-        return response
-
-    def _keep_pace(self) -> None:
-        with self._pacing:
-            now = time.monotonic()
-            start = max(now, self._next)
-            self._next = start + self.spacing
-        if start > now:
-            self.sleep(start - now)
+    def _no_json(self, asked: str) -> RequestRefusedError:
+        reason = f"{asked} answered with something else than JSON"
+        return RequestRefusedError(self.host, reason, "Check LANGFUSE_HOST.")
 
 
 def timestamp(moment: datetime) -> str:
@@ -317,23 +286,3 @@ def langfuse_for(option: str, settings: Settings) -> LangfuseClient:
             "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
         )
     return client
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Return the certificates that are trusted: loading them takes longer than a request does."""
-    import httpx
-
-    return httpx.create_ssl_context()
-
-
-def _reason(response: httpx.Response) -> str:
-    text = response.text[:300]
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    if isinstance(body, dict):
-        parts = [str(body[key])[:300] for key in ("message", "error") if body.get(key)]
-        text = " ".join(parts) or text
-    return f"{response.status_code} {' '.join(text.split())}".strip()

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 from uuid import UUID, uuid5
 
@@ -25,6 +25,10 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
 from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_with_turns
 from debrief.sessions.model import Evidence
+from debrief.settings import ScoreTarget
+
+if TYPE_CHECKING:
+    from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 
 Redact = Callable[[str], str]
 
@@ -45,32 +49,32 @@ _MARKUP = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", "`": "'"})
 
 
 def config_request(name: str) -> dict[str, Any]:
-    """Return the request that makes the config of a score.
+    """Return what the SDK makes the config of a score with.
 
     What is neither the verdict, a dimension nor ``success`` is a label of a judge or a rubric: any
     number.
     """
     dimension = BY_NAME.get(name)
-    kind: dict[str, Any] = {"dataType": "NUMERIC", "minValue": 0, "maxValue": 1}
+    kind: dict[str, Any] = {"data_type": "NUMERIC", "min_value": 0, "max_value": 1}
     if dimension is not None:
         anchors = (f"{a.label or format(a.value, 'g')}: {a.text}" for a in dimension.anchors)
         description = f"{dimension.question} {'; '.join(anchors)}"
         if dimension.kind == "categorical":
             categories = [{"label": a.label, "value": a.value} for a in dimension.anchors]
-            kind = {"dataType": "CATEGORICAL", "categories": categories}
+            kind = {"data_type": "CATEGORICAL", "categories": categories}
     elif name == VERDICT:
         description = "Whether what was asked was done, and whether something shows it"
         numbers = {verdict: number for number, verdict in enumerate(WORST_FIRST)}
         numbers["cannot_tell"] = _WITHOUT_ORDER
         categories = [{"label": verdict, "value": numbers[verdict]} for verdict in VERDICT_NAMES]
-        kind = {"dataType": "CATEGORICAL", "categories": categories}
+        kind = {"data_type": "CATEGORICAL", "categories": categories}
     elif name == OVERALL:
         parts = ", ".join(f"{other.name} ({other.weight:g})" for other in DIMENSIONS)
         description = f"Weighted mean of those that have a value of {parts}"
     elif name == _YES_OR_NO:
-        kind, description = {"dataType": "BOOLEAN"}, "Whether the session did what was asked for"
+        kind, description = {"data_type": "BOOLEAN"}, "Whether the session did what was asked for"
     else:
-        kind, description = {"dataType": "NUMERIC"}, f"What people say of {name}"
+        kind, description = {"data_type": "NUMERIC"}, f"What people say of {name}"
     return {"name": name, **kind, "description": description}
 
 
@@ -87,10 +91,9 @@ class ScoreReceipt(Struct, frozen=True, kw_only=True):
     name: str
     value: str
     """The number, or the category, as it was sent."""
-    status: Literal["written", "unconfirmed", "failed", "kept", "replaced"]
+    status: Literal["written", "unconfirmed", "failed", "kept"]
     """``written`` only after it was read back from the server. ``kept``: not sent, for the server
-    has nothing of the session. ``replaced``: of a version before 2026-11-23; no longer written, and
-    dropped by the next run."""
+    has nothing of the session."""
     reason: str = ""
     host: str = ""
     content_digest: str = ""
@@ -121,34 +124,36 @@ class OutgoingScore(Struct, frozen=True, kw_only=True):
         """SHA-256 of the content: the same one need not be sent again."""
         return digest_of(self)
 
-    def body(self, place: Destination, config_id: str, link: str = "") -> dict[str, Any]:
-        """Return the request's body.
+    def request(self, place: Destination, config_id: str, link: str = "") -> CreateScoreRequest:
+        """Return the request that writes it.
 
         Args:
             place: where it goes.
             config_id: of the score's config.
             link: to where the evidence can be looked at.
         """
-        return {
-            "id": self.id,
+        from langfuse.api.scores.types.create_score_request import CreateScoreRequest
+
+        return CreateScoreRequest(
+            id=self.id,
             **place.subject,
-            "name": self.name,
-            "value": self.value,
-            "dataType": config_request(self.name)["dataType"],
-            "configId": config_id,
-            "comment": f"{self.comment}\n{link}" if link else self.comment,
-            "metadata": {**self.metadata, CONTENT: self.digest},
-            "timestamp": self.timestamp,
+            name=self.name,
+            value=self.value,
+            data_type=config_request(self.name)["data_type"],
+            config_id=config_id,
+            comment=f"{self.comment}\n{link}" if link else self.comment,
+            metadata={**self.metadata, CONTENT: self.digest},
+            timestamp=self.timestamp,
             **({"source": self.source} if self.source != "API" else {}),
             **({"environment": place.environment} if place.environment else {}),
-        }
+        )
 
 
 class Destination(Struct, frozen=True):
     """Where on the server a session's scores go."""
 
     subject: dict[str, str]
-    """The session, or the trace."""
+    """The session, or the trace, as the SDK names it."""
     environment: str = ""
     """Of the session's traces; empty when the server does not say it."""
 
@@ -207,7 +212,7 @@ def outdated_score(
         value: as the server shows it.
         redact: as for ``outgoing_scores``.
     """
-    is_category = config_request(name)["dataType"] == "CATEGORICAL"
+    is_category = config_request(name)["data_type"] == "CATEGORICAL"
     now = next((v for v in row.verdicts if v.dimension == name), None)
     why = f"Outdated: the latest scoring gives no value. {now.rationale if now else ''}".rstrip()
     return OutgoingScore(
@@ -232,6 +237,18 @@ def score_id(session_id: str, name: str, *label: str) -> str:
     return str(uuid5(_NAMESPACE, "\0".join((session_id, name, *label))))
 
 
+def id_on(target: ScoreTarget, identity: str) -> str:
+    """Return the id that a score has where it is written on ``target``.
+
+    A server never moves a score from a session to a trace or back, whatever is sent under its id.
+
+    Args:
+        target: what it is written on.
+        identity: the score's id on its session.
+    """
+    return identity if target == "session" else str(uuid5(_NAMESPACE, f"{identity}\0{target}"))
+
+
 def plain_comment(text: str) -> str:
     """Return ``text`` without anything that a browser or a Markdown view would act on.
 
@@ -250,7 +267,7 @@ def evidence_link(host: str, project: str, subject: dict[str, str]) -> str:
     if not project:
         return ""
     kind, identity = next(iter(subject.items()))
-    page = {"sessionId": "sessions", "traceId": "traces"}[kind]
+    page = {"session_id": "sessions", "trace_id": "traces"}[kind]
     return f"{host}/project/{quote(project, safe='')}/{page}/{quote(identity, safe='')}"
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError, Row
+from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.errors import RequestRefusedError
 from debrief.langfuse.fetcher import first_trace_id
 from debrief.langfuse.outgoing import (
     NAMES,
@@ -24,12 +26,12 @@ from debrief.langfuse.outgoing import (
     Redact,
     ScoreReceipt,
     evidence_link,
+    id_on,
     outdated_score,
     outgoing_scores,
     score_id,
 )
 from debrief.langfuse.sending import (
-    LACKING,
     Failures,
     differences,
     explained,
@@ -40,8 +42,7 @@ from debrief.langfuse.sending import (
 )
 from debrief.scoring.dimensions import DimensionError
 from debrief.scoring.model import SessionScores
-
-ScoreTarget = Literal["session", "trace"]
+from debrief.settings import ScoreTarget
 
 _AT_ONCE = 4
 _NOT_THERE = (
@@ -54,7 +55,7 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
     """How scores are written."""
 
     score_target: ScoreTarget = "session"
-    """``trace`` attaches them to the session's first trace, for servers without session scores."""
+    """What scores are written on; ``trace`` is the session's first one."""
     all_sessions: bool = False
     """Also scores of sessions that the server has nothing of."""
     read_back_within: float = 30.0
@@ -136,7 +137,9 @@ class _Writing:
             self._take(score)
         self._take_outdated(row)
 
-    def _take(self, score: OutgoingScore) -> None:
+    def _take(self, score: OutgoingScore) -> OutgoingScore:
+        """Take in a score, under its id where it is written; return it."""
+        score = replace(score, id=id_on(self.options.score_target, score.id))
         self.wanted[score.id] = score
         self.receipts[score.id] = ScoreReceipt(
             score_id=score.id,
@@ -148,16 +151,17 @@ class _Writing:
             content_digest=score.digest,
             checked=self.now,
         )
+        return score
 
     def _take_outdated(self, row: SessionScores) -> list[OutgoingScore]:
         """Take in the scores of a session that it had and has no more; return them."""
         outdated = []
         for name in NAMES:
-            id = score_id(row.session_id, name)
+            id = id_on(self.options.score_target, score_id(row.session_id, name))
             standing = None if id in self.wanted else self.before.get(id)
             if standing and standing.status == "written" and standing.host == self.client.host:
-                outdated.append(outdated_score(row, name, standing.value, self.redact))
-                self._take(outdated[-1])
+                score = outdated_score(row, name, standing.value, self.redact)
+                outdated.append(self._take(score))
         return outdated
 
     def receipts_after(self) -> list[ScoreReceipt]:
@@ -222,13 +226,13 @@ class _Writing:
             for score in due
             if score.name in configs.problems
         }
-        bodies = []
+        requests = []
         for score in due:
             if score.id not in unnamed:
                 where = destinations[score.session_id]
                 link = evidence_link(self.client.host, configs.project, where.subject)
-                bodies.append(score.body(where, configs.ids[score.name], link))
-        refused, remarks = send(self.client, bodies)
+                requests.append(score.request(where, configs.ids[score.name], link))
+        refused, remarks = send(self.client, requests)
         self._mark("failed", unnamed | refused)
         sent = [self.receipts[score.id] for score in due if score.id not in unnamed | refused]
         unseen = read_back(self.client, sent, self.options.read_back_within)
@@ -247,7 +251,8 @@ class _Writing:
             try:
                 where = _destination(self.client, session, self.options)
                 if isinstance(where, Destination) and session not in known:
-                    standing.extend(standing_scores(self.client, session, where))
+                    target = self.options.score_target
+                    standing.extend(standing_scores(self.client, session, where, target))
             except RequestRefusedError as error:
                 if error.status in (401, 403):
                     raise
@@ -292,22 +297,14 @@ def _destination(
     environment = str((newest or {}).get("environment") or "")
     environment = "" if environment.startswith("langfuse") else environment
     if options.score_target == "session":
-        return Destination({"sessionId": session}, environment)
+        return Destination({"session_id": session}, environment)
     trace = first_trace_id(client, session) if newest else None
     if trace is None:
         return f"the server has no trace of session {session}"
-    return Destination({"traceId": trace}, environment)
+    return Destination({"trace_id": trace}, environment)
 
 
 def _newest(client: LangfuseClient, session: str) -> Row | None:
     """Return something that the server has of a session; errors as for ``_destination``."""
-    for path, fields in (("/v2/observations", {"fields": "core,basic"}), ("/traces", {})):
-        try:
-            row = next(client.pages(path, sessionId=session, limit=1, **fields), None)
-        except RequestRefusedError as error:
-            if error.status not in LACKING:
-                raise
-            continue
-        if row is not None:
-            return row
-    return None
+    seen = client.observations(sessionId=session, fields="core,basic", limit=1)
+    return next(chain(seen, client.traces(sessionId=session, limit=1)), None)

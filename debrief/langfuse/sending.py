@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from debrief.errors import LangfuseError
-from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, RequestRefusedError, Row
+from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.errors import LACKING, LangfuseAwayError, RequestRefusedError
 from debrief.langfuse.outgoing import (
     CONTENT,
     NAMES,
     Destination,
     ScoreReceipt,
     config_request,
+    id_on,
     score_id,
 )
+from debrief.settings import ScoreTarget
+
+if TYPE_CHECKING:
+    from langfuse.api.commons.types.score_config import ScoreConfig
+    from langfuse.api.scores.types.create_score_request import CreateScoreRequest
+    from langfuse.api.scores.types.score_v3 import ScoreV3
 
 
 class Configs(Struct, frozen=True):
@@ -46,7 +55,7 @@ def score_configs(client: LangfuseClient, names: Iterable[str] = NAMES) -> Confi
     """
     requests = {name: config_request(name) for name in names}
     problems: dict[str, str] = {}
-    made: dict[str, Row] = {}
+    made: dict[str, ScoreConfig] = {}
     existing = _listed(client)
     for name, request in requests.items():
         if name in existing:
@@ -57,7 +66,8 @@ def score_configs(client: LangfuseClient, names: Iterable[str] = NAMES) -> Confi
                 )
             continue
         try:
-            made[name] = client.post("/score-configs", request)
+            with client.sdk() as sdk:
+                made[name] = sdk.score_configs.create(**request)
         except LangfuseError as error:
             problems[name] = f"the score config {name!r} could not be made: {error.reason}"
     existing = _listed(client) if made else existing
@@ -65,48 +75,48 @@ def score_configs(client: LangfuseClient, names: Iterable[str] = NAMES) -> Confi
     for name in requests.keys() - problems.keys():
         known = [*existing.get(name, ()), *([made[name]] if name in made else ())]
         fitting = [config for config in known if _fits(config, requests[name])]
-        oldest = min(fitting, key=lambda one: (str(one.get("createdAt")), str(one["id"])))
-        ids[name] = str(oldest["id"])
-        project = project or str(oldest.get("projectId") or "")
-        if name in made and made[name]["id"] != oldest["id"]:
-            client.patch(f"/score-configs/{made[name]['id']}", {"isArchived": True})
+        oldest = min(fitting, key=lambda one: (one.created_at, one.id))
+        ids[name] = oldest.id
+        project = project or oldest.project_id
+        if name in made and made[name].id != oldest.id:
+            with client.sdk() as sdk:
+                sdk.score_configs.update(made[name].id, is_archived=True)
     return Configs(ids, problems, project)
 
 
-def _listed(client: LangfuseClient) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for config in client.pages("/score-configs", limit=100):
-        if not config.get("isArchived"):
-            found.setdefault(str(config.get("name")), []).append(config)
+def _listed(client: LangfuseClient) -> dict[str, list[ScoreConfig]]:
+    found: dict[str, list[ScoreConfig]] = {}
+    for config in client.sdk_pages(lambda sdk, **page: sdk.score_configs.get(limit=100, **page)):
+        if not config.is_archived:
+            found.setdefault(config.name, []).append(config)
     return found
 
 
-def _fits(config: Row, request: Row) -> bool:
-    if config.get("dataType") != request["dataType"]:
+def _fits(config: ScoreConfig, request: Mapping[str, Any]) -> bool:
+    if config.data_type != request["data_type"]:
         return False
-    if request["dataType"] == "NUMERIC":
-        low, high = config.get("minValue"), config.get("maxValue")
-        any_number = "minValue" not in request
+    if request["data_type"] == "NUMERIC":
+        low, high = config.min_value, config.max_value
+        any_number = "min_value" not in request
         return any_number or ((low is None or low <= 0) and (high is None or high >= 1))
-    labels = {c.get("label"): c.get("value") for c in config.get("categories") or ()}
+    labels = {category.label: category.value for category in config.categories or ()}
     return all(labels.get(c["label"]) == c["value"] for c in request.get("categories", ()))
 
 
 BATCH = 50
 """Scores in one request: with the longest comments well under a cloud's 5 MB."""
-LACKING = (404, 501)
-"""What a server answers for a path that its version or its mode does not have."""
 
 _AT_ONCE = 4
 _FIRST_LOOK, _LONGEST_LOOK = 0.2, 5.0
 
 Failures = dict[str, str]
 """Reason by score id."""
-Body = Mapping[str, Any]
 
 
-def send(client: LangfuseClient, bodies: Sequence[Body]) -> tuple[Failures, Failures]:
-    """Send score bodies; return what was refused, and what the server said of batches.
+def send(
+    client: LangfuseClient, requests: Sequence[CreateScoreRequest]
+) -> tuple[Failures, Failures]:
+    """Send scores; return what was refused, and what the server said of batches.
 
     Newer servers take lists and nothing else is asked of them; servers up to 4.16 answer a list
     with 400 and are sent objects from then on. A batch that was taken in part is not repeated:
@@ -114,49 +124,52 @@ def send(client: LangfuseClient, bodies: Sequence[Body]) -> tuple[Failures, Fail
     """
     refused: Failures = {}
     remarks: Failures = {}
-    for start in range(0, len(bodies), BATCH):
-        batch = bodies[start : start + BATCH]
+    for start in range(0, len(requests), BATCH):
+        batch = requests[start : start + BATCH]
         try:
             if client.takes_lists is not False:
                 _send_list(client, batch, refused, remarks)
             if client.takes_lists is False:
                 refused.update(_send_objects(client, batch))
         except LangfuseAwayError as away:
-            refused.update({str(body["id"]): away.reason for body in bodies[start:]})
+            refused.update({str(request.id): away.reason for request in requests[start:]})
             break
     return refused, remarks
 
 
 def _send_list(
-    client: LangfuseClient, batch: Sequence[Body], refused: Failures, remarks: Failures
+    client: LangfuseClient,
+    batch: Sequence[CreateScoreRequest],
+    refused: Failures,
+    remarks: Failures,
 ) -> None:
     try:
-        answer = client.post("/scores", list(batch))
+        with client.sdk() as sdk:
+            answer = sdk.scores.create(request=batch)
     except RequestRefusedError as error:
         if error.status == 400 and "array" in error.reason.casefold():
             client.takes_lists = False
         elif error.status == 400 and len(batch) > 1:
-            for body in batch:
-                _send_list(client, [body], refused, remarks)
+            for request in batch:
+                _send_list(client, [request], refused, remarks)
         else:
-            refused.update({str(body["id"]): error.reason for body in batch})
+            refused.update({str(request.id): error.reason for request in batch})
         return
     client.takes_lists = True
-    if isinstance(answer, dict) and answer.get("rejected"):
-        errors = "; ".join(str(e.get("message")) for e in answer.get("errors") or () if e)
-        remarks.update(
-            {str(body["id"]): f"of its batch the server said: {errors}" for body in batch}
-        )
+    if getattr(answer, "rejected", 0):
+        errors = "; ".join(error.message for error in answer.errors)
+        remark = f"of its batch the server said: {errors}"
+        remarks.update({str(request.id): remark for request in batch})
 
 
-def _send_objects(client: LangfuseClient, batch: Sequence[Body]) -> Failures:
+def _send_objects(client: LangfuseClient, batch: Sequence[CreateScoreRequest]) -> Failures:
     refused: Failures = {}
 
-    def one(body: Body) -> None:
+    def one(request: CreateScoreRequest) -> None:
         try:
-            client.post("/scores", body)
+            client.post("/scores", json.loads(request.json()))
         except RequestRefusedError as error:
-            refused[str(body["id"])] = error.reason
+            refused[str(request.id)] = error.reason
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="langfuse") as pool:
         try:
@@ -201,36 +214,76 @@ def differences(client: LangfuseClient, claimed: Sequence[ScoreReceipt]) -> Fail
     return {identity: reason for identity, reason in found.items() if reason}
 
 
-def shown_scores(client: LangfuseClient, ids: Sequence[str]) -> dict[str, Row]:
+def shown_scores(client: LangfuseClient, ids: Sequence[str]) -> dict[str, ScoreV3]:
     """Return the scores that the server shows, by id; errors as for ``differences``."""
-    rows: list[Row] = []
+    found: list[ScoreV3] = []
     for start in range(0, len(ids), BATCH):
         joined = ",".join(ids[start : start + BATCH])
-        try:
-            rows += client.pages("/v3/scores", id=joined, fields="details", limit=100)
-        except RequestRefusedError as error:
-            if error.status not in LACKING:
-                raise
-            rows += client.pages("/v2/scores", scoreIds=joined, limit=100)
-    return {str(row.get("id")): row for row in rows}
+        older = {"scoreIds": joined}
+        found += stored_scores(client, older, id=joined, fields="details")
+    return {score.id: score for score in found}
 
 
-def _difference(receipt: ScoreReceipt, shown: Row | None) -> str:
+def stored_scores(
+    client: LangfuseClient, older: Mapping[str, str] | None, **filters: str
+) -> Iterator[ScoreV3]:
+    """Yield scores that a server shows.
+
+    Args:
+        client: of the server.
+        older: what a server is asked for that has scores in an older form alone; None: nothing.
+        filters: of the scores, as the SDK names them.
+
+    Raises:
+        LangfuseAwayError: the server cannot be reached or stays busy.
+        RequestRefusedError: it refuses the request.
+    """
+    try:
+        yield from client.sdk_pages(
+            lambda sdk, **page: sdk.scores.get_many(limit=100, **filters, **page)
+        )
+    except RequestRefusedError as error:
+        if error.status not in LACKING:
+            raise
+        if older is not None:
+            for row in client.pages("/v2/scores", limit=100, **older):
+                with client.sdk():
+                    score = _newer_form(row)
+                yield score
+
+
+def _newer_form(row: Row) -> ScoreV3:
+    """Return a score that a server of version 3 shows, as newer ones do."""
+    from langfuse.api.core.pydantic_utilities import parse_obj_as
+    from langfuse.api.scores.types.score_v3 import ScoreV3
+
+    subject: dict[str, Any] | None = None
+    if row.get("sessionId"):
+        subject = {"kind": "session", "id": row["sessionId"]}
+    elif row.get("traceId"):
+        subject = {"kind": "trace", "id": row["traceId"]}
+    is_number = row.get("dataType") in ("NUMERIC", "BOOLEAN")
+    value = row.get("value") if is_number else row.get("stringValue") or str(row.get("value"))
+    newer = {**row, "value": value, "subject": subject}
+    form: Any = ScoreV3
+    score: ScoreV3 = parse_obj_as(form, {"environment": "default", **newer})
+    return score
+
+
+def _difference(receipt: ScoreReceipt, shown: ScoreV3 | None) -> str:
     if shown is None:
         return "the server took it and does not show it"
-    if shown.get("name") != receipt.name or not _same(shown, receipt.value):
-        has = shown.get("stringValue") or shown.get("value")
-        return f"the server shows {shown.get('name')} {has!r} instead"
-    content = (shown.get("metadata") or {}).get(CONTENT, receipt.content_digest)
+    if shown.name != receipt.name or not _same(shown.value, receipt.value):
+        return f"the server shows {shown.name} {shown.value!r} instead"
+    content = (shown.metadata or {}).get(CONTENT, receipt.content_digest)
     return "" if content == receipt.content_digest else "the server shows an earlier one"
 
 
-def _same(shown: Row, value: str) -> bool:
-    has = shown.get("value")
-    if value in (has, shown.get("stringValue")):
-        return True
+def _same(shown: str | float | bool, value: str) -> bool:
+    if isinstance(shown, str):
+        return shown == value
     try:
-        return isinstance(has, int | float) and math.isclose(has, float(value), abs_tol=1e-6)
+        return math.isclose(shown, float(value), abs_tol=1e-6)
     except ValueError:
         return False
 
@@ -240,29 +293,25 @@ def explained(error: LangfuseError) -> str:
     return ". ".join(filter(None, (error.reason.rstrip("."), error.next_move)))
 
 
-def standing_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
+def standing_scores(
+    client: LangfuseClient, session: str, place: Destination, target: ScoreTarget
+) -> list[ScoreReceipt]:
     """Return the scores of a session that stand there, whichever machine wrote them.
 
     Raises:
         LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: it refuses the request.
     """
-    parameters = {**place.subject, "name": ",".join(NAMES), "fields": "details"}
-    try:
-        rows = list(client.pages("/v3/scores", source="API", limit=100, **parameters))
-    except RequestRefusedError as error:
-        if error.status not in LACKING:
-            raise
-        return []
+    asked = {"source": "API", "name": ",".join(NAMES), "fields": "details"}
     return [
         ScoreReceipt(
-            score_id=str(row["id"]),
+            score_id=score.id,
             session_id=session,
-            name=str(row["name"]),
-            value=str(row.get("value")),
+            name=score.name,
+            value=str(score.value),
             status="written",
             host=client.host,
         )
-        for row in rows
-        if row["id"] == score_id(session, str(row["name"]))
+        for score in stored_scores(client, None, **asked, **place.subject)
+        if score.id == id_on(target, score_id(session, score.name))
     ]

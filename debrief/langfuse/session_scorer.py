@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 
-from debrief.langfuse.client import LangfuseClient
+from debrief.langfuse.client import LangfuseClient, langfuse_for
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.outgoing import OutgoingScore, Redact, ScoreReceipt
 from debrief.langfuse.scores import WriteOptions, write_scores
+from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import DEFAULT, ChunkParameters, score_session
+from debrief.sessions.redaction import redact_session
+from debrief.settings import Settings
 
 
 @dataclass(eq=False, repr=False)
@@ -28,6 +33,35 @@ class SessionScorer:
     """How scores are written."""
     redact: Redact = str
     """Takes secrets out of a comment."""
+
+    @classmethod
+    def from_settings(
+        cls, settings: Settings, scorer: ChunkScorer, asked_by: str = "SessionScorer"
+    ) -> SessionScorer:
+        """Return one for the configured server; it takes secrets out of what it reads and writes.
+
+        Somebody waits for its answer, so the server is asked again for what was written lately.
+
+        Args:
+            settings: the server, its project's keys, and what scores are written on.
+            scorer: of a chunk, such as ``make_evaluators(settings, offline=False).chunk_scorer``.
+            asked_by: the option or function that an error names.
+
+        Raises:
+            ConfigurationError: no server is configured, or only a part of it.
+        """
+        client, redactor = langfuse_for(asked_by, settings), redactor_of(settings)
+        return cls(
+            client,
+            scorer,
+            SessionFetcher(client, partial(redact_session, redactor=redactor)),
+            options=WriteOptions(
+                score_target=settings.score_target,
+                all_sessions=settings.langfuse_all_scores,
+                trusted_for=timedelta(),
+            ),
+            redact=lambda text: redactor.redact(text).text,
+        )
 
     def __post_init__(self) -> None:
         self.receipts: dict[str, list[ScoreReceipt]] = {}

@@ -22,7 +22,8 @@ from msgspec.structs import replace
 from debrief.errors import DebriefError, InputError, LangfuseError
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
-from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, langfuse_for
+from debrief.langfuse.client import LangfuseClient, langfuse_for
+from debrief.langfuse.errors import LangfuseAwayError
 from debrief.langfuse.fetcher import SOURCE, SessionFetcher, path_of
 from debrief.langfuse.listing import ListedSession, Listing, list_session
 from debrief.redaction.finder import placeholders

@@ -13,6 +13,7 @@ from debrief.models.usage import (
     Price,
     RunUsage,
     is_listed,
+    longest_answer,
     own_prices,
     price_of,
     providers,
@@ -30,6 +31,14 @@ _OWN_CREDENTIALS = frozenset(
     {"bedrock", "sagemaker", "vertex_ai", "ollama", "ollama_chat", "lm_studio", "llamafile"}
 )
 """Asked without a key of ours: a cloud's own credentials, or a server on this machine."""
+OPENROUTER = "openrouter"
+_TAGS_OF_PROVIDERS = frozenset(
+    {
+        *("ai21", "anthropic", "cohere", "deepseek", "inception", "minimax", "morph", "openai"),
+        *("perplexity",),
+    }
+)
+"""What OpenRouter's tags and LiteLLM's names of these providers' models both begin with."""
 _TEMPERATURE_OF_SAMPLES = 0.7
 """At 0, several answers to one question are one answer, and their interval says nothing."""
 
@@ -40,8 +49,9 @@ class Models:
     Settings (environment, or the environment file of this machine): ``<PROVIDER>_API_KEY``,
     ``<PROVIDER>_API_BASE`` or ``DEBRIEF_MODEL_BASE_URL``, ``DEBRIEF_CONCURRENCY``,
     ``DEBRIEF_TIMEOUT`` and ``DEBRIEF_RETRY_PAUSE`` (seconds), ``DEBRIEF_TEMPERATURE``,
-    ``DEBRIEF_MAX_COST_USD``, ``DEBRIEF_MAX_CALLS``, ``DEBRIEF_FALLBACK_MODELS`` (commas
-    between), ``DEBRIEF_PRICES`` (a file), ``DEBRIEF_CACHE=off``.
+    ``DEBRIEF_MAX_TOKENS``, ``DEBRIEF_MAX_COST_USD``, ``DEBRIEF_MAX_CALLS``,
+    ``DEBRIEF_FALLBACK_MODELS`` (commas between), ``DEBRIEF_PRICES`` (a file),
+    ``DEBRIEF_CACHE=off``.
 
     Args:
         settings: of this machine.
@@ -50,6 +60,7 @@ class Models:
         account: names those runs that share the limits; the run alone by default.
         samples: answers that are asked for to each question of judging and scoring.
         dry_run: count what would be asked, and ask nothing.
+        fail_fast: send a question twice at most, within seconds: right where a person waits.
 
     Raises:
         ConfigurationError: the shared state cannot be opened, or the file of prices is not there.
@@ -63,6 +74,7 @@ class Models:
         account: str = "",
         samples: int = 1,
         dry_run: bool = False,
+        fail_fast: bool = False,
     ) -> None:
         # SQLAlchemy is a fifth of what else an offline command loads.
         from debrief.state import open_state, prune_daily
@@ -74,7 +86,7 @@ class Models:
             )
         usual = _TEMPERATURE_OF_SAMPLES if samples > 1 else 0.0
         self.temperature = usual if settings.temperature is None else settings.temperature
-        self._dry_run = dry_run
+        self._dry_run, self._fail_fast = dry_run, fail_fast
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = settings.concurrency
         self._cache = open_state(settings) if settings.cache else None
@@ -108,6 +120,12 @@ class Models:
         return self._cache is not None
 
     @property
+    def notes(self) -> list[str]:
+        """Return where models are asked whose names say it in two ways, a sentence each."""
+        notes = (access_note(name, self._settings) for name in self._made)
+        return [note for note in notes if note]
+
+    @property
     def spent(self) -> RunUsage:
         """Return what this run's models took in this process."""
         made = list(self._made.values())
@@ -116,18 +134,27 @@ class Models:
 
     def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
         settings = self._settings
-        key, base_url = _access(name, settings, needed=not self._dry_run)
+        asked_as = asked_name(name, settings)
+        key, base_url = _access(asked_as, settings, needed=not self._dry_run)
+        # OpenRouter's names are its own; others may name what a server of one's own gives.
+        packaged = not settings.model_base_url and (
+            not base_url or _provider(asked_as)[0] == OPENROUTER
+        )
+        known = longest_answer(listed_name(asked_as)) if packaged else None
         by_program = program_of(name) is not None
         several = self.concurrency if settings.variable("DEBRIEF_CONCURRENCY") else AT_ONCE
         return LanguageModel(
             name,
+            asked_as=asked_as,
             api_key=key,
             base_url=base_url,
             timeout=settings.timeout,
             pause=settings.retry_pause,
             concurrency=min(several, self.concurrency) if by_program else self.concurrency,
+            fail_fast=self._fail_fast,
+            max_tokens=min(settings.max_tokens, known or settings.max_tokens),
             temperature=self.temperature,
-            price=_price(name, settings, packaged=not base_url),
+            price=_price(asked_as, settings, packaged=packaged),
             cache=self._cache,
             budget=self.budget,
             fallbacks=fallbacks,
@@ -143,6 +170,41 @@ def key_name(model: str) -> str:
     """
     provider, prefix = _provider(model)
     return _KEYS.get(provider, f"{prefix}_API_KEY")
+
+
+def asked_name(model: str, settings: Settings) -> str:
+    """Return the name under which a model is asked: OpenRouter's where its key is the only one.
+
+    ``anthropic/claude-sonnet-4.5`` is a tag of OpenRouter as well as a name of Anthropic's.
+    """
+    return f"{OPENROUTER}/{model}" if _where(model, settings) == OPENROUTER else model
+
+
+def access_note(model: str, settings: Settings) -> str:
+    """Return where a model is asked that two keys could be for, and how to choose; else ``""``."""
+    own, where = key_name(model), _where(model, settings)
+    if where == OPENROUTER:
+        return f"{model} is asked at OpenRouter, as {own} is not set."
+    if where:
+        return (
+            f"{model} is asked with {own}; {OPENROUTER}/{model} would be asked with "
+            "OPENROUTER_API_KEY."
+        )
+    return ""
+
+
+def _where(model: str, settings: Settings) -> str:
+    """Return which provider is asked for a model that OpenRouter has too; ``""`` for others.
+
+    It is no question without OpenRouter's key, or where a server of one's own answers.
+    """
+    provider, prefix = _provider(model)
+    if "/" not in model or provider not in _TAGS_OF_PROVIDERS:
+        return ""
+    if settings.model_base_url or not settings.variable("OPENROUTER_API_KEY"):
+        return ""
+    has_own = settings.variable(key_name(model)) or settings.variable(f"{prefix}_API_BASE")
+    return provider if has_own else OPENROUTER
 
 
 def _price(name: str, settings: Settings, *, packaged: bool) -> Price | None:
@@ -171,7 +233,8 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
         raise ConfigurationError(
             model,
             f"{_unknown_provider(model, settings)}{name} is not set",
-            f"Put it into {settings.home / '.env'} (chmod 600) or the environment, name another "
+            f"Put it{' or OPENROUTER_API_KEY' * (provider in _TAGS_OF_PROVIDERS and '/' in model)} "
+            f"into {settings.home / '.env'} (chmod 600) or the environment, name another "
             f"model with --model{_programs_here()}, or use --offline.",
         )
     return key, base_url

@@ -7,7 +7,8 @@ when a failure passes, counted, and never asked twice once its answer was found 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -19,13 +20,14 @@ from msgspec import Struct, structs
 
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
+from debrief.models.answer_limit import answer_limit
 from debrief.models.answers import NEXT_RUN, Answer, Question
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
 from debrief.models.subject import asked_about
 from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price
 from debrief.opening import opened
-from debrief.retry import RetryPolicy, retrying
+from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 
 if TYPE_CHECKING:
     import dspy
@@ -36,12 +38,19 @@ if TYPE_CHECKING:
 _OUTPUT_WITHOUT_THINKING = frozenset({"gemini", "vertex", "vertex-express", "xai"})
 VERSION = "2"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
-MAX_TOKENS = 16_000
-"""Of an answer, thinking included; OpenAI's reasoning models take no less."""
+MAX_TOKENS = 64_000
+"""The longest answer asked for, thinking included, unless a setting or the provider says less."""
+_LETTERS_A_TOKEN = 3
+"""Few, so that a prompt is rather taken for too long than for too short."""
 _USUAL_ANSWER, _USUAL_READING = 500, 2_000
 """Tokens that an estimate counts for an answer, and for one in a form of many fields."""
 _ATTEMPTS_OF_PROGRAMS = 4
 """They send again by themselves what fails on the way."""
+_FAIL_FAST = {"attempts": 2, "seconds": 10.0, "longest_wait": 2.0, "longest_retry_after": 5.0}
+"""How often and how long a question is sent where a person waits for the answer."""
+_BUSY_IN_A_ROW = 3
+"""Questions that ended on a rate limit, with none answered between, after which a model is closed:
+each has been sent again for minutes."""
 
 
 class DryRunError(ModelError):
@@ -69,6 +78,9 @@ class LanguageModel:
     name: str
     """LiteLLM's name of the model, or a program's."""
     _: KW_ONLY
+    asked_as: str = ""
+    """The name that requests carry, where another provider is asked for the model; the model's own
+    name by default."""
     api_key: str
     """Its provider's key."""
     base_url: str = ""
@@ -80,6 +92,10 @@ class LanguageModel:
     hundred sessions and 8 none."""
     pause: float = 0.5
     """Seconds before the second attempt, at most; it doubles from there."""
+    fail_fast: bool = False
+    """Send a question twice at most, within seconds, whatever ``attempts`` says."""
+    max_tokens: int = MAX_TOKENS
+    """The longest answer asked for, thinking included."""
     concurrency: int = 8
     """Calls under way at once."""
     price: Price | None = None
@@ -97,11 +113,14 @@ class LanguageModel:
 
     def __post_init__(self) -> None:
         self.meter = Meter(None if self.dry_run else ASKED_HERE)
+        self.asked_as = self.asked_as or self.name
         self._program = program_of(self.name)
         policy = RetryPolicy(
             attempts=self.attempts, seconds=3_600, first_wait=self.pause, longest_wait=60.0
         )
-        if self._program:
+        if self.fail_fast:
+            policy = structs.replace(policy, **_FAIL_FAST)
+        elif self._program:
             policy = structs.replace(
                 policy,
                 attempts=min(self.attempts, _ATTEMPTS_OF_PROGRAMS),
@@ -112,6 +131,12 @@ class LanguageModel:
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
         self._refused: frozenset[Setting] = frozenset()
+        self._longest = self.max_tokens
+        """Of an answer, as the provider said it."""
+        self._window: int | None = None
+        """Of prompt and answer together, as the provider said it."""
+        self._busy = 0
+        """Questions in a row that ended on a rate limit."""
         self._counted: set[str] = set()
         """Questions that were asked: a dry run counts one that two stages ask once."""
         if not self.dry_run:
@@ -159,9 +184,9 @@ class LanguageModel:
 
         mark = prompt_cache and not self.fallbacks and not self.dry_run
         return dspy.LM(
-            self.name,
+            self.asked_as,
             engine=engine or _Door(self),
-            max_tokens=MAX_TOKENS,
+            max_tokens=self.max_tokens,
             cache=False,
             num_retries=0,
             prompt_cache=self._prompt_cache() if mark else None,
@@ -169,7 +194,7 @@ class LanguageModel:
 
     def key_of(self, *parts: str) -> str:
         """Return the cache's key of a question: all that its answer depends on."""
-        asked = (self.name, self.base_url, MAX_TOKENS, self.temperature)
+        asked = (self.asked_as, self.base_url, self.max_tokens, self.temperature)
         return digest_of("answers", VERSION, *asked, parts)
 
     def recall(self, key: str) -> Answer | None:
@@ -204,7 +229,7 @@ class LanguageModel:
         failures: list[ModelError] = []
         for model in (self, *self.fallbacks):
             try:
-                return model._complete(replace(request, model=model.name))
+                return model._complete(replace(request, model=model.asked_as))
             except (DryRunError, TooLongError):
                 raise
             except ModelError as error:
@@ -214,7 +239,7 @@ class LanguageModel:
         raise failures[0]
 
     def _complete(self, request: Request) -> tuple[Response, Answer]:
-        from dspy.lm15 import AuthError, BillingError, ContextLengthError, LM15Error
+        from dspy.lm15 import LM15Error
 
         if self._closed is not None:
             raise self._closed
@@ -230,30 +255,67 @@ class LanguageModel:
             try:
                 response = self._retry(self._send, request)
             except LM15Error as error:
-                reason = self._reason(error)
-                if isinstance(error, ContextLengthError):
-                    raise TooLongError(self.name, reason) from None
-                move = NEXT_RUN
-                if self._program and isinstance(error.__cause__, ProgramError):
-                    move = " ".join(filter(None, (next_move(self._program, error.__cause__), move)))
-                elif isinstance(error, AuthError):
-                    move = f"Check the key. {NEXT_RUN}"
-                elif isinstance(error, BillingError):
-                    move = f"Look at the account. {NEXT_RUN}"
-                failure = ModelError(self.name, reason, move)
-                # Every further question would be refused as well.
-                if isinstance(error, AuthError | BillingError):
-                    self._closed = failure
-                raise failure from None
+                raise self._failure(error) from None
+            self._busy = 0
             usage = self._priced(self._usage(response))
             bill.taken = usage.cost_usd
         self.meter.count(calls=1, usage=usage)
+        said = response.text or ""
+        if not said.strip() and (cause := self._why_empty(response)):
+            raise ModelError(self.name, *cause)
         return response, Answer(
-            text=response.text or "",
+            text=said,
             model=self.name,
             cut=response.finish_reason == "length",
             usage=usage,
         )
+
+    def _failure(self, error: LM15Error) -> ModelError:
+        """Return why there is no answer, with the next move.
+
+        The model is closed where every further question would be refused as well.
+        """
+        from dspy.lm15 import AuthError, BillingError, ContextLengthError, RateLimitError
+
+        reason = self._reason(error)
+        if isinstance(error, ContextLengthError):
+            return TooLongError(self.name, reason)
+        lasting, move = True, NEXT_RUN
+        if self._program and isinstance(error.__cause__, ProgramError):
+            lasting = isinstance(error, AuthError | BillingError)
+            move = " ".join(filter(None, (next_move(self._program, error.__cause__), move)))
+        elif isinstance(error, AuthError):
+            move = f"Check the key. {NEXT_RUN}"
+        elif isinstance(error, BillingError):
+            move = f"Look at the account. {NEXT_RUN}"
+        elif _is_unknown_model(error):
+            move = f"Check the name {self.asked_as}{', or the base URL' * bool(self.base_url)}."
+        elif isinstance(error, RateLimitError):
+            self._busy += 1
+            lasting = self._busy >= _BUSY_IN_A_ROW
+        else:
+            lasting = False
+        failure = ModelError(self.name, reason, move)
+        if lasting:
+            self._closed = failure
+        return failure
+
+    def _why_empty(self, response: Response) -> tuple[str, str] | None:
+        """Return why an answer without words would come out empty again, and the next move.
+
+        None where asking again may help.
+        """
+        if self._program:
+            return None
+        if response.finish_reason == "length":
+            limit = min(self._longest, self.max_tokens)
+            reason = f"thought for all {limit:,} tokens that its answer may have, and gave none"
+            return reason, "Set a higher DEBRIEF_MAX_TOKENS, or name another model."
+        if response.finish_reason == "content_filter":
+            return "the provider's content filter kept its answer back", "Name another model."
+        if any(part.type == "refusal" for part in response.message.parts):
+            return "it refuses to answer", "Name another model."
+        return None
 
     def _send(self, request: Request) -> Response:
         from dspy.lm15 import LM15Error
@@ -261,18 +323,66 @@ class LanguageModel:
         with self._slots:
             if self._closed is not None:
                 raise self._closed
+            room: int | None = None
             while True:
-                request = _without(request, self._refused)
+                fitted = self._fitted(request, room)
                 self.meter.count(sent=1)
                 try:
-                    response: Response = self._route[0].complete(request)
+                    response: Response = self._route[0].complete(fitted)
                 except LM15Error as error:
-                    refused = _refused_setting(request, error)
-                    if refused is None:
+                    room = self._answer_limit(fitted, error)
+                    if room is None and not self._leaves_out(fitted, error):
                         raise
-                    self._refused |= {refused}
                 else:
                     return response
+
+    def _fitted(self, request: Request, room: int | None) -> Request:
+        """Return a request with the settings that the provider is known to take.
+
+        Args:
+            request: as it was asked for.
+            room: tokens for its answer as the provider said; None while it did not.
+        """
+        config = request.config
+        if room is None and self._window is not None:
+            guess = self._window - len(_text_of(request)) // _LETTERS_A_TOKEN
+            room = guess if guess >= _USUAL_READING else None  # else the provider says it exactly
+        limits = [limit for limit in (config.max_tokens, self._longest, room) if limit is not None]
+        if config.max_tokens is not None:
+            config = replace(config, max_tokens=min(limits))
+        return replace(request, config=replace(config, **dict.fromkeys(self._refused)))
+
+    def _answer_limit(self, request: Request, error: LM15Error) -> int | None:
+        """Return how long this answer may be by the words of a refusal, and remember the limit.
+
+        None when the refusal is not about that.
+
+        Raises:
+            ContextLengthError: the prompt leaves no room for an answer.
+        """
+        from dspy.lm15 import BillingError, ContextLengthError, InvalidRequestError
+
+        sent = request.config.max_tokens
+        if sent is None or not isinstance(error, InvalidRequestError | BillingError):
+            return None
+        said = error.message.partition("\n\n")[0]
+        limit = answer_limit(said, sent, guess=isinstance(error, InvalidRequestError))
+        if limit is None:
+            return None
+        if not limit.tokens:
+            raise ContextLengthError(said, status=error.status) from error
+        if limit.window is None:
+            self._longest = limit.tokens
+        else:
+            self._window = limit.window
+        return limit.tokens
+
+    def _leaves_out(self, request: Request, error: LM15Error) -> bool:
+        """Return whether a refusal names a setting, which is not sent any more."""
+        refused = _refused_setting(request, error)
+        if refused is not None:
+            self._refused |= {refused}
+        return refused is not None
 
     def _prompt_cache(self) -> CacheConfig | None:
         """Return the mark behind the system message, where a provider caches by marks.
@@ -304,7 +414,7 @@ class LanguageModel:
     @property
     def _is_billed(self) -> bool:
         """Whether answers come with what they cost."""
-        return self._program is not None or self.name.startswith("openrouter/")
+        return self._program is not None or self.asked_as.startswith("openrouter/")
 
     @cached_property
     def _route(self) -> tuple[Any, str]:
@@ -319,7 +429,7 @@ class LanguageModel:
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 
         with suppress(LM15Error):
-            provider = str(LM15Engine(RouterConfig(env={})).resolve(self.name).provider)
+            provider = str(LM15Engine(RouterConfig(env={})).resolve(self.asked_as).provider)
             if self.api_key and not provider.startswith("azure"):
                 config = RouterConfig(
                     env={},
@@ -413,10 +523,6 @@ def _refused_setting(request: Request, error: LM15Error) -> Setting | None:
     )
 
 
-def _without(request: Request, settings: Iterable[Setting]) -> Request:
-    return replace(request, config=replace(request.config, **dict.fromkeys(settings)))
-
-
 def _messages(question: Question) -> list[dict[str, str]]:
     """Return the messages of a question, the first of which opens with our line: whoever keeps
     them may keep them where sessions are.
@@ -451,7 +557,26 @@ def is_temporary(error: BaseException) -> bool:
 
     if isinstance(error, lm15.AuthError | lm15.BillingError | lm15.InvalidRequestError):
         return False
+    status = getattr(error, "status", None) or 0
+    if 400 <= status < 500 and status not in TEMPORARY_STATUS:
+        return False
     return isinstance(error, lm15.ProviderError | lm15.TransportError | lm15.LockTimeoutError)
+
+
+def _is_unknown_model(error: LM15Error) -> bool:
+    """Return whether a provider does not know the model: by class, status or words."""
+    from dspy.lm15 import InvalidRequestError, UnsupportedModelError
+
+    if isinstance(error, UnsupportedModelError) or getattr(error, "status", None) == 404:
+        return True
+    return isinstance(error, InvalidRequestError) and bool(_UNKNOWN_MODEL.search(error.message))
+
+
+_UNKNOWN_MODEL = re.compile(
+    r"not a valid model|(?:no such|unknown|invalid|unsupported) model"
+    r"|model\b.{0,120}?(?:not found|not exist|not supported|not available|is invalid)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def _billed(response: Response) -> float | None:

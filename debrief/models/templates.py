@@ -1,4 +1,4 @@
-"""Prompt templates: found by score name, filled in one pass.
+"""Prompt templates: a project's own before the shipped ones, filled in one pass.
 
 ``str.format`` has no place here: a session is full of braces, and a template that already holds
 one must not be formatted again.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
-from debrief.keys import digest_of
+from debrief.keys import digest_of, plain_name
 
 EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"
@@ -43,6 +43,9 @@ VARIABLES: Mapping[str, frozenset[str]] = {
 }
 """Which variables a template has, by its name."""
 
+REPLACEABLE = (EXTRACTOR, *dict.fromkeys(_EXTRACTORS.values()), SUMMARIZER, JUDGE)
+"""Templates that a project can replace by its own."""
+
 
 def extractor_for(score_name: str) -> str:
     """Return the name of the extractor template of a score name; the general one by default.
@@ -50,21 +53,22 @@ def extractor_for(score_name: str) -> str:
     >>> extractor_for("Token Efficiency"), extractor_for("kindness")
     ('rubric_extractor_token_efficiency', 'rubric_extractor')
     """
-    plain = re.sub(r"[\s-]+", "_", score_name.strip().casefold())
-    return _EXTRACTORS.get(plain, EXTRACTOR)
+    return _EXTRACTORS.get(plain_name(score_name), EXTRACTOR)
 
 
-def load_template(name: str, place: Path | None = None) -> str:
+def load_template(name: str, own: Path | None = None) -> str:
     """Return the text of ``<name>.txt``.
 
     Args:
         name: of the template, without ``.txt``.
-        place: a folder of templates; the project's own ``prompts/`` by default.
+        own: a project's folder of templates; its file wins where it has one of that name.
 
     Raises:
         ConfigurationError: it is not there, is not UTF-8, or lacks one of its variables.
     """
-    path = (place or folder("prompts")) / f"{name}.txt"
+    path = own / f"{name}.txt" if own is not None else None
+    if path is None or not path.is_file():
+        path = folder("prompts") / f"{name}.txt"
     return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
 
@@ -83,13 +87,33 @@ def _read(path: Path, _modified: int) -> str:
     return text
 
 
-def version_of(*names: str) -> str:
+def check_templates(own: Path) -> None:
+    """Check every template of a project's folder.
+
+    Raises:
+        ConfigurationError: a file has another name than a template that can be replaced, or
+            cannot be used.
+    """
+    for path in sorted(own.glob("*.txt")):
+        if path.stem not in REPLACEABLE:
+            known = ", ".join(f"{name}.txt" for name in REPLACEABLE)
+            raise ConfigurationError(
+                str(path), "replaces no template", f"Rename it to one of {known}"
+            )
+        load_template(path.stem, own)
+
+
+def version_of(*names: str, own: Path | None = None) -> str:
     """Return the version of what is made with these templates: 16 hex digits.
+
+    Args:
+        names: of the templates.
+        own: a project's folder of templates.
 
     Raises:
         ConfigurationError: one of them cannot be used.
     """
-    return digest_of("templates-v1", [(name, load_template(name)) for name in names])[:16]
+    return digest_of("templates-v1", [(name, load_template(name, own)) for name in names])[:16]
 
 
 def render(template: str, values: Mapping[str, object]) -> str:

@@ -1,8 +1,8 @@
 """Tokens and cost of model calls, prices, and the spending limits of a run.
 
-A price comes out of a file of one's own, else out of LiteLLM's packaged table. One that nobody
-knows is None and stays None in every sum: a run that looks free because its model is new misleads
-more than one without a figure.
+A price comes out of a file of one's own, else out of ``_LIST_PRICES`` here or LiteLLM's packaged
+table. One that nobody knows is None and stays None in every sum: a run that looks free because its
+model is new misleads more than one without a figure.
 
 What a call is likely to cost is set aside before it goes out and settled by what it took, so
 threads and processes that share a run cannot together spend what only one of them may; the limit
@@ -170,6 +170,12 @@ class _OwnPrice(Struct, frozen=True, forbid_unknown_fields=True):
         return Rates(*(each / _MILLION for each in (self.input, self.output, read, written)))
 
 
+_LIST_PRICES = {
+    "openrouter/x-ai/grok-4.1-fast": _OwnPrice(input=0.20, output=0.50, cache_read=0.05),
+}
+"""Prices that LiteLLM's table lacks of models that the shipped judges name. Source: xAI's list
+prices (docs.x.ai/docs/models), as of 2026-07-20; OpenRouter passes list prices on."""
+
 PRICES_FORM = '{"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens'
 """What a file of one's own prices holds."""
 
@@ -182,19 +188,31 @@ def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
         own: a JSON file ``{"<model>": {"input": 0.2, "output": 0.5}}`` in USD a million tokens,
             with ``cache_read`` and ``cache_write`` where they differ from ``input``. It need not
             be there, and wins over the packaged table.
-        packaged: look into LiteLLM's table too: right where its provider is asked, wrong where a
-            server of one's own answers under a provider's name.
+        packaged: look into the packaged tables too: right where its provider is asked, wrong where
+            a server of one's own answers under a provider's name.
 
     Raises:
         ConfigurationError: the file is no such table.
     """
     found = own_prices(own).get(model)
-    return found if found is not None or not packaged else _packaged(_entry(model) or {})
+    if found is not None or not packaged:
+        return found
+    listed = _LIST_PRICES.get(model)
+    return Price(rates=listed.rates()) if listed else _packaged(_entry(model) or {})
 
 
 def context_window(model: str) -> int | None:
     """Return how many tokens of a prompt a model takes; None when it is not known."""
-    tokens = (_entry(model) or {}).get("max_input_tokens")
+    return _tokens(model, "max_input_tokens")
+
+
+def longest_answer(model: str) -> int | None:
+    """Return how many tokens of an answer a model gives; None when it is not known."""
+    return _tokens(model, "max_output_tokens")
+
+
+def _tokens(model: str, field: str) -> int | None:
+    tokens = (_entry(model) or {}).get(field)
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
@@ -264,6 +282,10 @@ def _packaged_rates(entry: Mapping[str, Any], suffix: str) -> Rates | None:
 
 _LETTERS_A_TOKEN = 3
 _USUAL_ANSWER = 800
+
+
+BUDGET = "the run's budget"
+"""The culprit of a ``BudgetSpentError``."""
 
 
 class BudgetSpentError(ModelError):
@@ -362,4 +384,4 @@ class Budget:
                 f"max_cost_usd is reached: ${usd:.4f} of ${self.max_cost_usd:.4f} "
                 f"spent or set aside for {calls} calls"
             )
-        return BudgetSpentError("the run's budget", reason, "The next run goes on from here.")
+        return BudgetSpentError(BUDGET, reason, "The next run goes on from here.")

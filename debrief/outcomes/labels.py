@@ -10,14 +10,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from debrief.errors import InputError, LangfuseError
 from debrief.fields import FieldsError, fields_of
 from debrief.files import read_text
 from debrief.lake import Lake
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError, timestamp
+from debrief.langfuse.client import LangfuseClient, timestamp
+from debrief.langfuse.errors import LACKING, RequestRefusedError
 from debrief.langfuse.outgoing import (
     LONGEST_COMMENT,
     NAMES,
@@ -27,7 +28,7 @@ from debrief.langfuse.outgoing import (
     safe,
     score_id,
 )
-from debrief.langfuse.sending import LACKING
+from debrief.langfuse.sending import stored_scores
 from debrief.markdown import front_matter
 from debrief.outcomes.store import (
     SUCCESS,
@@ -43,6 +44,9 @@ from debrief.outcomes.store import (
 )
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.sessions.readers.values import moment
+
+if TYPE_CHECKING:
+    from langfuse.api.scores.types.score_v3 import ScoreV3
 
 _COLUMNS = ("session_id", "name", "value")
 _QUOTED_FORMULA = re.compile(r"^'(?='*[=+\-@\t\r])")
@@ -178,7 +182,6 @@ def parse_feedback(text: str, session_id: str, origin: str) -> Labels:
     return Labels(labels=tuple(labels), problems=tuple(problems))
 
 
-_PAGE = 100
 _LABELLED_IN = "labelled_in"
 """Key of the metadata of an annotation that went out from here: where the label was given."""
 
@@ -259,23 +262,23 @@ def labels_from_langfuse(client: LangfuseClient) -> Labels:
     try:
         for item in _annotations(client):
             value = _value_of(item)
-            if value is None or _LABELLED_IN in (item.get("metadata") or {}):
+            if value is None or _LABELLED_IN in (item.metadata or {}):
                 continue
             session = _session_of(client, item, sessions)
             if not session:
-                where = f"{client.host} annotation {item.get('id')}"
+                where = f"{client.host} annotation {item.id}"
                 problems.append(f"{where}: belongs to no session")
                 continue
             labels.append(
                 Label(
                     session_id=session,
-                    name=str(item.get("name") or ""),
+                    name=item.name,
                     value=value,
                     source="langfuse",
-                    detail=f"annotation {item.get('id')}",
-                    rater=str(item.get("authorUserId") or ""),
+                    detail=f"annotation {item.id}",
+                    rater=item.author_user_id or "",
                     origin=client.host,
-                    observed_at=moment(item.get("timestamp")),
+                    observed_at=item.timestamp,
                 )
             )
     except LangfuseError as error:
@@ -285,36 +288,29 @@ def labels_from_langfuse(client: LangfuseClient) -> Labels:
     return Labels(labels=tuple(labels), problems=tuple(problems), read=read)
 
 
-def _annotations(client: LangfuseClient) -> Iterator[Mapping[str, Any]]:
-    try:
-        yield from client.pages(
-            "/v3/scores", source="ANNOTATION", fields="details,subject,annotation", limit=_PAGE
-        )
-    except RequestRefusedError as error:
-        if error.status not in LACKING:
-            raise
-        yield from client.pages("/v2/scores", source="ANNOTATION", limit=_PAGE)
+def _annotations(client: LangfuseClient) -> Iterator[ScoreV3]:
+    source = {"source": "ANNOTATION"}
+    return stored_scores(client, source, **source, fields="details,subject,annotation")
 
 
-def _value_of(item: Mapping[str, Any]) -> str | None:
-    kind, value = item.get("dataType"), item.get("value")
-    if kind == "CATEGORICAL":
-        return str(item.get("stringValue") or value)
-    if kind == "BOOLEAN":
-        return "true" if value in (True, 1, "True", "true") else "false"
-    if kind == "NUMERIC" and isinstance(value, int | float):
-        return f"{value:.6g}"
+def _value_of(item: ScoreV3) -> str | None:
+    match item.data_type:
+        case "CATEGORICAL":
+            return str(item.value)
+        case "BOOLEAN":
+            return "true" if item.value else "false"
+        case "NUMERIC":
+            return f"{item.value:.6g}"
     return None
 
 
-def _session_of(
-    client: LangfuseClient, item: Mapping[str, Any], sessions: dict[str, str]
-) -> str | None:
-    subject = item.get("subject") or {}
-    kind, identity = subject.get("kind"), str(subject.get("id") or "")
-    if kind == "session" or item.get("sessionId"):
-        return identity or str(item["sessionId"])
-    trace = identity if kind == "trace" else subject.get("traceId") or item.get("traceId")
+def _session_of(client: LangfuseClient, item: ScoreV3, sessions: dict[str, str]) -> str | None:
+    subject = item.subject
+    if subject is None:
+        return None
+    if subject.kind == "session":
+        return subject.id
+    trace = subject.id if subject.kind == "trace" else getattr(subject, "trace_id", None)
     if trace and trace not in sessions:
         sessions[trace] = _session_of_trace(client, trace)
     return sessions.get(trace or "")

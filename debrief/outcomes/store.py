@@ -10,18 +10,20 @@ table of success that was fitted on labels is stored beside them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
+from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.keys import slugify
+from debrief.keys import plain_name, slugify
 from debrief.lake import Lake
 from debrief.scoring.order import OrderedSession, OrderPlace, OrderTable, places_of
 from debrief.sessions.forgotten import Forgotten
@@ -282,6 +284,45 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
         success, label = ordered[(len(ordered) - 1) // 2]
         found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]))
     return found
+
+
+def label_values(lake: Lake, names: Collection[str]) -> dict[str, dict[str, float]]:
+    """Return the numbers that labels of these names give to sessions, by name and session id.
+
+    A yes is 1 and a no is 0. The last label of each rater counts, and of several raters the mean.
+
+    Args:
+        lake: with the table of labels and the sessions.
+        names: in small letters with underscores.
+    """
+    chosen = [label for label in all_labels(lake) if plain_name(label.name) in names]
+    roll = Roll(labelled_sessions(lake) if chosen else [])
+    said: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for label in sorted(chosen, key=ORDER):
+        number, id_ = _number_of(label.value), roll.find(label.session_id)
+        if number is not None and id_:
+            said[plain_name(label.name), id_][label.rater or label.origin] = number
+    found: dict[str, dict[str, float]] = {name: {} for name in sorted(names)}
+    for (name, id_), numbers in said.items():
+        found[name][id_] = fmean(numbers.values())
+    return found
+
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*([1-9]\d*)|(\d+(?:\.\d+)?)\s*%")
+
+
+def _number_of(value: str) -> float | None:
+    """Return the number that a label's value means, ``4/5`` and ``80%`` as 0.8; None for words."""
+    said = value.strip().casefold()
+    if said in YES or said in NO:
+        return float(said in YES)
+    if found := _SHARE.fullmatch(said):
+        return float(found[1]) / int(found[2]) if found[1] else float(found[3]) / 100
+    try:
+        number = float(said)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def own_task(session: LabelledSession) -> str:

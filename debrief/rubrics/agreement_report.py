@@ -36,7 +36,7 @@ from debrief.rubrics.probes import (
     differences,
     probes_of,
 )
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 
 
@@ -54,7 +54,7 @@ def store_agreement(lake: Lake) -> Agreement:
         lake.rows("judge_evaluations", JudgeEvaluation),
         lake.rows("session_scores", SessionScores),
         lake.rows("rubric_evaluations", RubricEvaluation),
-        lake.rows("rubrics", Rubric, SCORE_NAMES),
+        lake.rows("rubrics", Rubric),
     )
     try:
         if labels.labels:

@@ -6,6 +6,7 @@ import re
 
 from msgspec import Struct, structs
 
+from debrief.facts.request import spelled_out
 from debrief.models.answers import fold
 from debrief.models.fencing import (
     BAR,
@@ -57,7 +58,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
     """
     marker = marker or new_marker()
     return Shown(
-        text=_noticed(_fitting(defuse_session(session), budget), marker),
+        text=_noticed(_fitting(defuse_session(spelled_out(session)), budget), marker),
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
         folded=bare_words("\n".join(texts_of(session))),
         suspected=is_suspected(session),

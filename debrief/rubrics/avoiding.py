@@ -15,7 +15,6 @@ from typing import Literal
 from msgspec import Struct, convert
 
 from debrief.keys import digest_of
-from debrief.scoring.model import ScoreName
 from debrief.sessions.model import Session, calls_of
 from debrief.troubles import finding
 from debrief.troubles.model import TroubleEvent, TroubleKind
@@ -31,7 +30,7 @@ class AvoidedTrouble(Struct, frozen=True, kw_only=True):
     description: str
     occasion: Occasion
     """What it is counted by."""
-    shares: frozenset[ScoreName] = frozenset()
+    shares: frozenset[str] = frozenset()
     """Score names that are made of the same signals, so that a link between trouble and score is
     there by construction."""
 

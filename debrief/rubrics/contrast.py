@@ -1,15 +1,75 @@
-"""Group sessions into good and bad ones, and measure how far a rubric tells them apart."""
+"""Tell good sessions from bad ones by a score name, and measure how far a rubric does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
 
 from msgspec import Struct
 
 from debrief.keys import digest_of
-from debrief.scoring.model import ScoreName, SessionScores
+from debrief.scoring.dimensions import BY_NAME, OVERALL
+from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SHORT_OF_DONE, VerdictName
 from debrief.stats import cliffs_delta, rank_test
+
+EXCELLENCE = "excellence"
+EFFICIENCIES = ("token_efficiency", "user_turn_efficiency")
+BUILT_IN = (EXCELLENCE, *EFFICIENCIES)
+"""Score names whose values come with each session's scores, as far as it has them."""
+
+
+class SessionValues(Struct, frozen=True, kw_only=True):
+    """A session with its value by each score name that has one."""
+
+    session_id: str
+    started: datetime
+    values: Mapping[str, float]
+
+
+class _Named(Protocol):
+    @property
+    def verdict(self) -> VerdictName: ...
+
+
+class _Dimension(Protocol):
+    @property
+    def dimension(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+
+
+class Scores(Protocol):
+    """The columns of a session's scores that values are read from."""
+
+    @property
+    def session_id(self) -> str:
+        """Whose row it is."""
+
+    @property
+    def status(self) -> str:
+        """``ok`` or ``failed``."""
+
+    @property
+    def verdict(self) -> _Named | None:
+        """The verdict."""
+
+    @property
+    def verdicts(self) -> Sequence[_Dimension]:
+        """The six dimensions."""
+
+    @property
+    def overall_quality(self) -> float | None:
+        """The sum over them."""
+
+    @property
+    def token_efficiency(self) -> float | None:
+        """Lasting lines per 1,000 tokens."""
+
+    @property
+    def user_turn_efficiency(self) -> float | None:
+        """Lasting lines per prompt."""
 
 
 class Sides(Struct, frozen=True):
@@ -20,7 +80,33 @@ class Sides(Struct, frozen=True):
     worst: tuple[str, ...]
 
 
-def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
+def scored_session(
+    scores: SessionScores,
+    names: Collection[str],
+    labelled: Mapping[str, Mapping[str, float]] | None = None,
+) -> SessionValues:
+    """Return a session's value by each of some score names.
+
+    Args:
+        scores: of the session.
+        names: score names.
+        labelled: values by labels, by name and session id.
+    """
+    values: dict[str, float] = {}
+    for name in names if scores.status == "ok" else ():
+        given = (labelled or {}).get(name, {}).get(scores.session_id)
+        value = given if is_by_labels(name) else score_of(scores, name)
+        if value is not None:
+            values[name] = value
+    return SessionValues(session_id=scores.session_id, started=scores.started, values=values)
+
+
+def is_by_labels(score_name: str) -> bool:
+    """Return whether labels of that name give a score name its values, and not the scorer."""
+    return score_name not in (*BUILT_IN, OVERALL, *BY_NAME)
+
+
+def score_of(scores: Scores, score_name: str) -> float | None:
     """Return what a score name means for one session; None when it has no such score.
 
     Excellence is the verdict: 1 for what is done and checked, 0 for what is partly or not done. All
@@ -28,13 +114,19 @@ def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
 
     The two efficiencies count lines: a session that changed none, a question answered, is
     neither efficient nor wasteful, and has none.
+
+    A dimension's name, or ``overall_quality``, is the scorer's value.
     """
     if scores.status != "ok":
         return None
-    if score_name == "excellence":
+    if score_name == EXCELLENCE:
         return excellence_of(scores.verdict.verdict if scores.verdict is not None else None)
-    value: float | None = getattr(scores, score_name)
-    return value or None
+    if score_name in EFFICIENCIES:
+        efficiency: float | None = getattr(scores, score_name)
+        return efficiency or None
+    if score_name == OVERALL:
+        return scores.overall_quality
+    return next((each.value for each in scores.verdicts if each.dimension == score_name), None)
 
 
 def excellence_of(verdict: VerdictName | None) -> float | None:
@@ -42,50 +134,69 @@ def excellence_of(verdict: VerdictName | None) -> float | None:
     return 1.0 if verdict == "done_verified" else 0.0 if verdict in SHORT_OF_DONE else None
 
 
-def values_of(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[str, float]:
-    """Return what a score name means for each session that has such a score, by session id."""
-    found = ((row.session_id, score_of(row, score_name)) for row in scores)
-    return {id_: value for id_, value in found if value is not None}
+def values_of(sessions: Iterable[SessionValues], score_name: str) -> dict[str, float]:
+    """Return the values of those sessions that have one by a score name, by session id."""
+    return {row.session_id: row.values[score_name] for row in sessions if score_name in row.values}
+
+
+def is_yes_or_no(values: Collection[float], score_name: str) -> bool:
+    """Return whether a score name only tells good from bad: excellence, or labels of yes and no."""
+    return score_name == EXCELLENCE or (
+        score_name not in EFFICIENCIES and bool(values) and set(values) <= {0.0, 1.0}
+    )
 
 
 def sides_of(
-    values: Mapping[str, float], score_name: ScoreName, *, share: float, minimum: int
+    values: Mapping[str, float], score_name: str, *, share: float, minimum: int
 ) -> Sides | None:
     """Return the good and the bad sessions by a score name, at least ``minimum`` on each side.
 
-    By verdict all are, in an order that says nothing of them, so that the first of a side stand for
-    all of it; by an efficiency, ``share`` of them at each end. None when there are too few, or when
+    By yes and no all are, in an order that says nothing of them, so that the first of a side stand
+    for all of it; by a number, ``share`` of them at each end. None when there are too few, or when
     the ends are not apart.
     """
-    if score_name != "excellence":
+    if not is_yes_or_no(values.values(), score_name):
         return ends_of(values, share=share, minimum=minimum)
-    mixed = sorted(values, key=lambda id_: digest_of("mixed", id_))
-    good, bad = (tuple(id_ for id_ in mixed if (values[id_] > 0) == side) for side in (True, False))
+    good, bad = (
+        tuple(id_ for id_ in _mixed(values) if (values[id_] > 0) == side) for side in (True, False)
+    )
     return None if min(len(good), len(bad)) < minimum else Sides(good, bad)
+
+
+def good_of(values: Mapping[str, float], score_name: str, *, share: float) -> tuple[str, ...]:
+    """Return the good sessions by a score name that rubrics are extracted from.
+
+    They are no more than ``share`` of all that have a value, and at least one. By yes and no they
+    are drawn from the good ones; by a number they are the best, and there are none where all
+    sessions are alike.
+    """
+    most = max(1, round(share * len(values)))
+    if is_yes_or_no(values.values(), score_name):
+        return tuple(id_ for id_ in _mixed(values) if values[id_] > 0)[:most]
+    ends = ends_of(values, share=share, minimum=1)
+    return ends.best if ends is not None else ()
+
+
+def _mixed(ids: Iterable[str]) -> list[str]:
+    return sorted(ids, key=lambda id_: digest_of("mixed", id_))
 
 
 def ends_of(values: Mapping[str, float], *, share: float, minimum: int) -> Sides | None:
     """Return the best and the worst ``share`` of the sessions, at least ``minimum`` on each side.
 
-    None when there are fewer than twice ``minimum``, or when the ends are not apart. Of sessions
-    with equal values the id decides, so the answer depends on the values alone.
+    Fewer where many have the same value, so that the ends are apart. None when there are fewer
+    than twice ``minimum``, or when no such ends are apart. Of sessions with equal values the id
+    decides, so the answer depends on the values alone.
     """
     ranked = sorted(values, key=lambda id_: (-values[id_], id_))
-    count = max(minimum, round(share * len(ranked)))
-    if 2 * count > len(ranked):
+    most = max(minimum, round(share * len(ranked)))
+    if 2 * most > len(ranked):
         return None
-    best, worst = ranked[:count], ranked[: -count - 1 : -1]
-    if values[best[-1]] <= values[worst[-1]]:
-        return None
-    return Sides(tuple(best), tuple(worst))
-
-
-def unmarked(sides: Sides) -> list[str]:
-    """Return the sessions of both ends in an order that does not tell which end each is of.
-
-    The order depends on the ids alone, so that the same sessions are always shown alike.
-    """
-    return sorted((*sides.best, *sides.worst), key=lambda id_: digest_of("unmarked", id_))
+    for count in range(most, minimum - 1, -1):
+        best, worst = ranked[:count], ranked[: -count - 1 : -1]
+        if values[best[-1]] > values[worst[-1]]:
+            return Sides(tuple(best), tuple(worst))
+    return None
 
 
 def effect_of(best: Sequence[float], worst: Sequence[float]) -> dict[str, float]:

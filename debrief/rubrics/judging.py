@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import attrgetter
+from pathlib import Path
 from threading import Lock
 
 from msgspec import structs
@@ -33,7 +34,7 @@ from debrief.troubles.model import KINDS_SHOWN
 _Item = tuple[Session, Rubric, RubricEvaluation]
 
 
-_ROW_FORM = "2"
+_ROW_FORM = "3"
 """Raised when rows get another field: all are judged again, by a model from its kept answers."""
 
 
@@ -197,12 +198,22 @@ class ModelRubricJudge:
             answers can be cached by their prompt, and still nobody else can know it. Without it
             the marker is drawn anew each time a session is shown.
         budget: tokens of a session in one prompt.
+        prompts: a project's folder of templates, which win over the shipped ones.
     """
 
-    def __init__(self, model: str, ask: Ask, *, secret: bytes = b"", budget: int = BUDGET) -> None:
+    def __init__(
+        self,
+        model: str,
+        ask: Ask,
+        *,
+        secret: bytes = b"",
+        budget: int = BUDGET,
+        prompts: Path | None = None,
+    ) -> None:
         self.model = model
-        self.version = template_version(JUDGE)
+        self.version = template_version(JUDGE, own=prompts)
         """Of the judge template: other words give other scores."""
+        self._template = load_template(JUDGE, prompts)
         self._model = PromptedModel(model, ask, secret)
         self._budget = budget
         self._shown: dict[tuple[str, str], Shown] = {}
@@ -222,7 +233,7 @@ class ModelRubricJudge:
             "scoring_criteria": defuse(rubric.scoring_criteria),
             "chat_session": shown.pointer,
         }
-        question = render(load_template(JUDGE), values)
+        question = render(self._template, values)
 
         def read(answer: str) -> RubricJudgement:
             judgement = parse_judgement(answer)

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.scoring.model import ScoreName, SessionScores
+from debrief.rubrics.contrast import SessionValues
 from debrief.sessions.model import Evidence, Session
 
 EXTRACTED = "extracted_rubrics"
@@ -19,9 +19,9 @@ UNMINED = "unmined_sessions"
 """Sessions that could not be mined, by week."""
 RUBRICS = "rubrics"
 CANDIDATES = "rubric_candidates"
-"""What was mined over all weeks, merged, before it is tried; by score name."""
+"""What was extracted over all weeks, consolidated, before it is tested; by score name."""
 TRIALS = "rubric_trials"
-"""How each candidate did on sessions that were set aside for trials, in one partition."""
+"""How each one did on sessions that were set aside for the test, in one partition."""
 SEARCHES = "rubric_searches"
 """What the search came to, a row for each score name, in one partition."""
 ALL = "all"
@@ -30,7 +30,10 @@ SETS = "rubric_sets"
 """Final sets as they were, by score name and the last week mined: ``excellence.2026-03-02``."""
 EVALUATIONS = "rubric_evaluations"
 FEWEST, MOST = 5, 10
-"""Candidates of a score name; fewer where fewer were mined."""
+"""Rubrics of a score name; fewer where fewer were extracted."""
+Finding = Literal["tells", "does_not_tell", "too_few"]
+"""What unseen sessions say of a rubric: it tells good ones from bad ones, it does not, or they are
+too few to tell."""
 
 
 class RubricEvidence(Struct, frozen=True, kw_only=True):
@@ -46,7 +49,7 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
 
     id: str
     """Stable: the same trouble or name mined again in the same week has the same id."""
-    score_name: ScoreName
+    score_name: str
     week: str
     name: str
     description: str
@@ -73,7 +76,7 @@ class Rubric(Struct, frozen=True, kw_only=True):
     """``rubric_001`` …, in order of weight."""
     key: str
     """Identity that survives from one consolidation to the next."""
-    score_name: ScoreName
+    score_name: str
     name: str
     description: str
     scoring_criteria: str
@@ -84,14 +87,17 @@ class Rubric(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...] = ()
     """Ids of the sessions that it was mined from."""
     notes: str = ""
+    finding: Finding = "too_few"
+    """What the sessions that were set aside for the test say of it."""
+    finding_reason: str = ""
     held_out_effect: float | None = None
-    """Cliff's delta between the good and the bad ones of the sessions that were set aside for
-    trials; None of a candidate."""
+    """Cliff's delta between the good and the bad ones of the sessions that were set aside for the
+    test; None where it could not be tested."""
     held_out_low: float | None = None
     """Of its 95 % confidence interval."""
     held_out_high: float | None = None
     held_out_sessions: int = 0
-    """How many sessions it was tried on."""
+    """How many sessions it was tested on."""
     corrected_p: float | None = None
     """Its p-value there, corrected for all candidates that were looked at."""
 
@@ -99,7 +105,7 @@ class Rubric(Struct, frozen=True, kw_only=True):
 class RubricTrial(Struct, frozen=True, kw_only=True):
     """One row: how a candidate did on sessions that nothing was mined from."""
 
-    score_name: ScoreName
+    score_name: str
     key: str
     name: str
     effect: float | None = None
@@ -115,9 +121,9 @@ class RubricTrial(Struct, frozen=True, kw_only=True):
     worst_count: int = 0
     failed: int = 0
     """Sessions that could not be judged; the next run tries them again."""
-    kept: bool = False
+    finding: Finding = "too_few"
     reason: str
-    """Why it was kept or dropped."""
+    """Why, in words."""
     rubric: Rubric
     """The candidate."""
 
@@ -125,14 +131,15 @@ class RubricTrial(Struct, frozen=True, kw_only=True):
 class RubricSearch(Struct, frozen=True, kw_only=True):
     """One row: what the search for rubrics of a score name came to."""
 
-    score_name: ScoreName
+    score_name: str
     mined: int
     """Scored sessions that candidates were mined from."""
     tried: int
     """Scored sessions that were set aside for trials."""
     looked_at: int
     """Candidates of all score names, which the p-values are corrected for."""
-    kept: int
+    confirmed: int = 0
+    """Rubrics that tell good sessions from bad ones."""
     needed: int
     """More sessions until a large effect would show, then a medium one; 0 when there are enough."""
     said: str
@@ -142,7 +149,7 @@ class RubricSearch(Struct, frozen=True, kw_only=True):
 class DroppedRubric(Struct, frozen=True, kw_only=True):
     """One row: what was looked at or proposed in a week, and did not become a rubric."""
 
-    score_name: ScoreName
+    score_name: str
     extractor: str
     name: str
     effect: float | None = None
@@ -154,7 +161,7 @@ class UnminedSession(Struct, frozen=True, kw_only=True):
     """One row: a session that could not be mined, and why; the next run tries it again."""
 
     session_id: str
-    score_name: ScoreName
+    score_name: str
     extractor: str
     reason: str
 
@@ -200,8 +207,8 @@ class RubricJudge(Protocol):
         ...
 
 
-ReadWeek = Callable[[str], Iterable[tuple[Session, SessionScores]]]
-"""Gives the sessions of a week with their scores."""
+ReadWeek = Callable[[str], Iterable[tuple[Session, SessionValues]]]
+"""Gives the sessions of a week with their values by score name."""
 
 
 class RubricMiner(Protocol):
@@ -210,14 +217,14 @@ class RubricMiner(Protocol):
     name: str
     """``offline``, or the model's name."""
 
-    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
+    def extract(self, week: str, score_name: str, read_week: ReadWeek) -> Mined:
         """Mine one week; the sessions of the three weeks before serve where it is small."""
         ...
 
     def consolidate(
         self,
         extracted: Iterable[ExtractedRubric],
-        score_name: ScoreName,
+        score_name: str,
         previous: Iterable[Rubric] = (),
     ) -> list[Rubric]:
         """Merge what was mined over the weeks into the final set of a score name.
@@ -233,7 +240,7 @@ class RubricEvaluation(Struct, frozen=True, kw_only=True):
     session_id: str
     session_digest: str
     started: datetime
-    score_name: ScoreName
+    score_name: str
     rubric_id: str
     rubric_key: str
     rubric_digest: str

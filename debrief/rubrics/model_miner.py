@@ -1,10 +1,11 @@
-"""Mining and consolidating with a language model; what it quotes as evidence is verified."""
+"""Extract and consolidate rubrics with a language model; what it quotes is verified."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from debrief.models.subject import asking_about
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
 from debrief.retry import waits_end_with_it
 from debrief.rubrics.asking import BUDGET, evidence_in, show, show_rubrics
-from debrief.rubrics.contrast import Sides, score_of, sides_of, unmarked
+from debrief.rubrics.contrast import good_of
 from debrief.rubrics.linting import alike, lint, text_of
 from debrief.rubrics.model import (
     FEWEST,
@@ -32,7 +33,6 @@ from debrief.rubrics.model import (
     UnminedSession,
 )
 from debrief.rubrics.parsing import ParsedRubric, parse_rubric_set, parse_rubrics
-from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.sessions.model import Session
 from debrief.tokens import count_tokens
 
@@ -41,25 +41,25 @@ _WORDS = (SUMMARIZER, "rubric_sources", "rubric_evidence", "rubric_data_notice")
 
 
 _SHARE = 0.25
-"""Of the sessions with a value, on each side."""
-_FEWEST_OF_PAIR, _MOST_OF_PAIR = 3, 7
+"""Of the sessions of a week with a value, that rubrics are extracted from at most."""
 _SAME_RUBRIC = 0.5
 _SOME_KINSHIP = 0.2
 
 
 @dataclass
 class ModelMiner:
-    """Finds candidates by asking a model what two sessions differ in.
-
-    Each pair is a good one and a bad one, in an order that does not tell which is which, and the
-    model is not told either: it proposes criteria, and trials decide.
+    """Extracts rubrics from good sessions, one session a prompt, and consolidates them.
 
     Args:
         name: the model's name, as rows tell it.
         ask: the door to the model.
         workers: calls at a time.
         secret: of this machine, as of ``PromptedModel``.
-        budget: tokens of two sessions, or of rubrics, in one prompt.
+        budget: tokens of a session, or of rubrics, in one prompt.
+        score_names: that are extracted by, for the version.
+        fewest: rubrics to ask for from one session, at least.
+        most: rubrics to ask for, and to take, from one session.
+        prompts: a project's folder of templates, which win over the shipped ones.
     """
 
     name: str
@@ -67,50 +67,47 @@ class ModelMiner:
     workers: int = 1
     secret: bytes = b""
     budget: int = BUDGET
+    score_names: Sequence[str] = ()
+    fewest: int = 3
+    most: int = 7
+    prompts: Path | None = None
 
     def __post_init__(self) -> None:
-        self.version = version_of(*(extractor_for(each) for each in SCORE_NAMES), *_WORDS)
-        """Of the templates: what was mined with other words is mined again."""
+        names = dict.fromkeys(extractor_for(each) for each in self.score_names)
+        templates = version_of(*names, *_WORDS, own=self.prompts)
+        self.version = f"{templates}, {self.fewest} to {self.most}"
+        """Of the templates in use and the number of rubrics: another one extracts anew."""
         self._model = PromptedModel(self.name, self.ask, self.secret)
 
-    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
-        """Return what the model found pairs of the week's sessions to differ in, and can prove.
+    def extract(self, week: str, score_name: str, read_week: ReadWeek) -> Mined:
+        """Return the rubrics that the model extracts from the week's good sessions, and can prove.
 
-        The same rubric, by its name, found in several pairs is one row with the evidence of all.
-        A rubric whose quotation stands in neither session is dropped. A pair that fails is
-        reported and costs nothing else. A week without a good session, or without a bad one, has
-        nothing to contrast.
+        The same rubric, by its name, extracted from several sessions is one row with the evidence
+        of all. A rubric whose quotation does not stand in its session is dropped. A session that
+        fails is reported and costs no other.
         """
         values = {
-            session.id: value
-            for session, scores in read_week(week)
-            if session.prompt_count and (value := score_of(scores, score_name)) is not None
+            session.id: scored.values[score_name]
+            for session, scored in read_week(week)
+            if session.prompt_count and score_name in scored.values
         }
-        sides = sides_of(values, score_name, share=_SHARE, minimum=1)
-        if sides is None:
-            return Mined()
-        most = min(len(sides.best), len(sides.worst), max(1, round(_SHARE * len(values))))
-        sides = Sides(sides.best[:most], sides.worst[:most])
-        ids = {*sides.best, *sides.worst}
-        read = {session.id: session for session, _ in read_week(week) if session.id in ids}
-        pairs = [Sides((good,), (bad,)) for good, bad in zip(sides.best, sides.worst, strict=True)]
-        shown = [tuple(read[id_] for id_ in unmarked(pair)) for pair in pairs]
+        good = good_of(values, score_name, share=_SHARE)
+        read = {session.id: session for session, _ in read_week(week) if session.id in good}
         with (
             ThreadPoolExecutor(self.workers, thread_name_prefix="extraction") as pool,
             waits_end_with_it(),
         ):
-            answers = list(pool.map(lambda pair: self._mine(pair, score_name), shown))
+            answers = list(pool.map(lambda id_: self._extract(read[id_], score_name), good))
         rows: dict[str, ExtractedRubric] = {}
         dropped: list[DroppedRubric] = []
         unmined: list[UnminedSession] = []
         named: dict[str, Any] = {"score_name": score_name, "extractor": self.name}
-        for pair, answer in zip(pairs, answers, strict=True):
-            both = (*pair.best, *pair.worst)
+        for session_id, answer in zip(good, answers, strict=True):
             if isinstance(answer, str):
-                unmined += (UnminedSession(session_id=id_, reason=answer, **named) for id_ in both)
+                unmined.append(UnminedSession(session_id=session_id, reason=answer, **named))
                 continue
             for parsed in answer:
-                evidence = [e for id_ in both for e in evidence_in(parsed.evidence, read[id_])]
+                evidence = evidence_in(parsed.evidence, read[session_id])
                 if not evidence:
                     dropped.append(DroppedRubric(name=parsed.name, reason=UNPROVEN, **named))
                     continue
@@ -123,20 +120,19 @@ class ModelMiner:
                     scoring_criteria=parsed.scoring_criteria,
                     **named,
                 )
-                mined = {*row.sessions, *both}
+                sessions = dict.fromkeys((*row.sessions, session_id))
                 rows[id_] = structs.replace(
                     row,
                     evidence=tuple(dict.fromkeys((*row.evidence, *evidence))),
-                    sessions=tuple(each for each in (*sides.best, *sides.worst) if each in mined),
-                    best_count=row.best_count + 1,
-                    worst_count=row.worst_count + 1,
+                    sessions=tuple(sessions),
+                    best_count=len(sessions),
                 )
         return Mined(rubrics=tuple(rows.values()), dropped=tuple(dropped), unmined=tuple(unmined))
 
     def consolidate(
         self,
         extracted: Iterable[ExtractedRubric],
-        score_name: ScoreName,
+        score_name: str,
         previous: Iterable[Rubric] = (),
     ) -> list[Rubric]:
         """Return the final set, the heaviest first.
@@ -192,20 +188,26 @@ class ModelMiner:
         ]
 
     def _merge(
-        self, entries: Sequence[ParsedRubric], score_name: ScoreName
+        self, entries: Sequence[ParsedRubric], score_name: str
     ) -> list[tuple[ParsedRubric, str]]:
         """Return the rubrics that some are merged into, each with the notes on how."""
         text = _json(entries)
         shown, pointer = show_rubrics(text, self._model.marker(text))
-        question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
+        question = render(load_template(SUMMARIZER, self.prompts), {"all_rubrics": pointer})
         prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
         sent_back = False
 
         def read(answer: str) -> tuple[list[ParsedRubric], str]:
             nonlocal sent_back
-            found = parse_rubric_set(answer, minimum=min(FEWEST, len(entries)), maximum=MOST)
+            found = parse_rubric_set(answer, minimum=1, maximum=MOST)
+            if sent_back:
+                return found
+            fewest = min(FEWEST, len(entries))
+            if len(found[0]) < fewest:
+                sent_back = True
+                refuse(f"it has {len(found[0])} rubrics instead of {fewest} to {MOST}")
             marks = [mark for mark in lint(found[0]) if mark.rule == "unanchored"]
-            if marks and not sent_back:
+            if marks:
                 sent_back = True
                 problems = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
                 refuse(f"its scales lack anchors ({problems})")
@@ -215,35 +217,30 @@ class ModelMiner:
         (rubrics, notes), _ = self._model.read(prompt, read, about=about)
         return [(structs.replace(r, sources=_sources(r, entries)), notes) for r in rubrics]
 
-    def _mine(self, pair: Sequence[Session], score_name: str) -> list[ParsedRubric] | str:
-        """Return what two sessions may differ in, or why there is nothing."""
-        texts, words = [], []
-        for label, session in zip("AB", pair, strict=True):
-            marker = self._model.marker(session.id, session.digest)
-            shown = show(session, marker=marker, budget=self.budget // 2)
-            texts.append(f"Recording {label}\n\n{shown.text}")
-            words.append(shown.folded)
+    def _extract(self, session: Session, score_name: str) -> list[ParsedRubric] | str:
+        """Return the rubrics of one session, or why there are none."""
+        marker = self._model.marker(session.id, session.digest)
+        shown = show(session, marker=marker, budget=self.budget)
         values = {
-            "chat_session": "(They are the recordings A and B above.)",
-            "extraction_min_rubrics": _FEWEST_OF_PAIR,
-            "extraction_max_rubrics": _MOST_OF_PAIR,
+            "chat_session": shown.pointer,
+            "extraction_min_rubrics": self.fewest,
+            "extraction_max_rubrics": self.most,
         }
-        question = render(load_template(extractor_for(score_name)), values)
-        asked = "\n\n".join([*texts, question.rstrip(), load_template("rubric_evidence")])
+        question = render(load_template(extractor_for(score_name), self.prompts), values)
+        asked = "\n\n".join([shown.text, question.rstrip(), load_template("rubric_evidence")])
 
         def parse(answer: str) -> list[ParsedRubric]:
             rubrics = parse_rubrics(answer)
             reasons = [rubric.description for rubric in rubrics]
-            refuse_lifted(answer, reasons, "\n".join(words), question)
+            refuse_lifted(answer, reasons, shown.folded, question)
             return rubrics
 
-        about = " and ".join(session.id for session in pair)
         try:
-            with asking_about(*(session.id for session in pair)):
-                rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {about}")
+            with asking_about(session.id):
+                rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {session.id}")
         except DebriefError as error:
             return str(error)
-        return rubrics[:_MOST_OF_PAIR]
+        return rubrics[: self.most]
 
 
 def _batches(entries: Sequence[ParsedRubric], budget: int) -> list[list[ParsedRubric]]:

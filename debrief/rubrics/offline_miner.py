@@ -27,7 +27,7 @@ from debrief.rubrics.avoiding import (
     Looking,
     look_at,
 )
-from debrief.rubrics.contrast import score_of, sides_of
+from debrief.rubrics.contrast import SessionValues, sides_of
 from debrief.rubrics.judging import OfflineRubricJudge
 from debrief.rubrics.model import (
     MOST,
@@ -39,8 +39,7 @@ from debrief.rubrics.model import (
     RubricEvidence,
     RubricTrial,
 )
-from debrief.rubrics.trial import MOST_OFFLINE, SHARED, looked_at, settle, split_of, try_rubrics
-from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
+from debrief.rubrics.trial import MOST_OFFLINE, looked_at, settle, split_of, try_rubrics
 from debrief.sessions.model import Session
 from debrief.stats import cliffs_delta
 
@@ -57,12 +56,13 @@ _ENOUGH = 20
 _LEAST_EFFECT = 0.33
 """Cliff's delta of a medium effect."""
 _MOST_EVIDENCE = 3
+SHARED = "the score is made of the same signals"
 
 
 class _Seen(Struct, frozen=True):
     id: str
     week: str
-    scores: SessionScores
+    scores: SessionValues
     look: Look
 
     def level(self, avoided: AvoidedTrouble) -> int:
@@ -78,7 +78,7 @@ class OfflineMiner:
     version = VERSION
     _weeks: dict[str, list[_Seen]] = field(default_factory=dict)
 
-    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
+    def extract(self, week: str, score_name: str, read_week: ReadWeek) -> Mined:
         """Return the troubles that the week's good sessions avoid, and those that they do not.
 
         A week with fewer than 20 sessions that are good or bad by the score name is too small to
@@ -95,7 +95,7 @@ class OfflineMiner:
             Candidates, the strongest effect first; and each trouble that gives none, with why.
         """
         seen = {session.id: session for session in self._see(week, read_week)}
-        known = (score_of(session.scores, score_name) is not None for session in seen.values())
+        known = (score_name in session.scores.values for session in seen.values())
         if sum(known) < _ENOUGH:
             for back in range(EARLIER_WEEKS, 0, -1):
                 for session in self._see(week_after(week, -back), read_week):
@@ -125,7 +125,7 @@ class OfflineMiner:
     def consolidate(
         self,
         extracted: Iterable[ExtractedRubric],
-        score_name: ScoreName,
+        score_name: str,
         previous: Iterable[Rubric] = (),
     ) -> list[Rubric]:
         """Merge what was mined into the candidates of a score name, ten at most.
@@ -159,14 +159,13 @@ class OfflineMiner:
 
 
 def _contrast(
-    avoided: AvoidedTrouble, score_name: ScoreName, week: str, seen: Mapping[str, _Seen]
+    avoided: AvoidedTrouble, score_name: str, week: str, seen: Mapping[str, _Seen]
 ) -> ExtractedRubric | DroppedRubric | None:
     """Compare the sessions that give a trouble occasion; None when they are too few to say more."""
     values = {
-        one.id: value
+        one.id: one.scores.values[score_name]
         for one in seen.values()
-        if avoided.key in one.look.levels
-        and (value := score_of(one.scores, score_name)) is not None
+        if avoided.key in one.look.levels and score_name in one.scores.values
     }
     sides = sides_of(values, score_name, share=_SHARE, minimum=_MINIMUM)
     if sides is None or all(seen[id_].week != week for id_ in (*sides.best, *sides.worst)):
@@ -215,7 +214,7 @@ def _evidence(
     )
 
 
-Scored = Sequence[tuple[Session, SessionScores]]
+Scored = Sequence[tuple[Session, SessionValues]]
 
 
 class Shuffles(Struct, frozen=True, kw_only=True):
@@ -223,13 +222,13 @@ class Shuffles(Struct, frozen=True, kw_only=True):
 
     sessions: int
     true: dict[str, int]
-    """Rubrics kept with the scores as they are, by score name."""
+    """Rubrics that tell good from bad with the scores as they are, by score name."""
     shuffled: tuple[int, ...]
-    """Rubrics kept in each shuffle, of all score names."""
+    """Rubrics that seem to in each shuffle, of all score names."""
 
     @property
     def share(self) -> float:
-        """Return the share of shuffles in which anything was kept."""
+        """Return the share of shuffles in which any seems to."""
         return sum(map(bool, self.shuffled)) / max(1, len(self.shuffled))
 
 
@@ -250,10 +249,9 @@ def false_discoveries(
         seed: of the shuffling.
         progress: called with 1 after each.
     """
-    scored = [pair for pair in scored if pair[1].status == "ok"]
     seen = {session.id: look_at(session) for session, _ in scored}
     chance = random.Random(seed)
-    true = Counter(trial.score_name for trial in search(scored, seen) if trial.kept)
+    true = Counter(trial.score_name for trial in search(scored, seen) if trial.finding == "tells")
     shuffled = []
     for _ in range(shuffles):
         rows = chance.sample([row for _, row in scored], len(scored))
@@ -261,11 +259,11 @@ def false_discoveries(
             (to, structs.replace(row, session_id=to.id, started=to.started))
             for (to, _), row in zip(scored, rows, strict=True)
         ]
-        shuffled.append(sum(trial.kept for trial in search(dealt, seen)))
+        shuffled.append(sum(trial.finding == "tells" for trial in search(dealt, seen)))
         progress(1)
     return Shuffles(
         sessions=len(scored),
-        true={name: true[name] for name in SCORE_NAMES},
+        true={name: true[name] for name in _names(scored)},
         shuffled=tuple(shuffled),
     )
 
@@ -277,25 +275,29 @@ def search(scored: Scored, seen: Mapping[str, Look]) -> list[RubricTrial]:
         scored: sessions with their scores.
         seen: what each session shows, by its id.
     """
-    weeks: dict[str, list[tuple[Session, SessionScores]]] = {}
+    weeks: dict[str, list[tuple[Session, SessionValues]]] = {}
     for session, row in sorted(scored, key=lambda pair: pair[0].id):
         weeks.setdefault(week_of(row.started), []).append((session, row))
     split = split_of((week, len(weeks[week])) for week in sorted(weeks))
 
-    def read_week(week: str) -> Iterator[tuple[Session, SessionScores]]:
+    def read_week(week: str) -> Iterator[tuple[Session, SessionValues]]:
         return (pair for pair in weeks.get(week, ()) if split.mines(pair[1]))
 
     def read_sessions(ids: Collection[str]) -> Iterator[Session]:
         chosen = set(ids)
         return (session for session, _ in scored if session.id in chosen)
 
-    miner = OfflineMiner(lambda session: seen[session.id])
+    miner, names = OfflineMiner(lambda session: seen[session.id]), _names(scored)
     judge = OfflineRubricJudge(lambda session: seen[session.id])
     aside = [row for _, row in scored if not split.mines(row)]
-    mined = [miner.extract(week, name, read_week) for week in sorted(weeks) for name in SCORE_NAMES]
+    mined = [miner.extract(week, name, read_week) for week in sorted(weeks) for name in names]
     extracted = [row for each in mined for row in each.rubrics]
     trials = []
-    for name in SCORE_NAMES:
+    for name in names:
         own = miner.consolidate([row for row in extracted if row.score_name == name], name)
         trials += try_rubrics(own, read_sessions, aside, judge, most_judgements=MOST_OFFLINE)
     return settle(trials, looked_at(trials, extracted, [row for m in mined for row in m.dropped]))
+
+
+def _names(scored: Scored) -> list[str]:
+    return list(dict.fromkeys(name for _, row in scored for name in row.values))

@@ -13,16 +13,13 @@ from debrief.rubrics.model import (
     Rubric,
     RubricEvidence,
     RubricSearch,
-    RubricTrial,
 )
 from debrief.rubrics.shown import (
     EFFECT_MEANS,
-    MEANINGS,
     ShownRubric,
-    candidate_shown,
+    meaning_of,
     rubric_shown,
 )
-from debrief.scoring.model import ScoreName
 
 _QUOTES = 3
 """Of what a rubric was mined from."""
@@ -32,7 +29,6 @@ def rubrics_markdown(
     rubrics: Sequence[Rubric],
     *,
     extracted: Iterable[ExtractedRubric] = (),
-    trials: Iterable[RubricTrial] = (),
     searches: Iterable[RubricSearch] = (),
 ) -> str:
     """Return a page of rubrics, score name by score name, each set with the linter's marks.
@@ -40,8 +36,6 @@ def rubrics_markdown(
     Args:
         rubrics: of one or several score names.
         extracted: what they were merged from; gives each rubric the quotes it rests on.
-        trials: on sessions that nothing was mined from; candidates that were dropped are listed
-            at the end.
         searches: what the search came to for each score name.
     """
     searched = {search.score_name: search.said for search in searches}
@@ -58,16 +52,15 @@ def rubrics_markdown(
             for name in dict.fromkeys((*searched, *(rubric.score_name for rubric in rubrics)))
         ],
         quotes_of=quotes_of,
-        dropped=[candidate_shown(trial) for trial in trials if not trial.kept],
         effect_means=EFFECT_MEANS,
     )
 
 
-def _part(score_name: ScoreName, search: str, rubrics: Sequence[Rubric]) -> dict[str, Any]:
+def _part(score_name: str, search: str, rubrics: Sequence[Rubric]) -> dict[str, Any]:
     shown = [rubric_shown(rubric) for rubric in rubrics]
     return {
         "title": score_name.replace("_", " ").capitalize(),
-        "meaning": MEANINGS[score_name].shown,
+        "meaning": meaning_of(score_name).shown,
         "search": search,
         "rubrics": shown,
         "marks": lint(rubrics),
@@ -75,6 +68,7 @@ def _part(score_name: ScoreName, search: str, rubrics: Sequence[Rubric]) -> dict
             (
                 rubric.name,
                 f"{rubric.weight:.2f}",
+                rubric.finding_shown,
                 rubric.effect_shown,
                 rubric.p_shown,
                 rubric.sessions,

@@ -7,6 +7,7 @@ Nothing is clamped, and of two different values none is picked.
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import Annotated, Any
 
 from annotated_types import Len, MinLen
@@ -30,7 +31,27 @@ _VALUE = re.compile(
 )
 _CLOSERS = "*_`\"'])| \t"
 _NUMBER_ALONE = re.compile(r"\(\s*[\d.,/%\s-]+\)")
-_REMARK = re.compile(r"\(|[-–—:;,.|](?=\D*\Z)|[.;,|]?\s*[*_`]*reasoning\b", re.IGNORECASE)
+_REMARK = re.compile(
+    r"\(|[-–—:;,.|](?=\D*\Z)|[.;,|]?\s*[*_`]*reasoning\b"
+    r"|[-–—:;,]?\s*(?:because|since|given that|due to)\s",
+    re.IGNORECASE,
+)
+_ANY_LABEL = re.compile(r"(?<!\w)score[\s*_`]*[:=]", re.IGNORECASE)
+_INLINE = re.compile(
+    r"(?:[.!?][)*_`]*|\b(?:overall|final|therefore|thus|hence|verdict|assessment|conclusion)"
+    r"(?:\s+is)?[,:]?|\bi\s+(?:give|assign|award)(?:\s+(?:this|it|the|session|user|a|final))*)"
+    r"\s+(?P<label>[*_`]*score[\s*_`]*[:=][ \t*_`]*)(?P<rest>[^\s*_`].*)",
+    re.IGNORECASE,
+)
+_REMARK_INLINE = re.compile(
+    r"\.?[)*_`\s]*\Z|\(|[.;,|]?\s*[*_`]*reasoning\b|\s*(?:because|since|given that|due to)\s",
+    re.IGNORECASE,
+)
+_IN_DOUBT = re.compile(
+    r"n['’]t\b|\b(?:not|never|cannot|no|if|had|were|would|could|should|might|max\w*|min\w*|"
+    r"instead|than|unless)\b",
+    re.IGNORECASE,
+)
 _REASONING = re.compile(r"reasoning[\s*_`\"']*[:：=|>]", re.IGNORECASE)
 _LONGEST_NAME = 200
 _MOST_RUBRICS = 100
@@ -40,7 +61,7 @@ class ParsedRubric(Struct, frozen=True, kw_only=True):
     """A rubric as a model wrote it: complete in form, not yet verified."""
 
     id: str
-    """``rubric_001`` … in the answer's order."""
+    """The answer's own where it is unique, else ``rubric_001`` … in the answer's order."""
     name: str
     description: str
     scoring_criteria: str
@@ -53,8 +74,10 @@ class ParsedRubric(Struct, frozen=True, kw_only=True):
 def parse_judgement(text: str | None) -> RubricJudgement:
     """Read ``SCORE: n`` and ``REASONING: …``, plain, in Markdown, or as JSON.
 
-    Labels count at the beginning of a line only, and not in a block quotation. A reasoning may
-    be missing, and is empty then.
+    Labels at the beginning of a line come first. Where no line begins with one and there is no
+    JSON, a single ``SCORE: n`` counts inside a line where it begins a sentence or follows words
+    such as "my verdict:". Nothing in a block quotation counts. A reasoning may be missing, and is
+    empty then.
 
     Raises:
         AnswerError: there is no score, it is not a whole number from 1 to 5, or there are
@@ -69,16 +92,22 @@ def parse_judgement(text: str | None) -> RubricJudgement:
         if len(scores) > 1:
             refuse(f"it gives several scores: {', '.join(map(str, sorted(scores)))}")
         return RubricJudgement(score=scores.pop(), reasoning=_reasoning(lines))
+    if not values and (parted := _parted_at_score(lines)):
+        score = _score(_scores_by_label(parted)[0])
+        return RubricJudgement(score=score, reasoning=_reasoning(parted))
     return _judgement_from_json(answer, values)
 
 
 def parse_rubrics(text: str | None) -> list[ParsedRubric]:
     """Read an extractor's array of rubrics; a name given twice is kept once.
 
+    A rubric keeps the id that the answer gives it; one without an id, or with one that is taken,
+    gets the next free ``rubric_001`` ….
+
     Raises:
         AnswerError: there is no array or there are several, or a rubric lacks a field.
     """
-    return _rubrics_of(_rubric_list(text)[0], needs_evidence=True)
+    return _rubrics_of(_rubric_list(text)[0], needs_evidence=True, keeps_ids=True)
 
 
 def parse_rubric_set(
@@ -99,7 +128,7 @@ def parse_rubric_set(
             has an impossible weight, or there are too few or too many.
     """
     found, notes = _rubric_list(text)
-    rubrics = _rubrics_of(found, needs_evidence=False)
+    rubrics = _rubrics_of(found)
     if not minimum <= len(rubrics) <= maximum:
         refuse(f"it has {len(rubrics)} rubrics instead of {minimum} to {maximum}")
     return rubrics, notes
@@ -143,6 +172,33 @@ def _scores_by_label(lines: list[str]) -> list[str]:
         if len(written) > 50:
             refuse("it has more than 50 lines with a score")
     return written
+
+
+def _parted_at_score(lines: list[str]) -> list[str]:
+    """Return the lines with the only label of a score that stands inside one on a line of its own;
+    none where there is no such label.
+
+    The label begins a sentence, or follows words that give a verdict. Several labels, one in
+    quotation marks, or one that is denied or supposed may be words of the session.
+    """
+    labelled = [place for place, line in enumerate(lines) if _ANY_LABEL.search(fold(line))]
+    if len(labelled) != 1:
+        return []
+    (place,) = labelled
+    line = fold(lines[place])
+    found = _INLINE.search(line)
+    if found is None or len(_ANY_LABEL.findall(line)) != 1:
+        return []
+    before = line[: found.start("rest")]
+    sentence = re.split(r"[.!?]\s", before)[-1]
+    is_quoted = before.count('"') % 2 or before.count("“") > before.count("”")
+    if is_quoted or before.count("`") % 2 or _IN_DOUBT.search(sentence):
+        return []
+    value = _VALUE.fullmatch(found["rest"])
+    if value is None or not _REMARK_INLINE.match(value["tail"].lstrip(_CLOSERS)):
+        return []
+    own = [line[: found.start("label")].rstrip(), f"SCORE: {found['rest']}"]
+    return [*lines[:place], *own, *lines[place + 1 :]]
 
 
 def _score(text: str) -> int:
@@ -246,8 +302,12 @@ def _rubric_list(text: str | None) -> tuple[list[Any], str]:
     return lists[0]
 
 
-def _rubrics_of(items: list[Any], *, needs_evidence: bool) -> list[ParsedRubric]:
+def _rubrics_of(
+    items: list[Any], *, needs_evidence: bool = False, keeps_ids: bool = False
+) -> list[ParsedRubric]:
     rubrics: dict[str, ParsedRubric] = {}
+    given = [_id_of(item) for item in items]
+    taken: set[str] = set()
     for place, item in enumerate(items, 1):
         if not isinstance(item, dict):
             refuse(f"rubric {place} is not an object")
@@ -259,9 +319,26 @@ def _rubrics_of(items: list[Any], *, needs_evidence: bool) -> list[ParsedRubric]
             refuse(f'rubric {place} has no usable "{first["loc"][0]}": {first["msg"]}')
         if needs_evidence and not written.evidence:
             refuse(f'rubric {place} has no text in "evidence"')
-        rubric = ParsedRubric(id=f"rubric_{len(rubrics) + 1:03}", **written.model_dump())
-        rubrics.setdefault(rubric.name.casefold(), rubric)
+        if written.name.casefold() in rubrics:
+            continue
+        own = given[place - 1]
+        numbered = (f"rubric_{number:03}" for number in count(len(rubrics) + 1))
+        if not keeps_ids:
+            own = next(numbered)
+        elif not own or own in taken:
+            own = next(id_ for id_ in numbered if id_ not in taken and id_ not in given)
+        taken.add(own)
+        rubrics[written.name.casefold()] = ParsedRubric(id=own, **written.model_dump())
     return list(rubrics.values())
+
+
+def _id_of(item: Any) -> str:
+    """Return the id that an answer gives a rubric; empty where it gives none."""
+    found = _fields(item).get("id")
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        return ""
+    text = _visible(str(found))
+    return text if len(text) <= _LONGEST_NAME else ""
 
 
 def _lines_of_scale(value: Any) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from debrief.markdown import interval
 from debrief.rubrics.linting import scale_points
-from debrief.rubrics.model import Rubric, RubricTrial
-from debrief.scoring.model import ScoreName
+from debrief.rubrics.model import Finding, Rubric
 
 _SMALLEST_P = 0.001
 EFFECT_MEANS = (
@@ -32,7 +30,14 @@ class Meaning(Struct, frozen=True):
         return f"{self.measure}: {self.more}"
 
 
-MEANINGS: Mapping[ScoreName, Meaning] = {
+FINDINGS: Mapping[Finding, str] = {
+    "tells": "tells good from bad",
+    "does_not_tell": "does not tell good from bad",
+    "too_few": "too few to tell",
+}
+"""What unseen sessions say of a rubric, in words."""
+
+_MEANINGS: Mapping[str, Meaning] = {
     "excellence": Meaning("the verdict", "done and checked, against partly or not done"),
     "token_efficiency": Meaning(
         "lasting lines per 1,000 tokens", "how much was written, not how good it is"
@@ -43,12 +48,18 @@ MEANINGS: Mapping[ScoreName, Meaning] = {
 }
 
 
+def meaning_of(score_name: str) -> Meaning:
+    """Return what a score name measures."""
+    words = score_name.replace("_", " ")
+    return _MEANINGS.get(score_name) or Meaning(words, "by the labels or scores of that name")
+
+
 class ShownRubric(Struct, frozen=True, kw_only=True):
-    """A rubric that holds on unseen sessions, or a candidate that does not."""
+    """A rubric, with what unseen sessions say of it."""
 
     id: str
     key: str
-    score_name: ScoreName
+    score_name: str
     name: str
     description: str
     criteria: str
@@ -57,18 +68,23 @@ class ShownRubric(Struct, frozen=True, kw_only=True):
     weight: float
     sources: tuple[str, ...]
     """Ids of the extracted rubrics that it was merged from."""
-    holds: bool
-    reason: str = ""
-    """Why a candidate was dropped."""
+    finding: Finding
+    reason: str
+    """Why unseen sessions say so."""
     effect: float | None
-    """On unseen sessions: Cliff's delta; None where it could not be tried."""
+    """On unseen sessions: Cliff's delta; None where it could not be tested."""
     low: float | None
     """Of its 95 % interval."""
     high: float | None
     p: float | None
     """Corrected for all candidates that were looked at."""
     sessions: int
-    """Unseen ones that it was tried on."""
+    """Unseen ones that it was tested on."""
+
+    @property
+    def finding_shown(self) -> str:
+        """Return what unseen sessions say of it, in words."""
+        return FINDINGS[self.finding]
 
     @property
     def effect_shown(self) -> str:
@@ -89,10 +105,11 @@ class ShownRubric(Struct, frozen=True, kw_only=True):
 
 
 def rubric_shown(rubric: Rubric) -> ShownRubric:
-    """Return a rubric of a final set."""
+    """Return a rubric of a final set as every output shows it."""
     return ShownRubric(
-        **_words_of(rubric),
-        holds=True,
+        **{name: getattr(rubric, name) for name in _SAME},
+        criteria=rubric.scoring_criteria,
+        reason=rubric.finding_reason,
         effect=rubric.held_out_effect,
         low=rubric.held_out_low,
         high=rubric.held_out_high,
@@ -101,21 +118,6 @@ def rubric_shown(rubric: Rubric) -> ShownRubric:
     )
 
 
-def candidate_shown(trial: RubricTrial) -> ShownRubric:
-    """Return a candidate that was tried."""
-    return ShownRubric(
-        **_words_of(trial.rubric)
-        | {name: getattr(trial, name) for name in ("key", "score_name", "name")},
-        holds=trial.kept,
-        reason=trial.reason,
-        effect=trial.effect,
-        low=trial.low,
-        high=trial.high,
-        p=trial.corrected_p,
-        sessions=trial.best_count + trial.worst_count,
-    )
-
-
-def _words_of(rubric: Rubric) -> dict[str, Any]:
-    names = ("id", "key", "score_name", "name", "description", "notes", "weight", "sources")
-    return {name: getattr(rubric, name) for name in names} | {"criteria": rubric.scoring_criteria}
+_SAME = (
+    *("id", "key", "score_name", "name", "description", "notes", "weight", "sources", "finding"),
+)

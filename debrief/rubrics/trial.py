@@ -1,8 +1,9 @@
-"""Test candidate rubrics on unseen sessions, those that nothing was mined from.
+"""Test rubrics on unseen sessions, those that nothing was mined from.
 
 What is mined from sessions describes them, whether or not it says anything of others. So some
-weeks are mined and the others are set aside; a candidate becomes a rubric when it tells the good
-ones of those from the bad ones, after correction for all candidates that were looked at.
+weeks are mined and the others are set aside. The test says of each rubric whether it tells the good
+ones of those from the bad ones, after correction for all candidates that were looked at. It
+informs: every rubric is kept.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from typing import Any
 from msgspec import Struct, structs
 
 from debrief.keys import digest_of, week_of
-from debrief.rubrics.avoiding import BY_KEY
 from debrief.rubrics.contrast import (
+    BUILT_IN,
+    EXCELLENCE,
+    SessionValues,
     Sides,
     effect_of,
+    is_yes_or_no,
     sides_of,
     values_of,
 )
@@ -27,13 +31,13 @@ from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
     DroppedRubric,
     ExtractedRubric,
+    Finding,
     Rubric,
     RubricEvaluation,
     RubricJudge,
     RubricSearch,
     RubricTrial,
 )
-from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.stats import false_discovery, sessions_needed
 
@@ -41,7 +45,6 @@ MOST_JUDGEMENTS = 480
 """Of a model, for the candidates of one score name."""
 MOST_OFFLINE = 2_000
 """Of the offline judge, likewise."""
-SHARED = "the score is made of the same signals"
 _ENOUGH = 40
 """Scored sessions on each side from which on whole weeks are mined or set aside."""
 _SHARE, _MINIMUM = 0.25, 8
@@ -51,7 +54,7 @@ _WORTH = 48
 """Sessions on each side that a limited number of judgements is spent on, candidate by candidate:
 enough for a large effect to show."""
 _MOST_CHANCE = 0.05
-"""The highest corrected p-value: of what is kept, that share is false at most."""
+"""The highest corrected p-value: of what tells good from bad, that share is false at most."""
 _NEGLIGIBLE = 0.147
 """Cliff's delta, after Romano, as the next ones."""
 _EFFECTS = {"large": 0.474, "medium": 0.33}
@@ -68,7 +71,7 @@ class Split(Struct, frozen=True):
     by_week: bool
     """Every other week is mined; else, sessions being few, every other session."""
 
-    def mines(self, scores: SessionScores) -> bool:
+    def mines(self, scores: SessionValues) -> bool:
         """Return whether a session is mined."""
         if self.by_week:
             monday = date.fromisoformat(week_of(scores.started))
@@ -93,7 +96,7 @@ def split_of(sessions: Iterable[tuple[str, int]]) -> Split:
 def try_rubrics(
     candidates: Sequence[Rubric],
     read_sessions: ReadSessions,
-    scores: Iterable[SessionScores],
+    scores: Iterable[SessionValues],
     judge_by: RubricJudge,
     previous: Iterable[RubricEvaluation] = (),
     *,
@@ -112,7 +115,7 @@ def try_rubrics(
         workers: calls at a time.
 
     Returns:
-        One trial for each candidate, not yet corrected and none kept.
+        One trial for each candidate, not yet corrected.
     """
     rows = list(scores)
     sides: dict[str, Sides] = {}
@@ -124,7 +127,7 @@ def try_rubrics(
         if isinstance(ends, str):
             reasons[rubric.key] = ends
         elif each < _MINIMUM:
-            reasons[rubric.key] = "not tried: the limit of judgements is reached"
+            reasons[rubric.key] = "not tested: the limit of judgements is reached"
         else:
             sides[rubric.key] = Sides(ends.best[:each], ends.worst[:each])
             left -= len(sides[rubric.key].best) + len(sides[rubric.key].worst)
@@ -149,7 +152,7 @@ def try_rubrics(
             if min(len(best), len(worst)) >= _MINIMUM:
                 effect = effect_of(best, worst)
             else:
-                reason = "not tried: too few of the sessions set aside give it an occasion"
+                reason = "not tested: too few of the sessions set aside give it an occasion"
         trials.append(
             RubricTrial(
                 score_name=rubric.score_name,
@@ -164,18 +167,15 @@ def try_rubrics(
     return trials
 
 
-def _ends(rubric: Rubric, rows: Sequence[SessionScores]) -> Sides | str:
-    """Return the sessions that a candidate is tried on, or why it is not tried."""
-    if rubric.avoids in BY_KEY and rubric.score_name in BY_KEY[rubric.avoids].shares:
-        return SHARED
+def _ends(rubric: Rubric, rows: Sequence[SessionValues]) -> Sides | str:
+    """Return the sessions that a rubric is tested on, or why it is not tested."""
     values = values_of(rows, rubric.score_name)
     others = {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
     sides = sides_of(others, rubric.score_name, share=_SHARE, minimum=_MINIMUM)
-    if sides is None and rubric.score_name == "excellence":
-        return (
-            f"not tried: of those set aside, {_sides_shown(_missing(others, _MINIMUM))} are missing"
-        )
-    return sides or "not tried: too few sessions are set aside, or they score alike"
+    if sides is None and is_yes_or_no(others.values(), rubric.score_name):
+        missing = _sides_shown(_missing(others, _MINIMUM), rubric.score_name)
+        return f"not tested: of those set aside, {missing} are missing"
+    return sides or "not tested: too few sessions are set aside, or they score alike"
 
 
 def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
@@ -184,9 +184,11 @@ def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
     return max(0, enough - good), max(0, enough - (len(values) - good))
 
 
-def _sides_shown(missing: tuple[int, int], more: str = "") -> str:
+def _sides_shown(missing: tuple[int, int], score_name: str, more: str = "") -> str:
     good, bad = missing
-    return f"{good}{more} that are done and checked and {bad}{more} that are partly or not done"
+    if score_name == EXCELLENCE:
+        return f"{good}{more} that are done and checked and {bad}{more} that are partly or not done"
+    return f"{good}{more} good ones and {bad}{more} bad ones"
 
 
 def looked_at(
@@ -202,7 +204,8 @@ def looked_at(
 
 
 def settle(trials: Sequence[RubricTrial], looked_at: int) -> list[RubricTrial]:
-    """Return the trials of all score names, corrected for all that was looked at, and decided."""
+    """Return the trials of all score names, corrected for all that was looked at, with what each
+    says."""
     given = [1.0 if trial.p_value is None else trial.p_value for trial in trials]
     corrected = false_discovery([*given, *[1.0] * (looked_at - len(given))])
     return [
@@ -212,47 +215,49 @@ def settle(trials: Sequence[RubricTrial], looked_at: int) -> list[RubricTrial]:
 
 
 def _settled(trial: RubricTrial, corrected_p: float) -> RubricTrial:
-    kept, reason = False, "it does not tell good sessions from bad ones"
-    if (trial.effect or 0.0) >= _NEGLIGIBLE:
-        kept, reason = corrected_p <= _MOST_CHANCE, "chance is not ruled out"
-    if kept:
-        reason = "it tells good sessions from bad ones"
-    return structs.replace(trial, corrected_p=round(corrected_p, 6), kept=kept, reason=reason)
+    finding: Finding
+    if (trial.effect or 0.0) >= _NEGLIGIBLE and corrected_p <= _MOST_CHANCE:
+        finding, reason = "tells", "it tells good sessions from bad ones"
+    elif (trial.high or 0.0) < _EFFECTS["medium"]:
+        finding, reason = "does_not_tell", "it does not tell good sessions from bad ones"
+    else:
+        finding, reason = "too_few", "too few sessions to rule out chance"
+    return structs.replace(trial, corrected_p=round(corrected_p, 6), finding=finding, reason=reason)
 
 
 def final_rubrics(trials: Iterable[RubricTrial]) -> list[Rubric]:
-    """Return the rubrics of one score name that are kept, the heaviest first.
+    """Return the rubrics of one score name, each with what unseen sessions say of it.
 
-    One that was mined offline weighs as much as its effect; of a model's rubrics the model says it.
+    All of them: in the order of their consolidation, the heaviest first.
     """
-    kept = [trial for trial in trials if trial.kept]
-    most = max((trial.effect or 0.0 for trial in kept), default=1.0)
-    rubrics = [
+    return [
         structs.replace(
             trial.rubric,
-            weight=round((trial.effect or 0.0) / most, 2)
-            if trial.rubric.avoids
-            else trial.rubric.weight,
+            id=f"rubric_{place:03}",
+            finding=trial.finding,
+            finding_reason=trial.reason,
             held_out_effect=trial.effect,
             held_out_low=trial.low,
             held_out_high=trial.high,
             held_out_sessions=trial.best_count + trial.worst_count,
             corrected_p=trial.corrected_p,
         )
-        for trial in kept
+        for place, trial in enumerate(trials, 1)
     ]
-    rubrics.sort(key=lambda rubric: (-rubric.weight, rubric.key))
-    return [structs.replace(r, id=f"rubric_{n:03}") for n, r in enumerate(rubrics, 1)]
 
 
 def searches_of(
-    trials: Iterable[RubricTrial], scores: Iterable[SessionScores], split: Split, looked_at: int
+    score_names: Iterable[str],
+    trials: Iterable[RubricTrial],
+    scores: Iterable[SessionValues],
+    split: Split,
+    looked_at: int,
 ) -> list[RubricSearch]:
     """Return what the search came to for each score name."""
-    kept = [trial for trial in trials if trial.kept]
+    confirmed = [trial for trial in trials if trial.finding == "tells"]
     rows = list(scores)
     found = []
-    for name in SCORE_NAMES:
+    for name in score_names:
         scored = values_of(rows, name)
         mined = sum(row.session_id in scored and split.mines(row) for row in rows)
         aside = {
@@ -260,13 +265,13 @@ def searches_of(
             for row in rows
             if row.session_id in scored and not split.mines(row)
         }
-        judged = [t.best_count + t.worst_count for t in kept if t.score_name == name]
+        judged = [t.best_count + t.worst_count for t in confirmed if t.score_name == name]
         found.append(_search(name, mined, aside, looked_at, judged))
     return found
 
 
 def _search(
-    score_name: ScoreName,
+    score_name: str,
     mined: int,
     aside: Mapping[str, float],
     looked_at: int,
@@ -279,13 +284,13 @@ def _search(
         mined: sessions with a value that candidates were mined from.
         aside: values of the sessions that were set aside.
         looked_at: candidates of all score names.
-        judged: the sessions that each kept rubric was judged on.
+        judged: the sessions that each rubric was judged on that tells good from bad.
     """
     chance, tried = _MOST_CHANCE / max(looked_at, _USUAL), len(aside)
-    by_verdict = score_name == "excellence"
+    two_sided = is_yes_or_no(aside.values(), score_name)
     more = {
         size: _more_of_sides(sessions_needed(delta, chance), aside)
-        if by_verdict
+        if two_sided
         else (_more(sessions_needed(delta, chance), tried), 0)
         for size, delta in _EFFECTS.items()
     }
@@ -293,15 +298,18 @@ def _search(
     needed = sum(missing)
     if judged:
         of = " to ".join(str(count) for count in sorted({min(judged), max(judged)}))
-        ends = "" if by_verdict else "the best and the worst of "
+        ends = "" if two_sided else "the best and the worst of "
         said = (
             f"Mined from {mined} sessions and confirmed on {of} of {ends}{tried} others, "
             f"corrected for all {looked_at} candidates that were looked at."
         )
+    elif not mined and not aside and score_name not in BUILT_IN:
+        needed = 0
+        said = f"No session has a value by {score_name}: label sessions with that name."
     else:
-        lacks = _sides_shown(missing, " more") if by_verdict else f"{needed} more"
+        lacks = _sides_shown(missing, score_name, " more") if two_sided else f"{needed} more"
         enough = f"yet: {lacks} are needed" if needed else "so far, though there are enough"
-        ends = "those" if by_verdict else "the best and the worst quarter of those"
+        ends = "those" if two_sided else "the best and the worst quarter of those"
         said = (
             f"Nothing distinguishes good sessions {enough} for a {size} effect to show 4 times in "
             f"5, if {ends} set aside are all judged ({mined} were mined, {tried} set aside)."
@@ -311,7 +319,7 @@ def _search(
         mined=mined,
         tried=tried,
         looked_at=looked_at,
-        kept=len(judged),
+        confirmed=len(judged),
         needed=needed,
         said=said,
     )

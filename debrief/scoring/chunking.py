@@ -5,11 +5,10 @@ Whatever the input:
 1. no chunk exceeds the target: a trace over it is split between its observations, an observation
    over it within its text;
 2. the chunks' own traces, joined, are the session;
-3. consecutive chunks share up to ``overlap`` traces, fewer when that many would take more than a
-   quarter of the target, or leave no room for what comes next;
-4. a small final chunk is merged into the one before if the traces of both still fit, which may
-   cost that chunk a part of its overlap; else it takes traces from it until it is small no more,
-   as the end of a session decides whether its task was done;
+3. consecutive chunks share ``overlap`` traces; where these and the trace after them exceed the
+   target, as many as fit in half of it;
+4. a small final chunk takes traces from the one before, as long as its overlap has room, until it
+   is small no more: the end of a session decides whether its task was done;
 5. one pass, linear in the session: a text is counted once, one that is split a few times more.
 
 Tokens are those of the observations' texts; the prompt around them is not counted.
@@ -53,9 +52,8 @@ def chunk_by_tokens(
     Args:
         traces: the session, in order.
         target: the most tokens that a chunk may have, overlap included; at least 1.
-        overlap: the most traces that a chunk repeats from the end of the one before.
-        min_chunk_ratio: a final chunk whose own tokens are under this part of the target is
-            merged into the one before when that fits, and takes traces from it otherwise.
+        overlap: the traces that a chunk repeats from the end of the one before, where they fit.
+        min_chunk_ratio: the part of the target below which a final chunk's own tokens are few.
         count: the tokens of a text.
 
     Raises:
@@ -79,65 +77,67 @@ def _packed(
     for index, (_, tokens) in enumerate(pieces):
         if filled + tokens > target and index > own:
             ranges.append((lead, own, index))
-            room = min(target // 4, target - tokens)
-            lead, own = _lead(pieces, lead, index, overlap, room), index
-            filled = sum(size for _, size in pieces[lead:index])
+            lead, own = _lead(pieces, index, overlap, target), index
+            filled = _tokens(pieces, lead, index)
         filled += tokens
-    small = sum(size for _, size in pieces[own:]) < min_chunk_ratio * target
-    if ranges and small:
+    least = min_chunk_ratio * target
+    if ranges and _tokens(pieces, own, len(pieces)) < least:
         lead_before, own_before, _ = ranges[-1]
-        room = target - sum(size for _, size in pieces[own_before:])
-        if room >= 0:
-            most = own_before - lead_before
-            ranges.pop()
-            lead, own = _lead(pieces, lead_before, own_before, most, room), own_before
-        else:
-            own, filled = _further_back(pieces, own_before, own, min_chunk_ratio * target, target)
-            ranges[-1] = (lead_before, own_before, own)
-            lead = _lead(pieces, lead_before, own, overlap, min(target // 4, target - filled))
+        lead, own = _further_back(pieces, own_before, own, least, target, overlap)
+        ranges[-1] = (lead_before, own_before, own)
     return [*ranges, (lead, own, len(pieces))]
 
 
 def _further_back(
-    pieces: Sequence[Measured], floor: int, own: int, least: float, target: int
+    pieces: Sequence[Measured], floor: int, own: int, least: float, target: int, overlap: int
 ) -> tuple[int, int]:
-    """Return where a final chunk begins that takes from the one before until it has ``least``
-    tokens, and how many it has.
+    """Return where the overlap and the own traces of a final chunk begin, once it has taken from
+    the one before what it needs to have ``least`` tokens, or as much as fits.
     """
-    filled = sum(size for _, size in pieces[own:])
-    while filled < least and own - 1 > floor and filled + pieces[own - 1][1] <= target:
-        own -= 1
+    lead = _lead(pieces, own, overlap, target)
+    filled = _tokens(pieces, own, len(pieces))
+    while filled < least and own - 1 > floor:
+        earlier = _lead(pieces, own - 1, overlap, target)
+        is_all = earlier == 0 and own - 1 < overlap
+        if is_all or _tokens(pieces, earlier, own) + filled > target:
+            break
+        lead, own = earlier, own - 1
         filled += pieces[own][1]
-    return own, filled
+    return lead, own
 
 
-def _lead(pieces: Sequence[Measured], floor: int, end: int, most: int, room: int) -> int:
-    """Return where the longest run of at most ``most`` pieces begins that ends at ``end``."""
-    lead = end
-    while lead > floor and end - lead < most and pieces[lead - 1][1] <= room:
-        lead -= 1
-        room -= pieces[lead][1]
+def _lead(pieces: Sequence[Measured], own: int, overlap: int, target: int) -> int:
+    """Return where the overlap begins of a chunk whose own traces begin at ``own``."""
+    lead, room = max(0, own - overlap), target - pieces[own][1]
+    if _tokens(pieces, lead, own) <= room:
+        return lead
+    room = min(room, target // 2)
+    while _tokens(pieces, lead, own) > room:
+        lead += 1
     return lead
+
+
+def _tokens(pieces: Sequence[Measured], first: int, end: int) -> int:
+    return sum(size for _, size in pieces[first:end])
 
 
 def _chunk(index: int, count: int, ranges: _Range, pieces: Sequence[Measured]) -> Chunk:
     lead, own, end = ranges
-    own_tokens = sum(size for _, size in pieces[own:end])
     return Chunk(
         index=index,
         count=count,
         overlap=tuple(trace for trace, _ in pieces[lead:own]),
         traces=tuple(trace for trace, _ in pieces[own:end]),
-        tokens=own_tokens + sum(size for _, size in pieces[lead:own]),
-        own_tokens=own_tokens,
+        tokens=_tokens(pieces, lead, end),
+        own_tokens=_tokens(pieces, own, end),
     )
 
 
 def _pieces(trace: Trace, target: int, overlap: int, count: Count) -> Iterator[Measured]:
     """Yield the trace, or its parts when it exceeds the target.
 
-    The parts are so small that ``overlap`` of them fit into the quarter that an overlap may take,
-    so a chunk that begins in the middle of a long trace has context too.
+    The parts are so small that ``overlap`` of them take a quarter of the target at most, so a chunk
+    that begins in the middle of a long trace has context too.
     """
     measured = [part for seen in trace.observations for part in _measured(seen, target, count)]
     total = sum(tokens for _, tokens in measured)

@@ -20,8 +20,6 @@ DimensionName = Literal[
     "security_compliance",
     "user_satisfaction",
 ]
-ScoreName = Literal["excellence", "token_efficiency", "user_turn_efficiency"]
-SCORE_NAMES: tuple[ScoreName, ...] = ("excellence", "token_efficiency", "user_turn_efficiency")
 
 
 class Observation(Struct, frozen=True, gc=False):
@@ -92,6 +90,8 @@ class ChunkScores(Struct, frozen=True, kw_only=True):
     tokens: int
     own_tokens: int
     verdicts: tuple[DimensionScore, ...]
+    overlap: int = 0
+    """Traces repeated from the end of the chunk before."""
     person_characters: int = 0
     """Of prompts and interventions among the chunk's own traces."""
     answers: tuple[tuple[DimensionScore, ...], ...] = ()

@@ -24,6 +24,7 @@ from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScor
 from debrief.scoring.quotations import Recording, checked
 from debrief.scoring.reading import SessionReading, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
+from debrief.scoring.traces import shows_task
 from debrief.sessions.model import Session
 
 Fence = Callable[[str], str]
@@ -102,8 +103,9 @@ def criteria_text() -> str:
 
 def _riding(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
     """Return the judges whose questions ride along: all where the chunk is the whole of a session
-    that changed something."""
-    return tuple(judges) if judges and chunk.count == 1 and has_change(session) else ()
+    that changed something, its task included."""
+    is_whole = chunk.count == 1 and shows_task(session)
+    return tuple(judges) if judges and is_whole and has_change(session) else ()
 
 
 def _judges_text(judges: Sequence[Judge]) -> str:

@@ -307,7 +307,8 @@ def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list
     for chunk in chunks:
         try:
             verdicts = scorer.score_chunk(session, chunk)
-            said.append(replace(verdicts, person_characters=_of_person(chunk)))
+            beside = {"overlap": len(chunk.overlap), "person_characters": _of_person(chunk)}
+            said.append(replace(verdicts, **beside))
         except DryRunError as error:
             nothing = error
     if nothing is not None:

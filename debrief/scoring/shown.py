@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from debrief.scoring.chunking import OVERLAP, TARGET
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import DimensionScore, SessionScores
 
@@ -44,3 +45,24 @@ def mean_shown(row: SessionScores) -> str:
         answers = len(row.chunks[0].answers) if row.chunks else 0
         between = f"({between} by {answers} answers)" if answers else f"({between})"
     return " ".join(filter(None, [f"{row.overall_quality:.2f}", between, known_shown(row)]))
+
+
+def parts_shown(row: SessionScores) -> str:
+    """Return how many parts a session was scored in, and how many traces each repeats of the one
+    before: where the budget has no room for all, how many and why; empty for a single part.
+    """
+    later = row.chunks[1:]
+    if not later:
+        return ""
+    shown = (
+        f"{len(row.chunks)}, each of {TARGET:,} tokens at most and with the last {OVERLAP} traces "
+        "of the one before"
+    )
+    short = sorted({chunk.overlap for chunk in later if chunk.overlap < OVERLAP})
+    if not short:
+        return shown
+    parts = {few: [str(c.index + 1) for c in later if c.overlap == few] for few in short}
+    fewer = "; ".join(
+        f"{few or 'none'} in part {', '.join(numbers)}" for few, numbers in parts.items()
+    )
+    return f"{shown}, or fewer where {OVERLAP} and the trace after them do not fit: {fewer}"

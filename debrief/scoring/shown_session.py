@@ -18,7 +18,13 @@ from debrief.markdown import counted, shorten
 from debrief.models.fencing import defuse, defuse_line
 from debrief.scoring.model import Chunk, Trace
 from debrief.scoring.shortening import shortened
-from debrief.scoring.traces import PASTE, is_of_program, task_context, trace_text, words_of_person
+from debrief.scoring.traces import (
+    TASK_AGAIN,
+    is_of_program,
+    task_context,
+    trace_text,
+    words_of_person,
+)
 from debrief.sessions.model import Evidence, Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 
@@ -44,7 +50,7 @@ def shown_text(session: Session, chunk: Chunk) -> str:
     """
     task = "" if _shows_task(session, chunk) else task_context(session)
     parts = {
-        "What the task is": defuse(shortened(task, *PASTE)),
+        "What the task is": defuse(shortened(task, *TASK_AGAIN)),
         "What the person said": words_of_person(session) if chunk.count > 1 else "",
         "Facts": session_facts(session),
         "Repeated for context": "".join(_traces(chunk.overlap)),

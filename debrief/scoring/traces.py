@@ -4,7 +4,8 @@ Every observation's text carries its own label and line end, so a trace's text a
 of its observations added up. What comes out of the session is made safe before tokens are counted:
 look-alikes of our labels are marked and invisible characters shown, both of which make text longer.
 
-The person's words, what the agent said and how checks ended are shown whole, but for huge pastes;
+The person's words, the files that their first request names, what the agent said and how checks
+ended are shown whole, but for huge pastes;
 all else by how much it tells (``shown_calls``). What the person did inside a turn stands where it
 happened. Text that was shown once (a plan that is asked for again) is not shown again. Of a session
 that is long even so, the middle is an outline, before it is split.
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from debrief.facts.checks import CheckRun
 from debrief.facts.quoting import label
+from debrief.facts.request import spelled_out
 from debrief.facts.session_facts import facts_of
 from debrief.facts.shell import arguments
 from debrief.markdown import shorten
@@ -36,10 +38,14 @@ from debrief.scoring.shown_calls import (
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
 
-FORM: Final = 4
+FORM: Final = 5
 """Raised when what is shown of a session changes: it is scored anew then."""
 PASTE = (8_000, 3_000)
 """Characters of the person's words in one place that are shown."""
+REQUEST = (80_000, 40_000)
+"""Of the first request, with the files that it names."""
+TASK_AGAIN = (20_000, 10_000)
+"""Of that, where it is repeated with a part that it does not stand in."""
 EXPANSION = (1_200, 300)
 """Of the text that a command of the person's stands for."""
 PERSON_BUDGET = 24_000
@@ -69,6 +75,7 @@ def traces_of(session: Session) -> list[Trace]:
     prompt in the call, else by the time; otherwise it follows the last turn's work.
     Where only subagents' work is left of a session, that is the one trace, with number 0.
     """
+    session = spelled_out(session)
     writer = _Writer(session)
     if not session.turns and session.subagents:
         work = [part for subagent in session.subagents for part in writer.subagent(subagent, FULL)]
@@ -85,8 +92,13 @@ def trace_text(trace: Trace) -> str:
 
 
 def task_context(session: Session) -> str:
-    """Return the first human message; empty when the session has none."""
-    return next((turn.prompt for turn in session.turns if turn.number > 0), "")
+    """Return the first human message, with the files that it names; empty when there is none."""
+    return next((turn.prompt for turn in spelled_out(session).turns if turn.number > 0), "")
+
+
+def shows_task(session: Session) -> bool:
+    """Return whether the first human message is short enough to be shown whole."""
+    return len(task_context(session)) <= sum(REQUEST)
 
 
 def words_of_person(session: Session) -> str:
@@ -125,6 +137,7 @@ class _Writer:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._first = next((turn.number for turn in session.turns if turn.number > 0), 0)
         self._known: list[tuple[str, int]] = []
         """Long texts that were shown, and in which turn."""
         self._said: dict[int, str] = {}
@@ -161,7 +174,8 @@ class _Writer:
         opening = [Observation("turn", _headline(index, turn))]
         if turn.prompt or turn.images:
             pictures = f"\n({turn.images} pictures attached)" if turn.images else ""
-            prompt = shortened(self._once(turn, turn.prompt, turn.number), *PASTE)
+            room = REQUEST if turn.number == self._first else PASTE
+            prompt = shortened(self._once(turn, turn.prompt, turn.number), *room)
             opening.append(_labelled("prompt", "[USER]", f"{prompt}{pictures}"))
         if turn.expansion:
             opening.append(_expanded(turn.expansion))

@@ -129,6 +129,7 @@ class SessionExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     base_commit: str = ""
     relative_of: str = ""
+    plan: str = ""
     usage: TokenCounts = (0, 0, 0, 0)
     """Not always the sum of the steps'."""
     reported_usage: TokenCounts | None = None
@@ -210,6 +211,7 @@ def _extra(session: Session) -> SessionExtra:
         task="" if session.task == follows else session.task,
         base_commit=session.base_commit or "",
         relative_of=session.relative_of or "",
+        plan=session.plan or "",
         usage=astuple(session.usage),
         reported_usage=astuple(reported) if reported is not UNSET else None,
         instructions=None if session.instructions is UNSET else session.instructions,

@@ -95,7 +95,13 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """The edit was worked out from the call's own input, as no result says what it did."""
     late_result: Copied = ""
     """What the call brought after its result, where that said only that it had begun: the answer
-    of a subagent in the background. It stands in the context of a later message too."""
+    of a subagent in the background, or what a command printed that was waited for. It stands in
+    the context of a later message too, or in the result of a later call."""
+
+    @property
+    def printed(self) -> str:
+        """The result, and what the call brought after it; empty for neither."""
+        return "\n".join(filter(None, (self.result, self.late_result)))
 
 
 class ContextText(Struct, frozen=True, kw_only=True, gc=False):
@@ -289,6 +295,10 @@ class Session(Struct, frozen=True, kw_only=True):
     """The tool's own total of the tokens, where a file has one: a check of ``usage``."""
     relative_of: Name | UnsetType = UNSET
     """Of a fork, the session that it was forked from, or that one's original."""
+    plan: Copied | UnsetType = UNSET
+    """The plan that the session was started with, where its capture holds one."""
+    plan_digest: Own | UnsetType = UNSET
+    """SHA-256, in hex, of that plan as the capture holds it."""
     status: RecordStatus | UnsetType = UNSET
     """What the recorder's API holds of a session, where it came from there: ``ready`` is what
     somebody released for training. It is no part of the session itself."""
@@ -349,6 +359,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     instructions: tuple[Instructions, ...] | UnsetType = UNSET
     reported_usage: Usage | UnsetType = UNSET
     relative_of: Name | UnsetType = UNSET
+    plan_digest: str | UnsetType = UNSET
     status: RecordStatus | UnsetType = UNSET
 
 
@@ -368,6 +379,7 @@ def calls_of(session: Session) -> Iterator[ToolCall]:
 def texts_of(session: Session) -> Iterator[str]:
     """Yield every text of a session and its subagents, those in a call's arguments unescaped."""
     yield from (session.branch, session.cwd, session.title, session.system_prompt or "")
+    yield session.plan or ""
     yield from (instruction.text for instruction in session.instructions or ())
     for turn in session.turns:
         yield from (turn.prompt, turn.expansion)

@@ -7,6 +7,7 @@ Copies, resumptions and parts in other folders are of one session, and a fork is
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
-from debrief.sessions.model import Name, Own, Session, UnreadCause
+from debrief.sessions.model import Message, Name, Own, Session, UnreadCause, calls_of
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.forks import Branch, leaves_of
 from debrief.sessions.readers.values import UNIQUE, is_made_up, time_without_records
@@ -362,6 +363,45 @@ def _name(
         mark = f"{first.source}\n{begins}"
         name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
     return name
+
+
+def with_unique_calls(session: Session) -> Session:
+    """Return a session in which no two calls have one id, whatever its transcripts say.
+
+    Threads of one session may use the same ids, as may parts of it that were read apart. What is
+    about a call has its new id.
+    """
+    calls = Counter(call.id for call in calls_of(session))
+    if all(count == 1 for count in calls.values()):
+        return session
+    taken: set[str] = set()
+
+    def unique(messages: tuple[Message, ...], now: dict[str, str]) -> tuple[Message, ...]:
+        """Rename calls; ``now`` has what the latest call with an id is named in this thread."""
+        renamed = []
+        for message in messages:
+            context = tuple(
+                replace(text, call_id=now.get(text.call_id, text.call_id))
+                for text in message.context
+            )
+            named = []
+            for call in message.calls:
+                name = call.id
+                while name in taken:
+                    calls[call.id] += 1
+                    name = f"{call.id}-{calls[call.id]}"
+                taken.add(name)
+                now[call.id] = name
+                named.append(replace(call, id=name))
+            renamed.append(replace(message, context=context, calls=tuple(named)))
+        return tuple(renamed)
+
+    main: dict[str, str] = {}
+    turns = tuple(replace(turn, messages=unique(turn.messages, main)) for turn in session.turns)
+    agents = tuple(
+        replace(agent, messages=unique(agent.messages, {})) for agent in session.subagents
+    )
+    return replace(session, turns=turns, subagents=agents)
 
 
 def with_digest(session: Session) -> Session:

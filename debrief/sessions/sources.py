@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from debrief.sessions.readers.databases import LOG
 from debrief.sessions.readers.documents import first_line_error
 from debrief.sessions.readers.files import SUFFIX, FileStamp, Walk, head_of, opened, reason_of, walk
 from debrief.sessions.readers.forks import Branch, as_fork
-from debrief.sessions.readers.values import moment_of_change
+from debrief.sessions.readers.values import moment_of_change, time_without_records
 from debrief.sessions.scanning import (
     MirrorOrigin,
     Scan,
@@ -46,6 +47,7 @@ from debrief.sessions.scanning import (
     identified,
     is_reported,
     with_digest,
+    with_unique_calls,
     without_twins,
 )
 
@@ -267,7 +269,7 @@ def _read_group(
         session = replace(session, id=first.session_id, digest="")
         if redact is not None:
             session = redact(session)
-        session = with_digest(with_actions(session))
+        session = with_digest(with_actions(with_unique_calls(session)))
     except Exception as error:  # one session must never cost the week
         reason = f"not kept: {type(error).__name__}: {error}"
         yield from (_unread(replace(entry, reason=reason)) for entry in group)
@@ -413,7 +415,8 @@ def _peeked(
             own = replace(entry, reason=OWN_QUESTION, expected=True)
             return replace(own, started=at, week=week_of(at))
         if peek is not None:
-            return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
+            started = peek.started or _time_read(reader, transcript)
+            return replace(entry, own_id=peek.session_id, root=peek.root, own_started=started)
         # A file without a session is filed under the week of its first time, if it has any: that
         # of its last change would be the time of a clone or a copy as often as not.
         started = Head.of(entry.path).first_time()
@@ -423,6 +426,15 @@ def _peeked(
     except Exception as error:  # one transcript must never cost the scan
         return _failed(entry, error)
     return replace(entry, reason="no session was found in it")
+
+
+def _time_read(reader: Reader, transcript: Transcript) -> datetime | None:
+    """Return when a session began whose beginning does not tell; None where no record does."""
+    try:
+        started = reader.read(transcript).started
+    except Exception:  # reading it for the tables tells what is wrong
+        return None
+    return None if started == time_without_records(transcript.path) else started
 
 
 OWN_QUESTION = "a question that Debrief asked a program, no session"

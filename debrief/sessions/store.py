@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
@@ -39,10 +40,19 @@ from debrief.sessions.transfer import leave_out_of_mirror
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
-NORMAL_FORM = "13"
+NORMAL_FORM = "15"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
+
+
+PlanOf = Callable[[Session | SessionHead], str]
+"""Returns the plan that a session's capture holds; empty where it holds none."""
+
+
+def no_plan(session: Session | SessionHead) -> str:
+    """Return no plan: for a source of sessions that has no captures."""
+    return ""
 
 
 def sessions_of(lake: Lake) -> str:
@@ -151,6 +161,7 @@ def store_week(
     redactor: Redactor,
     servers: Iterable[SessionServer] = (),
     *,
+    plan_of: PlanOf = no_plan,
     again: bool = False,
 ) -> bool:
     """Read a week's transcripts into the lake; True when nothing had to be read.
@@ -164,24 +175,28 @@ def store_week(
         week: the week to read.
         redactor: takes the secrets out.
         servers: bring the sessions that are in no folder.
+        plan_of: finds the plan of a session.
         again: read what has not changed too.
     """
     made_from = read_from(found, week, redactor)
     stamp = lake.stamp(SESSIONS_TABLE, week)
+    heads = {head.id: head for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
     if not again and stamp is not None and stamp.inputs == made_from:
-        return True
+        plans = ((head, plan_of(head)) for head in heads.values())
+        if all(not plan or digest_of(plan) == head.plan_digest for head, plan in plans):
+            return True
     readers: dict[str, SessionReader] = {}
     for server in servers:
         entries = [e for e in found.of_week(week) if e.source == server.source and e.is_on_server]
         readers[server.source] = server.reader(lake, entries, redactor)
     unread: list[UnreadTranscript] = []
-    heads = {head.id: head for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
     paths = _paths(found)
 
     def kept(session: Session) -> Session:
         refs = session.transcripts
         shared = tuple(replace(ref, path=shared_path(ref.path, found.origins)) for ref in refs)
-        now = redact_session(replace(session, transcripts=shared), redactor)
+        now = with_plan(replace(session, transcripts=shared), plan_of)
+        now = redact_session(now, redactor)
         head = heads.get(now.id)
         if head is None:
             return now
@@ -195,7 +210,7 @@ def store_week(
                 unread.append(replace(item, path=shared_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
-        lasting = _outlasting(lake, found, week, heads, redactor)
+        lasting = _outlasting(lake, found, week, heads, redactor, plan_of)
         yield from heapq.merge(read(), lasting, key=lambda row: (row.started, row.id))
 
     def final() -> str:
@@ -207,7 +222,12 @@ def store_week(
 
 
 def _outlasting(
-    lake: Lake, found: Scan, week: str, heads: Mapping[str, SessionHead], redactor: Redactor
+    lake: Lake,
+    found: Scan,
+    week: str,
+    heads: Mapping[str, SessionHead],
+    redactor: Redactor,
+    plan_of: PlanOf,
 ) -> Iterator[Session]:
     """Yield the stored sessions of a week whose transcripts are gone, by today's redaction.
 
@@ -222,7 +242,14 @@ def _outlasting(
         if head.id not in ids and not any(ref.path in paths for ref in head.transcripts)
     }
     for stored in lake.read(SESSIONS_TABLE, week, Session, ("id", kept)) if kept else ():
-        yield with_digest(with_actions(redact_session(stored, redactor)))
+        planned = with_plan(stored, plan_of)
+        yield with_digest(with_actions(redact_session(planned, redactor)))
+
+
+def with_plan(session: Session, plan_of: PlanOf) -> Session:
+    """Return a session with the plan that its capture holds; without one it stays as it is."""
+    plan = plan_of(session)
+    return replace(session, plan=plan, plan_digest=digest_of(plan)) if plan else session
 
 
 def _whole(
@@ -230,7 +257,8 @@ def _whole(
 ) -> Session:
     """Return a session with what was read of those of its transcripts that are gone.
 
-    What was read of it from another source is not mixed with this reading.
+    What was read of it from another source is not mixed with this reading. A plan stays when its
+    capture is gone.
 
     Args:
         lake: has it as it was read before.
@@ -244,11 +272,18 @@ def _whole(
     gone = {
         ref.path for ref in head.transcripts if ref.path not in paths and ref.digest not in digests
     }
-    if not gone or head.source != session.source:
+    lost_plan = head.plan_digest is not UNSET and session.plan_digest is UNSET
+    if head.source != session.source or not (gone or lost_plan):
         return session
-    (stored,) = lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id}))
+    stored = next(lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id})), None)
+    if stored is None:  # its row is damaged
+        return session
+    if lost_plan:
+        session = replace(session, plan=stored.plan, plan_digest=stored.plan_digest)
+    if not gone:
+        return session
     if now <= {(ref.path, ref.digest) for ref in stored.transcripts}:
-        return replace(stored, digest="")
+        return replace(stored, plan=session.plan, plan_digest=session.plan_digest, digest="")
     earlier = replace(
         stored,
         transcripts=tuple(ref for ref in stored.transcripts if ref.path in gone),

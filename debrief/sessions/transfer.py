@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.files import atomic
+from debrief.files import atomic, make_private
 from debrief.lake.files import FileStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.readers import READERS
@@ -70,7 +70,7 @@ def mirror(url: str, home: Path) -> Path:
     url = url.rstrip("/")
     folder = home / "mirror" / _digest(url)
     files = folder / MIRRORED_FILES
-    files.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(files)
     (folder / ORIGIN).write_text(url, encoding="utf-8")
     store = FileStore(url)
     stored = {
@@ -91,7 +91,7 @@ def mirror(url: str, home: Path) -> Path:
 
     def fetch(name: str) -> None:
         path, modified = files / name, stored[name][1]
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         with store.opened(f"{store.root}/{name}") as source:
             if source is None:  # it was removed a moment ago
                 return
@@ -159,7 +159,7 @@ def push(
         redactor: takes the secrets out.
         home: ``DEBRIEF_HOME``, which remembers what was pushed.
         report: called with a line for each file.
-        captures: folders of captured prompts. The prompts and the session's metadata go along;
+        captures: folders of captures. Their prompts, metadata and plan go along;
             transcripts in them do only if they are below ``folders``.
         is_left_out: says which transcripts stay here, such as those of forgotten sessions.
 
@@ -230,7 +230,8 @@ def _outgoing(
         if capture.name in staying:
             continue
         home = capture.parents[2]
-        for path in (*sorted((capture / "prompts").rglob("*")), capture / "metadata.json"):
+        prompts = sorted((capture / "prompts").rglob("*"))
+        for path in (*prompts, capture / "metadata.json", capture / "plan.md"):
             if path.is_file() and not path.is_symlink():
                 yield _file(path, f"captures-{_digest(str(home))[:8]}/{path.relative_to(home)}")
 
@@ -288,6 +289,6 @@ def _load(path: Path, type: type[T]) -> T:
 
 
 def _save(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     with atomic(path, durable=False) as file:
         file.write(msgspec.json.encode(value))

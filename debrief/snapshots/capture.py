@@ -1,7 +1,8 @@
 """Write a capture: the prompts and circumstances of a session at its start.
 
 It is the folder ``.debrief/sessions/<key>/`` of the session's repository, its key a plan id or
-a session id, and holds ``prompts/`` and ``metadata.json``. Only the repository's own prompts are
+a session id, and holds ``prompts/``, ``metadata.json`` and, if ``debrief code`` wrote it, the
+plan (``plan.md``). Only the repository's own prompts are
 taken, not those in the user's home: what a team compares must not depend on whose machine it ran
 on. Which files a program gives its model, and where, was seen in the requests that it sent in a
 repository with all of them. Standard library alone, and no git program: a hook that must not slow
@@ -75,6 +76,7 @@ def prompt_files(tool: str) -> PromptFiles:
 
 HOME = ".debrief"
 SESSIONS, PROMPTS, METADATA, MAIN = "sessions", "prompts", "metadata.json", "main.md"
+PLAN = "plan.md"
 CLAUDE_CODE, DROID = "claude-code", "droid"
 AGENTS_FOLDER = ".claude/agents"
 _EXCLUDED = (
@@ -280,13 +282,16 @@ def metadata_of(
     }
 
 
-def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, Any]) -> None:
-    """Write ``prompts/`` and ``metadata.json`` of a session to a folder that is not there yet.
+def write_capture(
+    folder: Path, prompts: Prompts | None, metadata: Mapping[str, Any], plan: str | None = None
+) -> None:
+    """Write what is known of a session at its start to a folder that is not there yet.
 
     Args:
         folder: ``…/.debrief/sessions/<key>``.
         prompts: None when they could not be read; there is no ``prompts/`` then.
         metadata: the content of ``metadata.json``.
+        plan: the content of ``plan.md``; None where the session has none.
 
     Raises:
         InputError: the folder or one above it in ``.debrief`` is a symbolic link.
@@ -294,6 +299,8 @@ def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, 
     """
     refuse_link(folder.parent.parent, folder.parent, folder)
     files = {METADATA: metadata_bytes(metadata)}
+    if plan is not None:
+        files[PLAN] = plan.encode()
     if prompts is not None:
         files[f"{PROMPTS}/{MAIN}"] = prompts.main.encode()
         files |= {f"{PROMPTS}/{name}.md": text.encode() for name, text in prompts.subagents.items()}

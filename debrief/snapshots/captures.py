@@ -1,4 +1,4 @@
-"""Read captures: the ``prompts/`` and ``metadata.json`` written when a session began.
+"""Read captures: the prompts, metadata and plan written when a session began.
 
 A capture is a folder ``.debrief/sessions/<key>/``, its key a plan id or a session id. That of a
 plan has the transcripts of its sessions as well: the tool keeps them in the user's home and may
@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from debrief.errors import InputError
+from debrief.files import make_private
 from debrief.keys import digest_of
-from debrief.sessions.model import Problem, SessionHead
+from debrief.sessions.model import Problem, Session, SessionHead
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.files import walk
 from debrief.sessions.scanning import origins_of, shared_path
@@ -30,6 +31,7 @@ from debrief.snapshots.capture import (
     HOME,
     MAIN,
     METADATA,
+    PLAN,
     PROMPTS,
     SESSIONS,
     add_session_ids,
@@ -61,6 +63,8 @@ class Capture(Struct, frozen=True, kw_only=True):
     """Empty when the capture names a plan alone."""
     snapshot: PromptSnapshot | None
     metadata: SessionMetadata | None
+    plan: str | None = None
+    """The text of ``plan.md``; None where there is none."""
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -100,7 +104,7 @@ class Captures:
             for session_id in capture.session_ids:
                 self._by_session.setdefault(session_id, capture)
 
-    def of(self, session: SessionHead) -> Capture | None:
+    def of(self, session: Session | SessionHead) -> Capture | None:
         """Return the capture of a session: by its id, else by the plan it worked on."""
         if session.id in self._by_session:
             return self._by_session[session.id]
@@ -115,6 +119,11 @@ class Captures:
         top = f"{worktree[1]}/{HOME}/"
         own = [capture for capture in named if capture.folder.startswith(top)]
         return own[0] if own else named[0] if len(named) == 1 else None
+
+    def joined(self, other: Captures) -> Captures:
+        """Return these captures and others, each once."""
+        both = (*other._all, *self._all)
+        return Captures({capture.folder: capture for capture in both}.values())
 
     @property
     def digest(self) -> str:
@@ -167,7 +176,7 @@ def captures_beside(folders: Iterable[Path]) -> list[Path]:
     return sorted({path for top in tops for path in _capture_folders(top)})
 
 
-def repository_folders(sessions: Iterable[SessionHead]) -> set[Path]:
+def repository_folders(sessions: Iterable[Session | SessionHead]) -> set[Path]:
     """Return the ``.debrief/sessions`` folders of the repositories the sessions worked in."""
     return _homes({session.cwd for session in sessions})
 
@@ -200,6 +209,7 @@ def read_capture(folder: Path) -> Capture:
         session_ids=session_ids_of(extra or {}),
         snapshot=_snapshot(folder / PROMPTS, problems),
         metadata=metadata,
+        plan=_plan(folder / PLAN, problems),
         problems=tuple(problems),
     )
 
@@ -243,6 +253,16 @@ def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
         path, reason = error.culprit, error.reason
     problems.append(Problem(path=path, line=0, reason=reason))
     return None
+
+
+def _plan(path: Path, problems: list[Problem]) -> str | None:
+    if not path.is_file() or path.is_symlink():
+        return None
+    try:
+        return read_text(path)
+    except InputError as error:
+        problems.append(Problem(path=error.culprit, line=0, reason=error.reason))
+        return None
 
 
 def _capture_folders(top: Path) -> Iterator[Path]:
@@ -318,7 +338,7 @@ def add_sessions(capture: Path, sessions: Sequence[FoundSession]) -> tuple[str, 
             if file.is_relative_to(target):
                 continue
             refuse_link(target, copy)
-            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(copy.parent)
             shutil.copyfile(file, copy)
             copy.chmod(0o600)
     model = next((session.model for session in sessions if session.model), None)

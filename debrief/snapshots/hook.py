@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.files import atomic
+from debrief.files import atomic, make_private
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
     HOME,
@@ -153,7 +153,7 @@ def _log(error: BaseException) -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0)
         path = log_file(os.environ)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         if path.exists() and path.stat().st_size > _LARGEST_LOG:
             path.replace(path.with_suffix(".log.1"))
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,6 +1,7 @@
 """Plans, one Markdown file each, which ``debrief code`` carries out in a worktree of their own.
 
-The capture is written before the tool starts, since prompts may be edited while it runs. It is
+The plan's text is the tool's first prompt. The capture is written before the tool starts, since
+plans and prompts may be edited while it runs. It is
 ``.debrief/sessions/<plan id>/``; that of an earlier run of the same plan is renamed first, to the
 id of its session, so that the plan's own name always is the latest run and nothing is lost.
 """
@@ -29,6 +30,7 @@ from debrief.markdown import front_matter
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
     HOME,
+    PLAN,
     SESSIONS,
     Prompts,
     RepositoryPaths,
@@ -47,8 +49,13 @@ from debrief.snapshots.capture import (
 from debrief.snapshots.captures import add_sessions, sessions_since
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
-PLAN = "plan.md"
-OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
+POINTER = f"Read {PLAN} in this folder and carry it out from beginning to end."
+"""The prompt in place of a plan that is too long for an argument."""
+LONGEST = 120_000
+"""Bytes of a plan that is handed over as an argument: Linux takes 131,072 in one."""
+_LEAD = "Carry out this plan:\n\n"
+_SIGNS = ("-", "/", "!", "@", "&")
+"""What a program may take for an option, a command of its own or the mention of a file."""
 _PLAN_ID = re.compile(r"^plan_id:[ \t]*[\"']?([^\"'\r\n]*?)[\"']?[ \t]*\r?$", re.MULTILINE)
 
 
@@ -208,18 +215,20 @@ def prepare(
     root = repository.root
     worktree = worktree_folder(root, checked_plan_id(plan_id))
     plan = find_plan(root, plan_id, worktree)
+    text = read_text(plan)
+    prompt = _prompt(plan, text)
     capture = root / HOME / SESSIONS / plan_id
     refuse_link(root / HOME, capture.parent, worktree.parent, capture)
     keep_out_of_history(repository)
     is_new = ensure_worktree(repository, plan_id)
     refuse_link(worktree / PLAN)
-    (worktree / PLAN).write_bytes(plan.read_bytes())
+    (worktree / PLAN).write_bytes(text.encode())
     chosen = active_prompts(root, tool, model)
     prompts, given = _prompts_in_force(root, worktree, tool, chosen)
     started_ns = time.time_ns()
     if capture.exists():
         _rename_earlier(capture, worktree, transcripts_in)
-    write_capture(capture, prompts, metadata_of(tool, model, started_ns / 1e9, prompts))
+    write_capture(capture, prompts, metadata_of(tool, model, started_ns / 1e9, prompts), text)
     return PlannedRun(
         tool=tool,
         capture=capture,
@@ -228,7 +237,7 @@ def prepare(
         with_filters=_with_filters(worktree) if is_new else {},
         fingerprint=compute_prompt_fingerprint(prompts),
         subagents=len(prompts.subagents),
-        arguments=_arguments(tool, model, chosen, given),
+        arguments=(*_options(tool, model, chosen, given), prompt),
         started_ns=started_ns,
     )
 
@@ -275,7 +284,23 @@ def _prompts_in_force(
     return Prompts(here.main or above.main, here.subagents or above.subagents), given
 
 
-def _arguments(
+def _prompt(path: Path, plan: str) -> str:
+    """Return a plan as the prompt that a tool is started with: its text without front matter.
+
+    Raises:
+        InputError: nothing stands below the front matter, or it holds a null character.
+    """
+    text = front_matter(plan)[1].strip()
+    if not text:
+        raise InputError(str(path), "says nothing of what is to be done", "Write it there.")
+    if "\0" in text:
+        raise InputError(str(path), "holds a null character", "Save it as text.")
+    if text.startswith(_SIGNS):
+        text = f"{_LEAD}{text}"
+    return text if len(text.encode()) <= LONGEST else POINTER
+
+
+def _options(
     tool: str, model: str | None, chosen: Prompts | None, given: Mapping[str, str]
 ) -> tuple[str, ...]:
     options: tuple[str, ...] = ("--model", model) if model else ()
@@ -284,7 +309,7 @@ def _arguments(
     if tool == CLAUDE_CODE and given:
         agents = {name: _agent(name, text) for name, text in given.items()}
         options += ("--agents", json.dumps(agents, ensure_ascii=False))
-    return (*options, OPENING)
+    return options
 
 
 def _agent(name: str, text: str) -> dict[str, Any]:

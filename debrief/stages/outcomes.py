@@ -26,7 +26,7 @@ def _why_off(run: StageRun) -> str:
         return _OFF
 
     def look() -> str:
-        why = why_unavailable(settings.sandbox)
+        why = why_unavailable()
         return f"no sandbox: {why}" if why else ""
 
     return run.once("no sandbox", look)
@@ -36,7 +36,6 @@ def _execution_inputs(run: StageRun, week: str) -> str:
     return digest_of(
         upstream(run.lake, "raw_sessions", week=week),
         load_settings().execute,
-        load_settings().sandbox,
         run.clones.digest,
         prepared_now(load_settings()),
         FORM,
@@ -50,7 +49,7 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
     allowed = {name.casefold() for name in settings.execute}
     known, taken = {row.session_id: row for row in stored}, run.scope.ids(run.lake, week)
     redact, now = redacting(run.redactor), datetime.now(UTC)
-    sandbox = find_sandbox(settings.sandbox)
+    sandbox = find_sandbox()
     with opened_executor(settings, sandbox, SandboxLimits(), redact) as executor:
         for session in run.lake.read("raw_sessions", week, Session):
             clone = repository_at_hand(session, run.clones)

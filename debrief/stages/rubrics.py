@@ -12,6 +12,8 @@ from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.keys import digest_of, week_after, week_of
 from debrief.lake import Lake
+from debrief.outcomes.store import label_values
+from debrief.rubrics.contrast import SessionValues, is_by_labels, scored_session
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
     ALL,
@@ -42,7 +44,7 @@ from debrief.rubrics.trial import (
     split_of,
     try_rubrics,
 )
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.speaking import speaking_rows
 from debrief.sessions.model import Session
 from debrief.stages.evaluations import evaluated_rows, none_open
@@ -71,6 +73,30 @@ def _scores(run: StageRun, *weeks: str) -> list[SessionScores]:
     return list(speaking_rows(run.lake.rows("session_scores", SessionScores, chosen)))
 
 
+def _labelled(run: StageRun) -> dict[str, dict[str, float]]:
+    """Return the values of score names that labels give, by name and session id."""
+    names = [name for name in run.evaluators.score_names if is_by_labels(name)]
+    return run.once("labelled", lambda: label_values(run.lake, names))
+
+
+def _scored(run: StageRun, *weeks: str) -> list[SessionValues]:
+    """Return each session's values by the score names of the run, of all weeks if none is named."""
+    names, labelled = run.evaluators.score_names, _labelled(run)
+    return [scored_session(row, names, labelled) for row in _scores(run, *weeks)]
+
+
+def _labelled_in(run: StageRun, weeks: Sequence[str]) -> list[tuple[str, str, float]]:
+    """Return the values that labels give to sessions of some weeks."""
+    labelled = _labelled(run)
+    ids = {row.session_id for row in _scores(run, *weeks)} if any(labelled.values()) else set()
+    return [
+        (name, id_, value)
+        for name, values in labelled.items()
+        for id_, value in sorted(values.items())
+        if id_ in ids
+    ]
+
+
 def _split(run: StageRun) -> Split:
     """Return which sessions are mined, by how many scored ones each week has."""
 
@@ -83,12 +109,12 @@ def _split(run: StageRun) -> Split:
     return run.once("split", found)
 
 
-def _mined(run: StageRun, week: str) -> Iterator[tuple[Session, SessionScores]]:
+def _mined(run: StageRun, week: str) -> Iterator[tuple[Session, SessionValues]]:
     mines = _split(run).mines
-    scores = {row.session_id: row for row in _scores(run, week) if mines(row)}
+    scored = {row.session_id: row for row in _scored(run, week) if mines(row)}
     for session in run.lake.read("raw_sessions", week, Session):
-        if session.id in scores:
-            yield session, scores[session.id]
+        if session.id in scored:
+            yield session, scored[session.id]
 
 
 def _mining_inputs(run: StageRun, week: str) -> str:
@@ -99,6 +125,8 @@ def _mining_inputs(run: StageRun, week: str) -> str:
         by.scoring_fingerprint,
         by.miner.name,
         version_of(by.miner),
+        by.score_names,
+        _labelled_in(run, weeks),
         _split(run),
     )
 
@@ -106,7 +134,7 @@ def _mining_inputs(run: StageRun, week: str) -> str:
 def _mine(run: StageRun, week: str, stored: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
     """Yield a week's rubrics; file what was dropped, and the sessions that could not be mined."""
     miner = run.evaluators.miner
-    mined = [miner.extract(week, name, partial(_mined, run)) for name in SCORE_NAMES]
+    mined = [miner.extract(week, name, partial(_mined, run)) for name in run.evaluators.score_names]
     yield from (row for each in mined for row in each.rubrics)
     yield from (row for row in stored if row.extractor != miner.name)
     if run.evaluators.dry_run:
@@ -151,8 +179,8 @@ def _candidate_inputs(run: StageRun, score_name: str) -> str:
 
 
 def _consolidate(run: StageRun, score_name: str, stored: list[Rubric]) -> Iterable[Rubric]:
-    (name,) = (each for each in SCORE_NAMES if each == score_name)
-    return run.evaluators.miner.consolidate(_of_score_name(run, name), name, stored)
+    rows = _of_score_name(run, score_name)
+    return run.evaluators.miner.consolidate(rows, score_name, stored)
 
 
 RUBRIC_CANDIDATES = TableStage(
@@ -162,11 +190,13 @@ RUBRIC_CANDIDATES = TableStage(
     make=_consolidate,
     calls_models=True,
 )
-"""By score name: what was mined in all weeks, merged."""
+"""By score name: what was extracted in all weeks, consolidated."""
 
 
 def _candidates(run: StageRun) -> dict[str, list[Rubric]]:
-    return {name: list(run.lake.read(CANDIDATES, name, Rubric)) for name in SCORE_NAMES}
+    return {
+        name: list(run.lake.read(CANDIDATES, name, Rubric)) for name in run.evaluators.score_names
+    }
 
 
 def _trial_inputs(run: StageRun, partition: str) -> str:
@@ -179,6 +209,7 @@ def _trial_inputs(run: StageRun, partition: str) -> str:
         by.rubric_judge.model,
         version_of(by.rubric_judge),
         run.most_judgements,
+        _labelled(run),
         _split(run),
     )
 
@@ -186,7 +217,7 @@ def _trial_inputs(run: StageRun, partition: str) -> str:
 def _try(run: StageRun, partition: str, stored: list[RubricTrial]) -> list[RubricTrial]:
     """Return the trials of all candidates; what the search came to is filed beside them."""
     lake, by, split = run.lake, run.evaluators, _split(run)
-    scores = _scores(run)
+    scores = _scored(run)
     judged = _rows(run, EVALUATIONS, RubricEvaluation, ("model", by.rubric_judge.model))
     trials = [
         trial
@@ -204,11 +235,12 @@ def _try(run: StageRun, partition: str, stored: list[RubricTrial]) -> list[Rubri
     count = looked_at(trials, all_mined(run), of_miner(run, DROPPED, DroppedRubric))
     settled = settle(trials, count)
     if not by.dry_run:
-        lake.write(SEARCHES, ALL, searches_of(settled, scores, split, count), RubricSearch)
+        searches = searches_of(by.score_names, settled, scores, split, count)
+        lake.write(SEARCHES, ALL, searches, RubricSearch)
     return settled
 
 
-def _sessions(lake: Lake, scores: list[SessionScores], ids: Collection[str]) -> Iterator[Session]:
+def _sessions(lake: Lake, scores: list[SessionValues], ids: Collection[str]) -> Iterator[Session]:
     weeks = {week_of(row.started) for row in scores if row.session_id in set(ids)}
     for week in sorted(weeks):
         yield from lake.read("raw_sessions", week, Session, only=("id", ids))
@@ -237,31 +269,41 @@ def _final_inputs(run: StageRun, score_name: str) -> str:
     return digest_of(_final(run, score_name))
 
 
-def _keep(run: StageRun, score_name: str, stored: list[Rubric]) -> list[Rubric]:
-    return _final(run, score_name)
-
-
-FINAL_RUBRICS = TableStage(table=RUBRICS, row_type=Rubric, inputs=_final_inputs, make=_keep)
-"""By score name: the candidates that were kept."""
+FINAL_RUBRICS = TableStage(
+    table=RUBRICS,
+    row_type=Rubric,
+    inputs=_final_inputs,
+    make=lambda run, score_name, stored: _final(run, score_name),
+)
+"""By score name: the candidates, each with what unseen sessions say of it."""
 
 
 def final_rubrics_of(run: StageRun) -> list[Rubric]:
-    """Return the final rubrics of all score names."""
-    return run.once("rubrics", lambda: list(run.lake.rows(RUBRICS, Rubric, SCORE_NAMES)))
+    """Return the final rubrics of the run's score names."""
+    names = run.evaluators.score_names
+    return run.once("rubrics", lambda: list(run.lake.rows(RUBRICS, Rubric, names)))
+
+
+def drop_other_rubrics(run: StageRun) -> None:
+    """Take away the rubrics of score names that are no longer configured."""
+    for table in (CANDIDATES, RUBRICS):
+        for name in run.lake.partitions(table):
+            if name not in run.evaluators.score_names:
+                run.lake.drop(table, name)
 
 
 def rubrics_are_current(run: StageRun) -> bool:
     """Return whether consolidating and trying would leave the rubrics as they are."""
     return RUBRIC_TRIALS.is_current(run, ALL) and all(
         stage.is_current(run, name)
-        for name in SCORE_NAMES
+        for name in run.evaluators.score_names
         for stage in (RUBRIC_CANDIDATES, FINAL_RUBRICS)
     )
 
 
 def rehearse_rubrics(run: StageRun) -> None:
     """Consolidate and try what the lake holds of candidates, with evaluators that only count."""
-    for score_name in SCORE_NAMES:
+    for score_name in run.evaluators.score_names:
         with suppress(ModelError):
             RUBRIC_CANDIDATES.fill(run, score_name)
     with suppress(ModelError):

@@ -9,6 +9,7 @@ from debrief.lake import Lake
 from debrief.sessions.model import SessionHead
 from debrief.sessions.redaction import redact_rows
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into, store_week
+from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row
 from debrief.stages.configuration import SessionSources
@@ -23,12 +24,14 @@ def read_sessions(run: StageRun, week: str) -> bool | None:
         None where there is no session of the week.
     """
     servers = run.once("servers", run.sources.servers)
-    scan = run.once(
-        "scan", lambda: scan_into(run.lake, run.sources.places(), run.redactor, servers)
-    )
+    places = run.once("places", run.sources.places)
+    scan = run.once("scan", lambda: scan_into(run.lake, places, run.redactor, servers))
     if not scan.of_week(week):
         return None
-    return store_week(run.lake, scan, week, run.redactor, servers, again=run.scope.force)
+    plans = run.once("plans", lambda: CapturedPlans(places))
+    return store_week(
+        run.lake, scan, week, run.redactor, servers, plan_of=plans.of, again=run.scope.force
+    )
 
 
 def is_read(lake: Lake, sources: SessionSources, weeks: Sequence[str]) -> bool:

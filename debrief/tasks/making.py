@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.execution.model import Execution, RebuiltTree
 from debrief.execution.trees import lay_out
+from debrief.facts.request import request_of, spelled_out
 from debrief.git import scratch_into
 from debrief.redaction import contains_secret, refuse_secrets
 from debrief.redaction.gate import refuse_random
@@ -65,7 +66,10 @@ def source_of(
     secret = _take_secrets_out(base, final, tree.files)
     with scratch_into(clone, store) as scratch:
         patch = scratch.git(*_DIFF, tree.base_tree, tree.final_tree)
-    instruction = instruction_of(session, _added_lines(patch))
+    asked = request_of(session)
+    if asked is not None and asked.unknown:
+        raise HeldBack("no_request")
+    instruction = instruction_of(spelled_out(session), _added_lines(patch))
     if instruction.gives_answer:
         raise HeldBack("answer_given")
     if not instruction.text:

@@ -31,7 +31,7 @@ from debrief.tasks.files import TaskSource, task_of, with_proof
 from debrief.tasks.making import HeldBack, check_secrets, source_of
 from debrief.tasks.model import FORM, HarborTask, NotProven, Proof
 from debrief.tasks.proving import RUNS, Stage, Unproven, prove
-from debrief.training.contamination import Problems
+from debrief.training.contamination import Problems, given_texts
 from debrief.training.publishing.folder import OwnFolder
 
 NOT_PROVEN = "not_proven.jsonl"
@@ -188,9 +188,9 @@ def _proven(
     if isinstance(tree, NotExecuted):
         raise HeldBack(tree.reason, tree.detail)
     source = source_of(session, candidate.execution, tree, store, scratch)
-    found = problems and problems.found_in(source.requests, source.repository, source.base)
+    found = problems and problems.found_in(given_texts(session), source.repository, source.base)
     if found:
-        raise HeldBack("benchmark", found.benchmark)
+        raise HeldBack("benchmark", f"{found.benchmark}, by its {found.by}")
     source = replace(source, executed=candidate.executed, failed=candidate.failed)
     stage = equip(source)
     task = task_of(source, stage.image)

@@ -205,6 +205,7 @@ def _filters(options: TrainingOptions) -> list[tuple[str, str]]:
         ("system prompt", options.system_prompt),
         ("weights of lines", options.sample_weight),
         ("eval share", f"{options.eval_share:g} of all pairs of repository and week"),
+        ("related sessions", "on the side of the oldest of them"),
     ]
 
 

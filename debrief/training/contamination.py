@@ -2,10 +2,11 @@
 
 The list is JSON, one object a line, made by whoever fetched the benchmarks. Fields: ``benchmark``
 (its name), and of one problem what is known of ``id``, ``repository`` (``owner/name``), ``commit``
-(what its work starts from) and ``text`` (what it asks for). A session is contaminated when one of
-its requests has 13 words in a row in common with a problem's text, or is a shorter one word for
-word; or when its work started from a problem's commit of its repository; or, where a problem names
-a repository and no commit, when it is of that repository.
+(what its work starts from) and ``text`` (what it asks for). A session is contaminated when a text
+of it that no model wrote, such as a request or the result of a call, has 13 words in a row in
+common with a problem's text, or is a shorter one word for word; or when its work started from a
+problem's commit of its repository; or, where a problem names a repository and no commit, when it is
+of that repository.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -20,13 +22,25 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.sessions.model import Message, Session
 
 _RUN = 13
 """Words, as in the reports on GPT-3: fewer are said of different things, too."""
 _WORD = re.compile(r"\w+")
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}\Z")
+_NO_WORDS = re.compile(
+    r"\x1b\[[0-9;]*[A-Za-z]"  # a terminal's colors
+    r"|\\[nrt]"  # white space in the text of JSON
+    r"|^(?:[^\s:]+:)?[ \t]*\d+[ \t]*(?:→|\t|:|\|)",  # a line's place, as readers of files show it
+    re.MULTILINE,
+)
 
-ContaminatedBy = Literal["text", "commit", "repository"]
+Where = Literal["request", "result", "system prompt", "subagent's task"]
+ContaminatedBy = Literal[Where, "commit", "repository"]
+CONTAMINATED_BY: tuple[ContaminatedBy, ...] = (
+    *("request", "result", "system prompt", "subagent's task"),
+    *("commit", "repository"),
+)
 
 
 class BenchmarkProblem(Struct, frozen=True, kw_only=True):
@@ -55,27 +69,29 @@ class Problems:
         self.counts: defaultdict[str, int] = defaultdict(int)
         """Problems by benchmark."""
         self._texts: dict[str, str] = {}
+        self._words: set[str] = set()
         self._named: defaultdict[str, list[BenchmarkProblem]] = defaultdict(list)
         for problem in problems:
             self.counts[problem.benchmark] += 1
-            for text in _keys(problem.text):
-                self._texts.setdefault(text, problem.benchmark)
+            for key in _keys(_words(problem.text)):
+                self._texts.setdefault(key, problem.benchmark)
+                self._words.update(key.split())
             if problem.repository:
                 self._named[_name(problem.repository)].append(problem)
 
     def found_in(
-        self, requests: Iterable[str], repository: str = "", commit: str = ""
+        self, texts: Iterable[tuple[Where, str]], repository: str = "", commit: str = ""
     ) -> Contamination | None:
         """Return what a session has in common with a benchmark; None for nothing.
 
         Args:
-            requests: the person's, each by itself.
+            texts: that no model wrote, and where each is.
             repository: the session's; with or without its owner.
             commit: that its work started from, as far as it is known.
         """
-        for text in (text for request in requests for text in _keys(request)):
-            if text in self._texts:
-                return Contamination(self._texts[text], "text")
+        for where, text in texts:
+            if key := next((key for key in self._shared(text) if key in self._texts), None):
+                return Contamination(self._texts[key], where)
         near = [
             problem for problem in self._of(repository) if _starts_alike(problem.commit, commit)
         ]
@@ -83,6 +99,17 @@ class Problems:
             by: ContaminatedBy = "commit" if near[0].commit else "repository"
             return Contamination(near[0].benchmark, by)
         return None
+
+    def _shared(self, text: str) -> Iterator[str]:
+        """Yield the keys of those stretches of a text that hold words of problems alone."""
+        words = _words(text)
+        if len(words) <= _RUN:
+            yield from _keys(words)
+            return
+        for is_known, stretch in groupby(words, self._words.__contains__):
+            known = list(stretch) if is_known else []
+            if len(known) >= _RUN:
+                yield from _keys(known)
 
     def is_near(self, repository: str) -> bool:
         """Return whether a problem is of a repository, at whatever commit."""
@@ -127,9 +154,33 @@ def _decoded(path: Path, lines: Iterable[bytes]) -> Iterator[BenchmarkProblem]:
 _FORM = 'A line is {"benchmark": …, "id": …, "repository": …, "commit": …, "text": …}.'
 
 
-def _keys(text: str) -> Iterator[str]:
-    """Yield what a text is known by: its runs of words, or all of a shorter one."""
-    words = _WORD.findall(text.lower())
+def given_texts(session: Session) -> Iterator[tuple[Where, str]]:
+    """Yield the texts of a session that none of its own model's words are, and where each is."""
+    yield "system prompt", session.system_prompt or ""
+    yield from (("system prompt", each.text) for each in session.instructions or ())
+    for turn in session.turns:
+        yield "request", turn.prompt
+        yield "request", turn.expansion
+        yield from (("request", deed.text) for deed in turn.interventions)
+        yield from _read(turn.messages)
+    for subagent in session.subagents:
+        yield "subagent's task", subagent.prompt
+        yield from _read(subagent.messages)
+
+
+def _read(messages: Iterable[Message]) -> Iterator[tuple[Where, str]]:
+    for message in messages:
+        yield from (("request", each.text) for each in message.context)
+        yield from (("result", call.result or "") for call in message.calls)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text without a file reader's line numbers and a terminal's colors."""
+    return _WORD.findall(_NO_WORDS.sub(" ", text).lower())
+
+
+def _keys(words: list[str]) -> Iterator[str]:
+    """Yield what words are known by: their runs, or all where they are fewer."""
     for at in range(max(1, len(words) - _RUN + 1) if words else 0):
         yield " ".join(words[at : at + _RUN])
 

@@ -1,15 +1,14 @@
-"""Find copies, forks and continuations among a lake's sessions.
+"""Find the families of a lake's sessions: copies, forks, continuations and requests made twice.
 
-Being related is passed on from earlier to later: a fork of a fork goes back to what the first one
-goes back to. What a session goes back to depends on earlier ones alone, so that one which starts
-later changes nothing about it, not even as a relative of two that are no relatives themselves.
+A family is what a chain of pairs connects. Two sessions are a pair when one of these holds:
 
-Related sessions have one of three things in common: a share of their five-word runs, estimated from
-MinHash signatures (the error is about 3 points); such a share of the runs of their first requests,
-whatever was done on them; and messages of the model, since a fork or a resumed session copies its
-history. Where a transcript shows what a session was forked from, that is enough. Candidates are
-found by bands of their signatures (locality-sensitive hashing), so that ten thousand sessions take
-seconds, and checked by their whole signatures. What all this needs of a session, and what else it
+- A message of the model is in both, since a fork or a resumed session copies its history, or the
+  transcript shows that one was forked from the other.
+- Their words are alike: all words, and those of the model alone. Requests that are known to differ
+  rule this out, as little work says little.
+- Their first requests are the same, whatever boilerplate they stand in: see ``requests``.
+
+Members of a family are on one side of a split. What all this needs of a session, and what else it
 is chosen by, are its traits, read off once and kept by its digest: no conversation is decoded again
 for it.
 """
@@ -21,8 +20,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, groupby, islice, pairwise
-from operator import itemgetter
+from itertools import chain, islice, pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -33,9 +31,12 @@ from debrief.facts.shell import check_of, simple_commands
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
-from debrief.sessions.readers.patches import edits_of_call
+from debrief.sessions.readers.patches import FileEdit, edits_of_call
+from debrief.sessions.readers.values import is_made_up
 from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
+from debrief.training.minhash import alike, groups_of, likeness, signatures
+from debrief.training.requests import FirstRequests, request_words, shares_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,17 +46,11 @@ TRAITS_TABLE = "training_traits"
 DUPLICATE = 0.85
 """Likeness from which two sessions are the same work twice."""
 ALIKE = 0.6
-"""Likeness from which two sessions must not be on both sides of a split."""
-
-_BAND = 4 * 4
-"""Bytes of 4 numbers of 256: two sessions of likeness 0.6 miss each other in all 64 bands once in
-seven thousand."""
-_ALL_PAIRS = 12
-_CHUNK = 20_000
+"""Likeness from which two sessions are a pair."""
 
 
 class OriginSession(Struct, frozen=True, kw_only=True, gc=False):
-    """A session without an earlier relative."""
+    """The oldest session of a family."""
 
     session_id: str
     repository: str
@@ -65,9 +60,8 @@ class OriginSession(Struct, frozen=True, kw_only=True, gc=False):
 class Kin(Struct, frozen=True, kw_only=True):
     """A session's place among its relatives."""
 
-    heads: tuple[OriginSession, ...]
-    """The sessions that it goes back to, in order: itself when it has no earlier relative, and
-    several when it brings families together."""
+    head: OriginSession
+    """The oldest of its family; itself where it has no older relative."""
     copy_groups: tuple[str, ...]
     """The earliest sessions that it is a copy of, or a copy of a copy; itself as a rule."""
 
@@ -77,60 +71,110 @@ class Kinship:
 
     def __init__(self, traits: Iterable[SessionTraits]) -> None:
         ordered = sorted(traits, key=lambda row: (row.started, row.session_id))
-        self.traits = {
-            row.session_id: replace(row, signature=b"", request_signature=b"", message_marks=b"")
-            for row in ordered
-        }
-        """By session id; signatures and hashes of messages left out."""
+        self.traits = {row.session_id: _without_marks(row) for row in ordered}
+        """By session id; signatures and hashes left out."""
         known = [row for row in ordered if row.answered]
-        families: dict[int, set[int]] = defaultdict(set)
-        copies: dict[int, set[int]] = defaultdict(set)
-        for earlier, later in (*_sharing_messages(known), *_forks(known)):
-            families[later].add(earlier)
-        for earlier, later, likeness in _alike([row.signature for row in known]):
-            families[later].add(earlier)
-            if likeness >= DUPLICATE:
-                copies[later].add(earlier)
-        asked = [number for number, row in enumerate(known) if row.request_signature]
-        for earlier, later, _ in _alike([known[number].request_signature for number in asked]):
-            families[asked[later]].add(asked[earlier])
-        heads, groups = _origins(len(known), families), _origins(len(known), copies)
+        pairs, copies = _pairs(known)
+        heads, groups = _heads(len(known), pairs), _origins(len(known), copies)
         origins = [
             OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
             for row in known
         ]
         self._kin = {
             row.session_id: Kin(
-                heads=tuple(origins[head] for head in heads[number]),
+                head=origins[heads[number]],
                 copy_groups=tuple(known[group].session_id for group in groups[number]),
             )
             for number, row in enumerate(known)
+        }
+        self._latest = {
+            known[head].session_id: row.started for head, row in zip(heads, known, strict=True)
         }
 
     def of(self, session_id: str) -> Kin | None:
         """Return a session's place; None for one that is not known or was never answered."""
         return self._kin.get(session_id)
 
+    def span_of(self, session_id: str) -> tuple[OriginSession, datetime]:
+        """Return the oldest session of a known session's family, and when the latest began."""
+        kin, row = self._kin.get(session_id), self.traits[session_id]
+        if kin is None:
+            head = OriginSession(
+                session_id=session_id, repository=row.repository, started=row.started
+            )
+            return head, row.started
+        return kin.head, self._latest[kin.head.session_id]
+
+
+def _without_marks(row: SessionTraits) -> SessionTraits:
+    return replace(
+        row, signature=b"", work_signature=b"", request_words=b"", message_marks=b"", files=()
+    )
+
+
+def _pairs(
+    rows: Sequence[SessionTraits],
+) -> tuple[set[tuple[int, int]], dict[int, set[int]]]:
+    """Return the pairs of related sessions, and of each the earlier ones that it is a copy of."""
+    pairs = {*_sharing_messages(rows), *_forks(rows)}
+    similar = [
+        (one, other, least)
+        for one, other, share in alike([row.signature for row in rows], ALIKE)
+        if (least := min(share, likeness(rows[one].work_signature, rows[other].work_signature)))
+        >= ALIKE
+    ]
+    # A session without files does not show that its work is other work.
+    repeated = set(_same_request_and_files(rows))
+    works = _heads(len(rows), {*pairs, *repeated, *((one, other) for one, other, _ in similar)})
+    requests = FirstRequests(
+        [row.request_words for row in rows],
+        [work if row.files else _NO_FILES for work, row in zip(works, rows, strict=True)],
+        [row.files for row in rows],
+    )
+    copies: dict[int, set[int]] = defaultdict(set)
+    for one, other, share in similar:
+        if not requests.differ(one, other):
+            pairs.add((one, other))
+            if share >= DUPLICATE:
+                copies[other].add(one)
+    return {*pairs, *repeated, *requests.pairs()}, copies
+
+
+def _heads(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return of each number the smallest that a chain of pairs connects it with."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    edges = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    _, labels = connected_components(edges, directed=False)
+    _, first, places = np.unique(labels, return_index=True, return_inverse=True)
+    heads: list[int] = first[places].tolist()
+    return heads
+
 
 def _origins(count: int, earlier: Mapping[int, set[int]]) -> list[tuple[int, ...]]:
     """Return for each number what it goes back to through smaller ones; itself without any."""
     found: list[tuple[int, ...]] = []
     for number in range(count):
-        before = {found[other] for other in earlier.get(number, ())}
-        if len(before) == 1:
-            found += before
-        else:
-            found.append(tuple(sorted({one for many in before for one in many})) or (number,))
+        before = {one for other in earlier.get(number, ()) for one in found[other]}
+        found.append(tuple(sorted(before)) or (number,))
     return found
 
 
-def _sharing_messages(rows: Sequence[SessionTraits]) -> set[tuple[int, int]]:
-    marks = (
-        (row.message_marks[start : start + 8], number)
-        for number, row in enumerate(rows)
-        for start in range(0, len(row.message_marks), 8)
-    )
-    return {pair for members in _equal(marks) for pair in pairwise(members)}
+def _sharing_messages(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
+    return _sharing([row.message_marks for row in rows])
+
+
+def _sharing(keys: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield pairs with a key of eight bytes in common, enough to connect all that have it."""
+    import numpy as np
+
+    hashes = np.frombuffer(b"".join(keys), np.uint64)
+    owners = np.repeat(np.arange(len(keys)), [len(each) // 8 for each in keys]).tolist()
+    for members in groups_of(hashes):
+        yield from pairwise(owners[place] for place in members)
 
 
 def _forks(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
@@ -141,41 +185,15 @@ def _forks(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
             yield min(number, other), max(number, other)
 
 
-def _alike(signatures: Sequence[bytes]) -> list[tuple[int, int, float]]:
-    """Return the pairs (earlier, later) with at least ``ALIKE`` in common, and how much."""
-    import numpy as np
-
-    if len(signatures) < 2:
-        return []
-    matrix = np.frombuffer(b"".join(signatures), np.uint32)
-    matrix = matrix.reshape(len(signatures), SIGNATURE_BYTES // 4)
-    candidates: set[tuple[int, int]] = set()
-    for band in (slice(start, start + _BAND) for start in range(0, SIGNATURE_BYTES, _BAND)):
-        for members in _equal((each[band], number) for number, each in enumerate(signatures)):
-            first = members[:_ALL_PAIRS]
-            candidates.update((a, b) for n, a in enumerate(first) for b in first[n + 1 :])
-            # Of many that are alike the others need only be seen beside two of them.
-            candidates.update(pairwise(members[_ALL_PAIRS - 1 :]))
-            candidates.update((members[0], other) for other in members[_ALL_PAIRS:])
-    pairs = np.array(sorted(candidates), np.int64).reshape(-1, 2)
-    found: list[tuple[int, int, float]] = []
-    for start in range(0, len(pairs), _CHUNK):
-        part = pairs[start : start + _CHUNK]
-        shares = (matrix[part[:, 0]] == matrix[part[:, 1]]).mean(axis=1)
-        found += [
-            (first, second, share)
-            for (first, second), share in zip(part.tolist(), shares.tolist(), strict=True)
-            if share >= ALIKE
-        ]
-    return found
-
-
-def _equal(keys: Iterable[tuple[bytes, int]]) -> Iterator[list[int]]:
-    """Yield the owners of each key that several have, in order; no owner has a key twice."""
-    for _, found in groupby(sorted(keys), itemgetter(0)):
-        members = [owner for _, owner in found]
-        if len(members) > 1:
-            yield members
+def _same_request_and_files(rows: Sequence[SessionTraits]) -> Iterator[tuple[int, int]]:
+    """Yield pairs that were asked for the same in the same words, and changed the same files."""
+    keys = [
+        b"".join(_hash_of(row.request_words + key) for key in row.files if row.request_words)
+        for row in rows
+    ]
+    for one, other in _sharing(keys):
+        if shares_files(rows[one].files, rows[other].files):
+            yield one, other
 
 
 def read_kinship(lake: Lake) -> Kinship:
@@ -202,16 +220,16 @@ def read_kinship(lake: Lake) -> Kinship:
     return Kinship(found)
 
 
-TRAITS = "9"
+TRAITS = "11"
 """Raised when the same session gives other traits: all are read off again."""
-_PERMUTATIONS = 256
-SIGNATURE_BYTES = 4 * _PERMUTATIONS
 
-_SEED = 20
 _RUN = 5
 _MOST_WORDS = 50_000
-_FEWEST_WORDS = 8
+_MOST_FILES = 64
+_NO_FILES = -1
+_DOCUMENTS = ("md", "mdx", "rst", "txt", "lock")
 _MIX = 0x9E3779B97F4A7C15
+_SHORTEST_ID = 12
 _OPENING_MESSAGES = 32
 _SAMPLED_MESSAGES = 32
 _UNMISTAKABLE = 400
@@ -266,8 +284,12 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     languages: tuple[LanguageLines, ...] = ()
     signature: bytes = b""
     """MinHash of its words."""
-    request_signature: bytes = b""
-    """MinHash of the words of its first request; empty where that is too short to be known by."""
+    work_signature: bytes = b""
+    """MinHash of what the model said and called."""
+    request_words: bytes = b""
+    """Hashes of the words of its first request; empty where that is too short to be known by."""
+    files: tuple[bytes, ...] = ()
+    """Keys of the files that it worked on."""
     message_marks: bytes = b""
     """Hashes of its messages."""
     version: str = ""
@@ -297,7 +319,9 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
         ),
         signature=signature_of(session) if answered and compared else b"",
-        request_signature=request_signature_of(session) if answered and compared else b"",
+        work_signature=work_signature_of(session) if answered and compared else b"",
+        request_words=request_words(session) if answered and compared else b"",
+        files=tuple(files_of(session)) if answered and compared else (),
         message_marks=message_marks(session) if answered and compared else b"",
     )
 
@@ -322,39 +346,55 @@ def validation_commands(session: Session) -> Iterator[str]:
 def languages_of(session: Session) -> Counter[str]:
     """Return the lines added and removed by language; ``other`` for what is not in the table."""
     lines: Counter[str] = Counter()
-    own = [turn.messages for turn in session.turns]
-    for message in chain(*own, *(subagent.messages for subagent in session.subagents)):
-        for edit in chain.from_iterable(map(edits_of_call, message.calls)):
-            suffix = PurePosixPath(edit.path.replace("\\", "/")).suffix[1:].lower()
-            lines[_BY_SUFFIX.get(suffix, "other")] += edit.added + edit.removed
+    for edit in _edits(session):
+        lines[_BY_SUFFIX.get(_suffix(edit.path), "other")] += edit.added + edit.removed
     return +lines
 
 
+def files_of(session: Session) -> list[bytes]:
+    """Return keys of the files that a session worked on, at most 64: of the repository, and the
+    path below the session's folder.
+
+    These are the files that it changed, documents apart, since a list of tasks or of changes is
+    edited in work of any kind; else the documents; else the files that its calls name.
+    """
+    folder = session.cwd.replace("\\", "/").rstrip("/")
+    changed = [edit.path for edit in _edits(session)]
+    code = [path for path in changed if _suffix(path) not in _DOCUMENTS]
+    named = (call.path for turn in session.turns for each in turn.messages for call in each.calls)
+    paths = dict.fromkeys(code or changed or filter(None, named))
+    return [
+        _hash([session.repository, path.replace("\\", "/").removeprefix(f"{folder}/")])
+        for path in islice(paths, _MOST_FILES)
+    ]
+
+
+def _edits(session: Session) -> Iterator[FileEdit]:
+    own = [turn.messages for turn in session.turns]
+    for message in chain(*own, *(subagent.messages for subagent in session.subagents)):
+        yield from chain.from_iterable(map(edits_of_call, message.calls))
+
+
+def _suffix(path: str) -> str:
+    return PurePosixPath(path.replace("\\", "/")).suffix[1:].lower()
+
+
 def signature_of(session: Session) -> bytes:
-    """Return the MinHash signature of a session's runs of words: 256 numbers of four bytes.
+    """Return the MinHash signature of a session's runs of words.
 
     Prompts, the model's texts and its calls count; results do not, as the same file is read in
     many sessions.
     """
-    return _signature(list(islice(_words(session), _MOST_WORDS)))
+    return _signature(_words(session, prompts=True))
 
 
-def request_signature_of(session: Session) -> bytes:
-    """Return the MinHash signature of the first request that was not taken back; empty for one of
-    fewer than eight words, as "run the tests" is asked for in any work."""
-    prompts = (turn.prompt for turn in session.turns if turn.prompt and not turn.rewound)
-    words = next(prompts, "").lower().split()
-    return _signature(words[:_MOST_WORDS]) if len(words) >= _FEWEST_WORDS else b""
+def work_signature_of(session: Session) -> bytes:
+    """Return the MinHash signature of the runs of words that the model said and called."""
+    return _signature(_words(session, prompts=False))
 
 
-def _signature(words: list[str]) -> bytes:
-    from rensa import RMinHash
-
-    hashes = _run_hashes(words)
-    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-        hashes, [0, len(hashes)], _PERMUTATIONS, _SEED
-    )
-    return b"".join(value.to_bytes(4, "little") for value in matrix.to_rows()[0])
+def _signature(words: Iterator[str]) -> bytes:
+    return signatures([_run_hashes(list(islice(words, _MOST_WORDS)))])[0]
 
 
 def message_marks(session: Session) -> bytes:
@@ -385,13 +425,17 @@ def _run_hashes(words: list[str]) -> NDArray[np.uint64]:
 
 
 def _hash(parts: Iterable[str]) -> bytes:
-    data = "\n".join(parts).encode("utf-8", "replace")
+    return _hash_of("\n".join(parts).encode("utf-8", "replace"))
+
+
+def _hash_of(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=8).digest()
 
 
-def _words(session: Session) -> Iterator[str]:
+def _words(session: Session, *, prompts: bool) -> Iterator[str]:
     for turn in session.turns:
-        yield from turn.prompt.lower().split()
+        if prompts:
+            yield from turn.prompt.lower().split()
         for message in turn.messages:
             yield from message.text.lower().split()
             for call in message.calls:
@@ -405,4 +449,12 @@ def _message_hashes(session: Session) -> Iterator[bytes]:
             if len(message.text) >= _UNMISTAKABLE:
                 yield _hash(["text", message.text])
             elif message.id:
-                yield _hash([message.id, message.text, *(call.input for call in message.calls)])
+                inputs = (call.input for call in message.calls)
+                when = "" if _is_unmistakable(message.id) else str(message.at)
+                yield _hash([message.id, when, message.text, *inputs])
+
+
+def _is_unmistakable(id: str) -> bool:
+    """Return whether no two messages have an id by chance, as with a number of the session's own
+    (``msg_3``), which gateways and exports give."""
+    return len(id) >= _SHORTEST_ID and is_made_up(id)

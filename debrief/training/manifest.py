@@ -1,14 +1,15 @@
 """Which training sets are current: those of one configuration, each session in one of them.
 
-The configuration is the judges by whom the lake was judged last. ``training/manifest.json`` names
-its sets, and whatever reads training sets reads that first. All others go to
-``training/former/<day>/``, where nobody who loads ``training/*/*.jsonl`` finds them, and from there
-in time.
+The configuration is the judges who judged the lake last, and gave a judgement.
+``training/manifest.json`` names its sets, and whatever reads training sets reads that first. All
+others go to ``training/former/<day>/``, where nobody who loads ``training/*/*.jsonl`` finds them,
+and from there in time.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import date, timedelta
@@ -19,9 +20,10 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS
 from debrief.lake import Lake
+from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN
-from debrief.training.model import INDEX, LINES, TrainingSetRow, training_path
-from debrief.training.selection import Members, Pair, observed_pairs
+from debrief.training.model import INDEX, LINES, Exclusion, TrainingSetRow, training_path
+from debrief.training.selection import NO_SET, Members, Pair, observed_pairs
 from debrief.training.store import training_set_of
 
 MANIFEST = "training/manifest.json"
@@ -39,6 +41,10 @@ class _Named(Struct, frozen=True):
     fingerprint: str
 
 
+class _Id(Struct, frozen=True):
+    id: str
+
+
 class _Manifest(Struct, frozen=True):
     sets: tuple[_Named, ...]
 
@@ -53,6 +59,18 @@ class StoredSets(Struct, frozen=True):
     form."""
 
 
+class LakeCounts(Struct, frozen=True, kw_only=True):
+    """What became of the sessions of a lake in its current training sets."""
+
+    sessions: int
+    trained: int
+    """Those with a line."""
+    left_out: Counter[Exclusion]
+    """The others by reason; with ``trained`` they come to all sessions."""
+    empty: tuple[TrainingSetRow, ...]
+    """Sets in which no session was left, the greatest first."""
+
+
 class Settled(Struct, frozen=True):
     """What came of files that the manifest does not name."""
 
@@ -62,9 +80,17 @@ class Settled(Struct, frozen=True):
     """Files of former sets that were removed."""
 
 
-def note_judges(lake: Lake, eval_fingerprint: str) -> None:
-    """Write down by which judges the lake is judged from now on."""
-    lake.write_bytes(_JUDGES, _encoded(_CurrentJudges(eval_fingerprint)))
+def note_judges(lake: Lake, eval_fingerprint: str, *, has_answered: bool = True) -> None:
+    """Write down by which judges the lake is judged from now on.
+
+    Args:
+        lake: that they judged.
+        eval_fingerprint: of the judges.
+        has_answered: they gave a judgement. Judges that only failed do not take the place of
+            others, whose training sets would give way to sets without judgements.
+    """
+    if has_answered or lake.read_bytes(_JUDGES) is None:
+        lake.write_bytes(_JUDGES, _encoded(_CurrentJudges(eval_fingerprint)))
 
 
 def current_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
@@ -111,6 +137,24 @@ def stored_sets(lake: Lake) -> StoredSets:
     rows = {pair: training_set_of(lake, *pair) for pair in made}
     sets = tuple(row for row in rows.values() if row is not None)
     return StoredSets(sets, tuple(pair for pair, row in rows.items() if row is None))
+
+
+def counts_in(lake: Lake) -> LakeCounts:
+    """Count the sessions of a lake by what became of them in its current training sets."""
+    sets = stored_sets(lake).sets
+    weeks = lake.partitions(SESSIONS_TABLE)
+    sessions = sum(1 for week in weeks for _ in lake.read(SESSIONS_TABLE, week, _Id))
+    reasons = sum((row.reasons for row in sets), Counter[Exclusion]())
+    trained = sum(row.sessions for row in sets)
+    reasons[NO_SET] = sessions - trained - reasons.total()
+    return LakeCounts(
+        sessions=sessions,
+        trained=trained,
+        left_out=+reasons,
+        empty=tuple(
+            sorted((row for row in sets if not row.samples), key=lambda row: -row.considered)
+        ),
+    )
 
 
 def settle_sets(lake: Lake, pairs: Collection[Pair], today: date, keep_days: float) -> Settled:

@@ -286,10 +286,10 @@ ExclusionKind = Literal[
     "reading",
     "held",
     "removed",
-    "across",
     "near_duplicate",
     "cap",
     "no_line",
+    "no_set",
     "earlier",
 ]
 _EXCLUDED: Mapping[ExclusionKind, str] = {
@@ -314,10 +314,10 @@ _EXCLUDED: Mapping[ExclusionKind, str] = {
     "reading": "whoever read it would train on nothing of it",
     "held": "holds what may be a secret that no rule names: a person should look at it",
     "removed": "holds what a person said is a secret",
-    "across": "related to a session on the other side of the split",
     "near_duplicate": "near-duplicate of an earlier session",
     "cap": "over the cap of {} for its repository",
     "no_line": "{}",
+    "no_set": "in no current set: not judged, by other judges alone, or its set was not made",
     "earlier": "left out by an earlier version: make the set again to see why",
 }
 
@@ -347,17 +347,22 @@ class SkippedSessions(Struct, frozen=True, kw_only=True):
     """Their ids, in order."""
 
     @property
+    def why(self) -> Exclusion:
+        """Return the reason."""
+        return Exclusion(self.kind, self.detail)
+
+    @property
     def reason(self) -> str:
         """Return why, in words."""
-        return Exclusion(self.kind, self.detail).reason
+        return self.why.reason
 
 
-def left_out_shown(left_out: Iterable[SkippedSessions]) -> list[str]:
+def left_out_shown(counts: Mapping[Exclusion, int]) -> list[str]:
     """Return each kind of reason once with the number of sessions, the most frequent first:
     ``its verdict: partly done (5), not done (1)``."""
     kinds: dict[ExclusionKind, Counter[str]] = defaultdict(Counter)
-    for row in left_out:
-        kinds[row.kind][row.detail] += row.count
+    for why, count in counts.items():
+        kinds[why.kind][why.detail] += count
     shown = []
     for kind, details in sorted(kinds.items(), key=lambda item: -item[1].total()):
         (detail, count), *others = details.most_common()
@@ -438,6 +443,14 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     again."""
     line_format: str = ""
     """Of its lines."""
+
+    @property
+    def reasons(self) -> Counter[Exclusion]:
+        """How many sessions were left out, by reason."""
+        counts: Counter[Exclusion] = Counter()
+        for row in self.left_out:
+            counts[row.why] += row.count
+        return counts
 
 
 class LineRow(Struct, frozen=True, kw_only=True):

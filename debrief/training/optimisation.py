@@ -175,7 +175,10 @@ def propose(
     )
 
 
-MORE_SAMPLES = "Take more tasks or weeks, or another DEBRIEF_TRAINING_EVAL_SHARE."
+MORE_SAMPLES = (
+    "debrief eval files a sample for each plan, debrief run makes them of sessions. How many of "
+    "them are held out: DEBRIEF_TRAINING_EVAL_SHARE, usually one in five."
+)
 
 
 def shortfall(samples: Sequence[TrainingSample], options: OptimiserOptions) -> str:
@@ -185,13 +188,16 @@ def shortfall(samples: Sequence[TrainingSample], options: OptimiserOptions) -> s
         samples: of one prompt fingerprint.
         options: how many of them may be taken.
     """
-    train, held_out = (side[: options.most_samples] for side in sides_of(samples))
-    if train and len(held_out) >= LEAST_HELD_OUT:
+    sides = [side[: options.most_samples] for side in sides_of(samples)]
+    needed = (("to train on", 1), ("held out", LEAST_HELD_OUT))
+    pairs = [(what, least, len(side)) for (what, least), side in zip(needed, sides, strict=True)]
+    short = [f"{least - there} more {what}" for what, least, there in pairs if there < least]
+    if not short:
         return ""
-    return (
-        f"too few: {len(train)} to train on and {len(held_out)} held out, and from 1 and "
-        f"{LEAST_HELD_OUT} on better prompts can be told from chance"
-    )
+    there = " and ".join(f"{count} {what}" for what, _, count in pairs)
+    limit = f" (at most {options.most_samples} of each are taken)"
+    taken = limit * (options.most_samples < LEAST_HELD_OUT)
+    return f"too few: {there}{taken}; needed: {' and '.join(short)}"
 
 
 def sides_of(

@@ -27,7 +27,7 @@ from debrief.training.closed import broke_off
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import Exclusion, SkippedSessions, Split, Status
 from debrief.training.options import TrainingOptions
-from debrief.training.splits import BY_WEEK, is_across
+from debrief.training.splits import BY_WEEK
 
 NO_METADATA = Exclusion("no_metadata")
 NOT_SCORED = Exclusion("not_scored")
@@ -43,8 +43,8 @@ NOT_SUCCEEDED = Exclusion("not_succeeded")
 OTHER_TOOL = Exclusion("other_tool")
 OTHER_MODEL = Exclusion("other_model")
 OUT_OF_DATES = Exclusion("out_of_dates")
+NO_SET = Exclusion("no_set")
 NEAR_DUPLICATE = Exclusion("near_duplicate")
-ACROSS = Exclusion("across")
 
 
 Pair = tuple[str, str]
@@ -194,8 +194,8 @@ def select(
     Args:
         candidates: sessions of one task and fingerprint.
         options: what was chosen at launch.
-        kinship: of all sessions of the lake, so that no relative of another training set's
-            session is on the other side either.
+        kinship: of all sessions of the lake, so that a family's members are on one side in all
+            training sets.
     """
     ordered = sorted(candidates, key=lambda item: (item.traits.started, item.session_id))
     left_out = {
@@ -204,7 +204,7 @@ def select(
         if (reason := reason_against(candidate, options)) is not None
     }
     fitting = [candidate for candidate in ordered if candidate.session_id not in left_out]
-    apart = list(_kept_apart(fitting, options, kinship, left_out))
+    apart = list(_on_sides(fitting, options, kinship, left_out))
     return SelectionResult(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
 
 
@@ -267,30 +267,22 @@ def counted(left_out: Mapping[str, Exclusion]) -> tuple[SkippedSessions, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.count, row.reason)))
 
 
-def _kept_apart(
+def _on_sides(
     candidates: Iterable[Candidate],
     options: TrainingOptions,
     kinship: Kinship,
     left_out: dict[str, Exclusion],
 ) -> Iterator[Candidate]:
-    """Yield candidates with their sides so that no two related ones are on different sides.
-
-    A session stays when its own side is that of every session that it goes back to, wherever in
-    the lake that is. Those are earlier ones, so no later session makes an old one leave.
-    """
+    """Yield candidates with the sides of their families, without copies of earlier ones."""
     copied: set[str] = set()
     for candidate in candidates:
-        traits = candidate.traits
-        side = BY_WEEK.side_of(traits.repository, traits.started, options.eval_share)
         kin = kinship.of(candidate.session_id)
         if kin is not None:
-            if is_across(kin, candidate.session_id, side, BY_WEEK, options.eval_share):
-                left_out[candidate.session_id] = ACROSS
-                continue
             if options.near_duplicates == "drop" and not copied.isdisjoint(kin.copy_groups):
                 left_out[candidate.session_id] = NEAR_DUPLICATE
                 continue
             copied.update(kin.copy_groups)
+        side = BY_WEEK.side_of_family(*kinship.span_of(candidate.session_id), options.eval_share)
         yield replace(candidate, split=side)
 
 

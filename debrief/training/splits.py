@@ -1,10 +1,13 @@
 """Which side of the train/eval split a session is on.
 
-Three rules. By a hash of repository and week, which is how training sets are stored: what was
-worked on together stays together, and no session that comes later moves one that was there. By a
-hash of the repository alone: whole repositories are held out. By a date: what began on it or later
-is held out, as a team meets it that trains today and works on tomorrow. Under each, related
-sessions are on one side, or the later one is left out.
+Three rules. By a hash of repository and week, which is how training sets are stored. By a hash of
+the repository alone: whole repositories are held out. By a date: what began on it or later is held
+out, as a team meets it that trains today and works on tomorrow.
+
+Under each, a family of related sessions is on one side. By hash it is that of its oldest member, so
+a session that joins later moves none; only where it connects two families, the younger one takes
+the side of the older one. By date a family is held out as soon as one member is, so that nothing
+that began later is trained on.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.keys import week_of
-from debrief.training.kinship import Kin
+from debrief.training.kinship import OriginSession
 from debrief.training.model import Split
 from debrief.training.options import EVAL_SHARE
 
@@ -49,6 +52,19 @@ class SplitRule(Struct, frozen=True):
         draw = hashlib.sha256(bucket.encode("utf-8", "surrogatepass")).digest()[:8]
         return "eval" if int.from_bytes(draw) < eval_share * 2**64 else "train"
 
+    def side_of_family(
+        self, oldest: OriginSession, latest: datetime, eval_share: float = EVAL_SHARE
+    ) -> Split:
+        """Return which side a family is on.
+
+        Args:
+            oldest: its oldest session.
+            latest: when its latest session began.
+            eval_share: as ``side_of`` takes it.
+        """
+        started = latest if self.by == "time" else oldest.started
+        return self.side_of(oldest.repository, started, eval_share)
+
     def runs_over(self, started: datetime, ended: datetime) -> bool:
         """Return whether a session began on the side of training and ended on the other."""
         return self.by == "time" and self.side_of("", started) != self.side_of("", ended)
@@ -71,18 +87,6 @@ def parse_split(text: str) -> SplitRule:
     if by == "week" and not colon:
         return BY_WEEK
     raise ValueError("is none of week, repository and time:DATE")
-
-
-def is_across(kin: Kin, session_id: str, side: Split, rule: SplitRule, eval_share: float) -> bool:
-    """Return whether a session goes back to one on the other side, wherever in the lake that is.
-
-    Those are earlier ones, so no later session makes an old one leave.
-    """
-    return any(
-        head.session_id != session_id
-        and rule.side_of(head.repository, head.started, eval_share) != side
-        for head in kin.heads
-    )
 
 
 class PlacedLine(Struct, frozen=True):

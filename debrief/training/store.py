@@ -281,7 +281,7 @@ def store_training_set(
                 creation.file.write(line)
                 content.update(line)
         creation.keep = bool(rows)
-    considered, left_out = len(materials.by_session), counted(selection.left_out)
+    considered, left_out = len(stretches) + len(selection.left_out), counted(selection.left_out)
     card = ""
     if rows:
         card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)

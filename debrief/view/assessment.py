@@ -23,7 +23,7 @@ from debrief.outcomes.store import Label
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.reading import (
     STATES_SHOWN,
     Attitude,
@@ -32,7 +32,7 @@ from debrief.scoring.reading import (
     SessionReading,
 )
 from debrief.scoring.second_opinion import UNSURE_SHOWN
-from debrief.scoring.shown import mean_shown, reason_shown, value_shown
+from debrief.scoring.shown import mean_shown, parts_shown, reason_shown, value_shown
 from debrief.scoring.speaking import in_order, speaking_judgements
 from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, ground_shown
 from debrief.sessions.model import Evidence
@@ -210,6 +210,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         )
         return (
             ShownFigure("mean of the dimensions", f"{self.mean_shown}, scored by {row.model}"),
+            *(ShownFigure("parts", parts) for parts in [parts_shown(row)] if parts),
             *(
                 ShownFigure(name, f"{value:{form}}")
                 for name, value, form in figures
@@ -260,7 +261,7 @@ def read_assessment(
     held = list(lake.read(EVALUATIONS, week, RubricEvaluation, only))
     names = {
         (name, rubric.key): rubric.name
-        for name in (SCORE_NAMES if held else ())
+        for name in (lake.partitions(RUBRICS) if held else ())
         for rubric in lake.read(RUBRICS, name, Rubric)
     }
     return Assessment(

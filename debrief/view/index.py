@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import DebriefError, InputError, LakeError
-from debrief.files import locked
+from debrief.files import locked, make_private
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.session_cost import Prices
@@ -109,7 +109,7 @@ class Index:
     def __init__(self, lake: Lake, folder: Path, prices: Path = Path()) -> None:
         self._lake = lake
         self._prices = prices
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         self.path = index_file(lake, folder)
         self.progress = Progress()
         self.changes = 0

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
+from debrief.facts.request import spelled_out
 from debrief.lake import Lake
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
@@ -19,7 +20,7 @@ from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.scoring.model import SessionScores
 from debrief.scoring.order import LEAST, shipped_table
 from debrief.scoring.speaking import in_order
 from debrief.scoring.verdict import ground_shown
@@ -72,7 +73,7 @@ environment().globals["labels_on"] = labels_on
 def _measured(lake: Lake) -> tuple[str, ...]:
     """Return the names of dimensions, judges and rubrics, which a label can be compared with."""
     judges = (row.name for row in lake.read(PROBES, ALL, Probe) if row.kind == "judge")
-    rubrics = (row.key for row in lake.rows(RUBRICS, Rubric, SCORE_NAMES))
+    rubrics = (row.key for row in lake.rows(RUBRICS, Rubric))
     return tuple(dict.fromkeys((*BY_NAME, OVERALL, *sorted({*judges, *rubrics}))))
 
 
@@ -163,7 +164,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
     scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
     verdict = next((each.verdict for each in in_order(scores) if each.verdict), None)
-    turns = session.turns if session else ()
+    turns = spelled_out(session).turns if session else ()
     answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
     return {
         "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),

@@ -15,22 +15,20 @@ from fastapi.responses import RedirectResponse
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.rubrics.contrast import excellence_of
+from debrief.outcomes.store import label_values
+from debrief.rubrics.contrast import is_by_labels, is_yes_or_no, score_of
 from debrief.rubrics.model import (
     ALL,
     EVALUATIONS,
     EXTRACTED,
     RUBRICS,
     SEARCHES,
-    TRIALS,
     ExtractedRubric,
     Rubric,
     RubricEvaluation,
     RubricSearch,
-    RubricTrial,
 )
-from debrief.rubrics.shown import EFFECT_MEANS, MEANINGS, candidate_shown, rubric_shown
-from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.rubrics.shown import EFFECT_MEANS, meaning_of, rubric_shown
 from debrief.scoring.speaking import speaking_rows
 from debrief.snapshots.model import (
     NAMES,
@@ -278,6 +276,11 @@ def _changed_words(old: str | None, new: str | None) -> tuple[_Parts, _Parts]:
     return tuple(marked[0]), tuple(marked[1])
 
 
+class _DimensionHead(Struct, frozen=True, kw_only=True):
+    dimension: str
+    value: float | None
+
+
 class _Qualities(Struct, frozen=True, kw_only=True):
     """The columns that say how good a session is, in each sense."""
 
@@ -285,15 +288,10 @@ class _Qualities(Struct, frozen=True, kw_only=True):
     status: str
     model: str
     verdict: VerdictHead | None = None
+    verdicts: tuple[_DimensionHead, ...] = ()
+    overall_quality: float | None = None
     token_efficiency: float | None = None
     user_turn_efficiency: float | None = None
-
-    def value(self, score_name: ScoreName) -> float | None:
-        """Return what a score name means for the session, as ``rubrics.contrast`` has it."""
-        if score_name == "excellence":
-            return excellence_of(self.verdict.verdict if self.verdict is not None else None)
-        efficiency: float | None = getattr(self, score_name)
-        return efficiency or None
 
 
 class SessionSide(Struct, frozen=True, kw_only=True):
@@ -312,38 +310,31 @@ class SessionSide(Struct, frozen=True, kw_only=True):
 
 @router.get("/rubrics")
 def rubrics(page: Page) -> Response:
-    """Show what the search came to for each score name: what holds, and what was dropped."""
-    trials = list(page.lake.read(TRIALS, ALL, RubricTrial))
+    """Show the rubrics of each score name, with what unseen sessions say of them."""
     searches = {row.score_name: row for row in page.lake.read(SEARCHES, ALL, RubricSearch)}
     parts = []
-    for name in SCORE_NAMES:
-        held = [rubric_shown(rubric) for rubric in page.lake.read(RUBRICS, name, Rubric)]
-        own = (trial for trial in trials if trial.score_name == name and not trial.kept)
-        dropped = sorted(
-            map(candidate_shown, own), key=lambda one: (one.p is None, one.p, one.name)
-        )
-        if held or dropped or name in searches:
-            parts.append((name, MEANINGS[name], searches.get(name), held, dropped))
+    for name in dict.fromkeys([*searches, *page.lake.partitions(RUBRICS)]):
+        own = [rubric_shown(rubric) for rubric in page.lake.read(RUBRICS, name, Rubric)]
+        if own or name in searches:
+            parts.append((name, meaning_of(name), searches.get(name), own))
     return page.render("rubrics/list.html", title="Rubrics", parts=parts, effect_means=EFFECT_MEANS)
 
 
 @router.get("/rubrics/{score_name}/{key}")
 def rubric(page: Page, score_name: str, key: str) -> Response:
-    """Show a rubric or a candidate, with what it was mined from and what other sessions say."""
-    trials = page.lake.read(TRIALS, ALL, RubricTrial)
-    trial = next(
-        (trial for trial in trials if (trial.score_name, trial.key) == (score_name, key)), None
+    """Show a rubric, with what it was mined from and what other sessions say."""
+    held = (
+        row
+        for name in page.lake.partitions(RUBRICS)
+        if name == score_name
+        for row in page.lake.read(RUBRICS, name, Rubric)
     )
-    held = (row for row in page.lake.rows(RUBRICS, Rubric, SCORE_NAMES) if row.key == key)
-    final = next((one for one in held if one.score_name == score_name), None)
-    if final is not None:
-        one = rubric_shown(final)
-    elif trial is not None:
-        one = candidate_shown(trial)
-    else:
+    final = next((one for one in held if one.key == key), None)
+    if final is None:
         raise InputError(
             f"{score_name}/{key}", "is no rubric of this lake", "Choose one of the list."
         )
+    one = rubric_shown(final)
     mined = (
         row
         for week in page.lake.partitions(EXTRACTED)
@@ -355,10 +346,10 @@ def rubric(page: Page, score_name: str, key: str) -> Response:
         "rubrics/rubric.html",
         title=one.name,
         rubric=one,
-        meaning=MEANINGS[one.score_name],
+        meaning=meaning_of(one.score_name),
         effect_means=EFFECT_MEANS,
         quotes=[(quote, titles.get(quote.session_id)) for quote in quotes],
-        sides=_sides(page, final) if final is not None else None,
+        sides=_sides(page, final),
     )
 
 
@@ -367,11 +358,14 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
 
     Good sessions that show it and bad ones that do not speak for it, the others against it.
     """
-    values = {
-        row.session_id: value
-        for row in speaking_rows(page.lake.rows("session_scores", _Qualities))
-        if (value := row.value(one.score_name)) is not None
-    }
+    if is_by_labels(one.score_name):
+        values = label_values(page.lake, {one.score_name})[one.score_name]
+    else:
+        values = {
+            row.session_id: value
+            for row in speaking_rows(page.lake.rows("session_scores", _Qualities))
+            if (value := score_of(row, one.score_name)) is not None
+        }
     judged = {
         row.session_id: row
         for week in page.lake.partitions(EVALUATIONS)
@@ -383,8 +377,8 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
     }
     if not judged:
         return None
-    is_verdict = one.score_name == "excellence"
-    middle = _BETWEEN if is_verdict else median(values[id_] for id_ in judged)
+    two_sided = is_yes_or_no([values[id_] for id_ in judged], one.score_name)
+    middle = _BETWEEN if two_sided else median(values[id_] for id_ in judged)
     ranked = sorted(judged, key=lambda id_: (values[id_], id_))
     from_ends = (ranked[n // 2 if n % 2 else -1 - n // 2] for n in range(len(ranked)))
     sides: dict[bool, list[str]] = {True: [], False: []}

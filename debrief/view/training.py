@@ -98,7 +98,7 @@ def training_sets(page: Page) -> Response:
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
         verdicts=SHOWN,
         filled=filled,
-        empty=[(row, left_out_shown(row.left_out)[:2]) for row, _ in sets[len(filled) :]],
+        empty=[(row, left_out_shown(row.reasons)) for row, _ in sets[len(filled) :]],
         held=sum(1 for _ in undecided(page.lake)),
         samples=sum(row.samples for row, _ in filled),
         tokens=sum(row.tokens for row, _ in filled),

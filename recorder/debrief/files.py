@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,24 +20,40 @@ from debrief.errors import ConfigurationError, InputError
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, that its owner alone can enter.
+    """Make a private folder and the folders above it, as ``make_private`` does.
 
     Raises:
-        ConfigurationError: it cannot be made.
+        ConfigurationError: The folder cannot be made.
     """
     try:
-        _make(folder)
+        make_private(folder)
     except OSError as error:
         reason = f"cannot be made: {error.strerror}"
         raise ConfigurationError(str(folder), reason, "Check DEBRIEF_HOME.") from error
 
 
-def _make(folder: Path) -> None:
+def make_private(folder: Path) -> None:
+    """Make a folder and the folders above it, closed to other accounts of the machine.
+
+    Only the owner can enter, unless the folder above is shared with a group (``chmod 2770``):
+    then the group can, too.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
     if not folder.is_dir():
-        _make(folder.parent)
+        make_private(folder.parent)
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
+            if shared_with_group(folder.parent):
+                folder.chmod(0o2770)
         sync_folder(folder.parent)
+
+
+def shared_with_group(folder: Path) -> bool:
+    """Return whether a folder's group may write to it and owns what is made in it."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
 
 
 _ABANDONED = 3_600.0
@@ -110,7 +127,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = Fa
     Raises:
         OSError: it cannot be written, or a folder with files is there; that one is as it was.
     """
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder.parent)
     unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
     replaced = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     shutil.rmtree(unfinished, ignore_errors=True)

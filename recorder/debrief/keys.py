@@ -67,6 +67,15 @@ def slugify(name: str) -> str:
     return f"{stem or 'x'}.{stamp}"
 
 
+def plain_name(name: str) -> str:
+    """Return a name in small letters, with an underscore for spaces and hyphens.
+
+    >>> plain_name(" Token-Efficiency")
+    'token_efficiency'
+    """
+    return re.sub(r"[\s_-]+", "_", name.strip().casefold())
+
+
 def digest_of(*values: Any) -> str:
     """Return the SHA-256, in hex, of ``values`` in their canonical JSON form.
 

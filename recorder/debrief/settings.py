@@ -26,13 +26,17 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
+    field_validator,
 )
 
 from debrief.errors import ConfigurationError
 from debrief.home import home_folder
-from debrief.keys import FIRST_WEEK, is_week
+from debrief.keys import FIRST_WEEK, is_week, plain_name
 
 PREFIX = "DEBRIEF_"
+ScoreTarget = Literal["session", "trace"]
+"""What scores are written on in Langfuse; ``trace`` is a session's first one."""
 
 
 PROTOCOLS = ("file", "s3", "gs", "az", "memory")
@@ -126,6 +130,19 @@ def _monday(text: str) -> str:
     return text
 
 
+_SCORE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,39}\Z")
+
+
+def _score_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    plain = tuple(dict.fromkeys(map(plain_name, names)))
+    if not plain:
+        raise ValueError("names no score")
+    for name in plain:
+        if not _SCORE_NAME.match(name):
+            raise ValueError(f"{name!r} is no score name: up to 40 of a to z, 0 to 9 and _")
+    return plain
+
+
 Week = Annotated[str, AfterValidator(_monday)]
 Secret = Annotated[str, Field(repr=False)]
 """Never shown when settings are printed."""
@@ -173,8 +190,12 @@ class Settings(BaseModel):
     """where `debrief push` brings transcripts"""
     judges: Folder | None = None
     """folder of the judges. Default: `.debrief/judges`, else the project's"""
+    prompts: Folder | None = None
+    """folder of rubric templates that replace the shipped ones, file by file. Default:
+    `.debrief/prompts`, else none"""
     repositories: Folders = ()
-    """repositories that a run may choose in Dagster's UI, for their own judges and feedback.
+    """repositories that a run may choose in Dagster's UI, for their own judges, templates and
+    feedback.
     Default: under `debrief ui`, the one it is started in"""
     clones: Folders = ()
     """clones of the repositories that sessions worked in, or folders that hold such: where a
@@ -184,10 +205,6 @@ class Settings(BaseModel):
     """repositories, commas between, whose commands runs may run in a sandbox, to see how sessions'
     checks end before and after their change; each needs a clone in `DEBRIEF_CLONES`, or the
     session's own folder. Default: none, so that nothing is run"""
-    sandbox: str = ""
-    """`docker:IMAGE` or `podman:IMAGE`: run commands of sessions and repositories in a container of
-    that image, which has to hold what checks need. Default: bubblewrap, over this machine's own
-    programs"""
     dagster_home: Folder | None = Field(None, validation_alias="DAGSTER_HOME")
     """Dagster's own storage. Default: `.dagster` beside a local lake"""
 
@@ -223,6 +240,10 @@ class Settings(BaseModel):
     and rows have their spread"""
     temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
     """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
+    max_tokens: Annotated[int, Field(ge=500)] = 64_000
+    """longest answer asked for, thinking included; less where LiteLLM's table or a refusal of the
+    provider says that the model gives less. What takes longer to write than `DEBRIEF_TIMEOUT` is
+    given up"""
     concurrency: PositiveInt = 8
     """calls at once, a model. Default: 8, and 2 for a program such as `claude-code`"""
     timeout: Amount = 180
@@ -273,11 +294,24 @@ class Settings(BaseModel):
     """`1`: sessions that were deleted on the server stay in the lake"""
     langfuse_all_scores: bool = False
     """`1`: also write scores of sessions that the server does not have"""
+    score_target: ScoreTarget = "session"
+    """what scores are written on: the `session`, or its first `trace`"""
     langfuse_requests_a_minute: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """pace. Default: no limit"""
 
     rater: str = ""
     """who labels on the pages on this machine. Default: the system's user"""
+    score_names: Annotated[Names, AfterValidator(_score_names)] = (
+        *("excellence", "token_efficiency", "user_turn_efficiency"),
+    )
+    """scores by which a session is good, for mining rubrics; commas between. Any name beside the
+    default three is that of a dimension, or of labels. Default:
+    `excellence,token_efficiency,user_turn_efficiency`"""
+    extraction_min_rubrics: Annotated[PositiveInt, Field(le=100)] = 3
+    """fewest rubrics to ask for from one session"""
+    extraction_max_rubrics: Annotated[PositiveInt, Field(le=100, validate_default=True)] = 7
+    """most rubrics to ask for, and to take, from one session"""
+
     labels: Folders = ()
     """CSV files with `session_id,name,value[,rater]`, separated as in `PATH`"""
     feedback: Folders = ()
@@ -338,6 +372,14 @@ class Settings(BaseModel):
     droid_command: str = "droid"
     """what `debrief code` starts for Factory droid"""
 
+    @field_validator("extraction_max_rubrics")
+    @classmethod
+    def _not_below_the_minimum(cls, most: int, info: ValidationInfo) -> int:
+        least = info.data.get("extraction_min_rubrics", 1)
+        if most < least:
+            raise ValueError(f"{most} is below DEBRIEF_EXTRACTION_MIN_RUBRICS, {least}")
+        return most
+
     @property
     def has_langfuse(self) -> bool:
         """Whether something of a Langfuse server is set, and it is not turned off."""
@@ -359,6 +401,14 @@ def variable_of(field: str) -> str:
     alias = Settings.model_fields[field].validation_alias
     names = alias.choices if isinstance(alias, AliasChoices) else [alias]
     return str(names[-1] or f"{PREFIX}{field.upper()}")
+
+
+def variables() -> frozenset[str]:
+    """Return the names of all environment variables that settings are read from."""
+    aliases = (field.validation_alias for field in Settings.model_fields.values())
+    several = (alias.choices for alias in aliases if isinstance(alias, AliasChoices))
+    names = (str(name) for choices in several for name in choices)
+    return frozenset({*map(variable_of, Settings.model_fields), *names} - {"values"})
 
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import dagster as dg
 import pytest
 
 from assets.rubrics import extracted_rubrics, rubric_evaluations, rubrics
+from debrief.errors import ConfigurationError
 from debrief.lake import Lake
+from debrief.models.templates import load_template
+from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.rubrics.model import (
     ALL,
     DROPPED,
@@ -33,9 +37,9 @@ from debrief.sessions.model import Session
 from resources import EvaluatorResource
 from tests.assets.running import metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, summarized
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, summarized, valued
 
-MINED = [row.session_id for row in a_week(20, 28)[1] if split_of([(WEEK, 48)]).mines(row)]
+MINED = [r.session_id for r in valued(a_week(20, 28)[1]) if split_of([(WEEK, 48)]).mines(r)]
 REFUSED = MINED[0]
 
 
@@ -106,12 +110,12 @@ def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
     evaluator = EvaluatorResource(model="openai/m")
     fill(lake, evaluator.open().scoring_fingerprint)
     shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
-    assert shown["unmined"] == 6, "for each score name, the session and the one shown beside it"
+    assert shown["unmined"] == 3, "the session, for each score name"
     assert REFUSED in shown["unmined_sessions"]
     assert "Invents" in shown["dropped"]
     unmined = list(lake.read(UNMINED, WEEK, UnminedSession))
     assert {row.extractor for row in unmined} == {"openai/m"}
-    assert len({row.session_id for row in unmined}) == 3, "beside another one by the verdict"
+    assert {row.session_id for row in unmined} == {REFUSED}
     assert len(list(lake.read(EXTRACTED, WEEK, ExtractedRubric))) == 3
     server.reply.refuses = False  # type: ignore[attr-defined]
     run(lake, extracted_rubrics, WEEK, evaluator)
@@ -123,8 +127,11 @@ def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
     assert {id_ for row in rows for id_ in row.sessions} <= set(MINED)
     shown = metadata(run(lake, rubrics, None, evaluator))
     trials = list(lake.read(TRIALS, ALL, RubricTrial))
-    assert {(trial.effect, trial.kept) for trial in trials} == {(0, False)}
-    assert list(lake.read(RUBRICS, "excellence", Rubric)) == []
+    assert {(trial.effect, trial.finding) for trial in trials} == {(0, "does_not_tell")}
+    final = list(lake.read(RUBRICS, "excellence", Rubric))
+    assert [(one.id, one.finding) for one in final] == [
+        (f"rubric_{place:03}", "does_not_tell") for place in range(1, 7)
+    ], "the test informs, and drops nothing"
     assert "Nothing distinguishes good sessions yet: " in shown["page"]
     asked = server.received
     run(lake, rubrics, None, evaluator)
@@ -166,8 +173,100 @@ def test_offline_everything_is_shown_with_its_reason(
     shown = metadata(run(lake, rubrics, None, evaluator))
     found = list(lake.read(RUBRICS, "excellence", Rubric))
     assert found
-    assert all((rubric.held_out_low or 0) > 0 for rubric in found)
-    assert "| Rubric | Weight | Effect on unseen sessions |" in shown["page"]
+    assert {one.finding for one in found} == {"tells"}
+    assert "| Rubric | Weight | On unseen sessions | Effect |" in shown["page"]
     shown = metadata(run(lake, rubric_evaluations, WEEK, evaluator), WEEK)
     assert (shown["failed"], shown["injection_suspected"]) == (0, 0)
     assert list(lake.read(EVALUATIONS, WEEK, RubricEvaluation))
+
+
+QUESTION = re.compile(r"<<<end of data[^\n]*\n(.*)", re.DOTALL)
+IDS = re.compile(r"^Session ID: (\S+)", re.MULTILINE)
+
+
+class Recording(Provider):
+    """Answers, and keeps the questions of extractors with the sessions that they are about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuses = False
+        self.extractions: list[tuple[list[str], str]] = []
+
+    def __call__(self, call: Call) -> Reply:
+        question = QUESTION.search(call.user)
+        if question and '"evidence": "In turn 3' in call.user:
+            self.extractions.append((IDS.findall(call.user), question[1]))
+        return super().__call__(call)
+
+
+def own_template(repository: Path, text: str) -> None:
+    folder = repository / ".debrief" / "prompts"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rubric_extractor.txt").write_text(text, encoding="utf-8")
+
+
+def test_score_names_numbers_and_templates_are_the_projects_own(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, repository = tmp_path / "home", tmp_path / "repository"
+    repository.mkdir()
+    provider = Recording()
+    with OpenAIServer(provider) as server:
+        for name, value in {
+            "HOME": str(home),
+            "MODEL_BASE_URL": server.url,
+            "MODEL": "openai/m",
+            "SCORE_NAMES": "excellence, Clarity",
+            "EXTRACTION_MIN_RUBRICS": "1",
+            "EXTRACTION_MAX_RUBRICS": "4",
+            "REPOSITORIES": str(repository),
+        }.items():
+            monkeypatch.setenv(f"DEBRIEF_{name}", value)
+        evaluator = EvaluatorResource(model="openai/m", repository=str(repository))
+        fill(lake, evaluator.open().scoring_fingerprint)
+        ratings = {id_: "5" if place < 3 else "2" for place, id_ in enumerate(MINED)}
+        rated = [
+            Label(session_id=id_, name="clarity", value=value, source="csv", origin="labels.csv")
+            for id_, value in ratings.items()
+        ]
+        put_labels(lake, Labels(labels=tuple(rated), read={"csv": frozenset({"labels.csv"})}))
+
+        def mine() -> None:
+            provider.extractions.clear()
+            run(lake, extracted_rubrics, WEEK, evaluator)
+            assert all(len(ids) == 1 for ids, _ in provider.extractions)
+
+        mine()
+        general = load_template("rubric_extractor").partition("{chat_session}")[0]
+        by_clarity = [ids[0] for ids, asked in provider.extractions if general in asked]
+        by_verdict = [asked for _, asked in provider.extractions if "difficult task" in asked]
+        assert by_clarity
+        assert by_verdict
+        assert len(by_clarity) + len(by_verdict) == len(provider.extractions)
+        assert {ratings[id_] for id_ in by_clarity[:3]} == {"5"}
+        assert all("Extract 1-4 rubrics" in asked for _, asked in provider.extractions)
+        mine()
+        assert provider.extractions == [], "nothing has changed"
+
+        own_template(
+            repository,
+            "Kindly: {chat_session} {extraction_min_rubrics} to {extraction_max_rubrics}, "
+            'such as {"evidence": "In turn 3"}.',
+        )
+        mine()
+        assert {asked.split()[0] for _, asked in provider.extractions} == {"Kindly:"}
+        assert sorted(ids[0] for ids, _ in provider.extractions) == sorted(by_clarity)
+        own_template(repository, "Kindly: {chat_session} {extraction_min_rubrics}")
+        with pytest.raises(ConfigurationError, match=r"rubric_extractor\.txt: does not contain"):
+            evaluator.open()
+        own_template(repository, load_template("rubric_extractor"))
+
+        run(lake, extracted_rubrics, WEEK, evaluator)
+        shown = metadata(run(lake, rubrics, None, evaluator))
+        assert "# Clarity" in shown["page"]
+        assert lake.partitions(RUBRICS) == ["clarity", "excellence"]
+        assert 5 <= len(list(lake.read(RUBRICS, "clarity", Rubric))) <= 10
+        monkeypatch.setenv("DEBRIEF_SCORE_NAMES", "excellence")
+        run(lake, extracted_rubrics, WEEK, evaluator)
+        run(lake, rubrics, None, evaluator)
+        assert lake.partitions(RUBRICS) == ["excellence"], "as it is configured now"

@@ -44,12 +44,15 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-def run(lake: Lake, assets: Sequence[dg.AssetsDefinition]) -> dg.ExecuteInProcessResult:
+def run(
+    lake: Lake, assets: Sequence[dg.AssetsDefinition], **configured: str
+) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         assets,
         partition_key=WEEK,
         instance=dg.DagsterInstance.ephemeral(),
         resources=resources(lake, langfuse=LangfuseResource()),
+        run_config={"resources": {"langfuse": {"config": configured}}},
         raise_on_error=False,
     )
 
@@ -68,6 +71,29 @@ def test_a_weeks_scores_and_labels_are_written_for_the_sessions_that_the_server_
         ("s1", "written"),
         ("elsewhere", "kept"),
     }
+
+
+@pytest.mark.parametrize(
+    ("configured", "setting", "key"),
+    [
+        ("trace", "", "traceId"),
+        ("trace", "session", "traceId"),
+        ("", "trace", "traceId"),
+        ("session", "trace", "sessionId"),
+    ],
+)
+def test_a_runs_configuration_says_what_scores_are_written_on_else_the_setting_does(
+    lake: Lake,
+    server: LangfuseServer,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: str,
+    setting: str,
+    key: str,
+) -> None:
+    monkeypatch.setenv("DEBRIEF_SCORE_TARGET", setting)
+    assert run(lake, WRITING, score_target=configured).success
+    there = {"traceId": "t1", "sessionId": "s1"}[key]
+    assert {score.get(key) for score in server.scores.values()} == {there}
 
 
 def test_a_wrong_key_fails_the_run_after_the_receipts_are_filed(

@@ -153,7 +153,7 @@ def test_migrating_is_a_dry_run_until_it_is_told_to_write(shop: Path) -> None:
     assert "Nothing was written" in done.stdout
     assert not (shop / ".debrief/plans/queue.md").exists()
     done = runner.invoke(app, ["migrate", "--apply"])
-    assert "nothing was overwritten" in done.stdout
+    assert "Nothing was overwritten" in done.stdout
     assert (shop / ".debrief/plans/queue.md").read_text() == "# Queue\n"
     assert "There is nothing to do." in runner.invoke(app, ["migrate"]).stdout
 

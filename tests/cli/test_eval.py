@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -283,9 +286,7 @@ def test_an_export_is_a_training_sample(shop: Shop) -> None:
             "prompts/reviewer.md": "Review.",
         },
     )
-    result = shop.eval(
-        "--export", "--tests", "cat test_up.py", "--feedback", f"Good work. Key {SECRET}"
-    )
+    result = shop.eval("--tests", "cat test_up.py", "--feedback", f"Good work. Key {SECRET}")
     assert result.exit_code == 0, result.output
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID
     sample = load_training_sample(folder).sample
@@ -310,7 +311,7 @@ def test_an_export_is_a_training_sample(shop: Shop) -> None:
 def test_the_tests_before_see_the_commit_with_git_and_nothing_is_left_of_them(shop: Shop) -> None:
     before = git(shop.root, "for-each-ref"), sorted((shop.root / ".git").rglob("*"))
     tests = "git status --short && git log --format=%s && git ls-files && exit 3"
-    result = shop.eval("--offline", "--export", "--tests", tests)
+    result = shop.eval("--offline", "--tests", tests)
     assert "tests before: exit code 3" in result.stderr
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID
     said = json.loads((folder / "test_results_before.json").read_bytes())["output"]
@@ -332,7 +333,7 @@ def test_words_for_a_judge_are_said_with_the_judgements(shop: Shop) -> None:
 
 def test_an_export_again_replaces_all_but_a_persons_words(shop: Shop) -> None:
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID
-    shop.eval("--export", "--feedback", "Good work.")
+    shop.eval("--feedback", "Good work.")
     write(folder, {"judge_gone.json": "{}"})
     result = shop.eval("--export")
     assert "is missing" in result.stderr
@@ -347,15 +348,189 @@ def test_a_persons_words_can_be_written_in_an_editor(shop: Shop, tmp_path: Path)
         '#!/bin/sh\nprintf "From the editor.\\n" | cat - "$1" > "$1.n"; mv "$1.n" "$1"\n'
     )
     editor.chmod(0o755)
-    shop.eval("--export", "--edit", EDITOR=str(editor), VISUAL=str(editor))
+    shop.eval("--edit", EDITOR=str(editor), VISUAL=str(editor))
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID
     assert (folder / "human_feedback.md").read_text() == "From the editor.\n"
 
 
-def test_an_export_is_refused_through_a_link_and_its_options_without_it(
+def test_an_export_is_refused_through_a_link_and_where_it_is_left_out(
     shop: Shop, tmp_path: Path
 ) -> None:
     (shop.root / ".debrief" / "training_data").symlink_to(tmp_path)
-    for options, reason in ((["--export"], "symbolic link"), (["--edit"], "Add --export")):
+    for options, reason in (
+        (["--export"], "symbolic link"),
+        (["--no-export", "--edit"], "--no-export: leaves out the sample"),
+    ):
         result = shop.eval(*options)
         assert (result.exit_code, reason in result.stderr) == (1, True), result.stderr
+
+
+def captured(shop: Shop) -> Path:
+    """Put a capture of the plan's session there, and return where its sample goes."""
+    write(
+        shop.root / ".debrief" / "sessions" / PLAN_ID,
+        {"metadata.json": '{"tool": "droid", "extra": 1}', "prompts/main.md": "Be kind."},
+    )
+    return shop.root / ".debrief" / "training_data" / PLAN_ID
+
+
+def test_the_sample_of_a_captured_session_is_filed_and_the_command_says_where(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    unasked = shop.eval()
+    assert "No training sample: debrief code captured no session of this plan" in unasked.stderr
+    sample = captured(shop)
+    for options in (["--no-export"], ["--judge", "courage"], ["--dry-run"]):
+        assert shop.eval(*options).exit_code == 0
+        assert not sample.exists()
+    filed = shop.eval("--json")
+    assert filed.exit_code == 0, filed.output
+    assert f"files in {sample}" in filed.stderr.replace("\n", "")
+    fingerprint = json.loads(filed.stdout)["eval_fingerprint"]
+    metadata = json.loads((sample / "metadata.json").read_text())
+    assert (metadata["eval_fingerprint"], metadata["extra"]) == (fingerprint, 1)
+    assert (sample / "prompts/main.md").read_text() == "Be kind."
+    assert load_training_sample(sample).sample.judge_results[1].score == 0.9
+
+
+def test_measures_without_a_model_do_not_replace_what_models_judged(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    sample = captured(shop)
+    assert shop.eval("--offline").exit_code == 0
+    assert json.loads((sample / "judge_tidiness.json").read_text())["model"] == "offline"
+    shop.eval()
+    again = shop.eval("--offline")
+    assert "No training sample: models judged the one in" in again.stderr
+    assert json.loads((sample / "judge_tidiness.json").read_text())["model"] == "openai/tiny"
+    shop.eval("--offline", "--export")
+    assert json.loads((sample / "judge_tidiness.json").read_text())["model"] == "offline"
+
+
+def test_one_word_and_a_plan_are_enough_where_nobody_can_be_asked(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("debrief"), "eval", PLAN_ID],
+        cwd=shop.root,
+        env={**os.environ, **{name: value or "" for name, value in shop.environment.items()}},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Weighted average  0.80" in done.stdout
+    assert "openai/tiny would be asked 2 questions: about" in done.stderr
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("y\n", 2)])
+def test_at_a_terminal_a_person_is_asked_where_the_estimate_is_above_the_limit(
+    shop: Shop, server: OpenAIServer, said: str, calls: int
+) -> None:
+    write(
+        Path(str(shop.environment["DEBRIEF_HOME"])),
+        {"prices.json": '{"openai/tiny": {"input": 1000, "output": 1000}}'},
+    )
+    typing, terminal = os.openpty()
+    running = subprocess.Popen(
+        [Path(sys.executable).with_name("debrief"), "eval", PLAN_ID],
+        cwd=shop.root,
+        env={
+            **os.environ,
+            **{name: value or "" for name, value in shop.environment.items()},
+            "DEBRIEF_MAX_COST_USD": "0.001",
+        },
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(typing, said.encode())
+    _, shown = running.communicate(timeout=LONG)
+    os.close(typing)
+    os.close(terminal)
+    assert "That is above the limit. Go on without it?" in shown
+    assert (running.returncode, len(server.calls)) == (0 if calls else 1, calls), shown
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "each", "together"),
+    [
+        (400, {"message": "bad request"}, 1, 2),
+        (403, {"message": "no"}, 1, 2),
+        (404, {"message": "no such model"}, 1, 2),
+        (410, {"message": "gone"}, 1, 2),
+        (429, {"message": "slow down"}, 2, 4),
+        (500, {"message": "broken"}, 2, 4),
+        (503, {"message": "overloaded"}, 2, 4),
+    ],
+)
+def test_a_refusal_is_final_and_a_failure_is_tried_twice(
+    shop: Shop, server: OpenAIServer, status: int, error: Any, each: int, together: int
+) -> None:
+    server.reply = lambda call: Reply(status=status, error=error)
+    begun = time.monotonic()
+    result = shop.eval()
+    assert result.exit_code == 1
+    assert time.monotonic() - begun < LONG
+    assert f"HTTP {status}" in result.stderr
+    said = [("courage" if "courage" in call.system else "tidiness") for call in server.calls]
+    failed = "courage" if "judge courage" in result.stderr else "tidiness"
+    assert said.count(failed) <= each
+    assert 1 <= len(said) <= together
+    assert status == 404 or said.count(failed) == each
+
+
+OPENROUTER_ALONE = {
+    "DEBRIEF_MODEL_BASE_URL": None,
+    "OPENROUTER_API_KEY": "sk-or-test-0123456789",
+    **dict.fromkeys(
+        ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "PERPLEXITY_API_KEY")
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("anthropic/claude-sonnet-4.5", "openai/gpt-4o-mini", "deepseek/deepseek-chat"),
+        *("perplexity/sonar", "cohere/command-a", "google/gemini-2.5-flash", "x-ai/grok-4.1-fast"),
+        *("mistralai/mistral-large", "deepseek/deepseek-r1:free", "openrouter/auto"),
+    ],
+)
+def test_with_openrouters_key_alone_any_of_its_tags_is_asked_there(
+    shop: Shop, server: OpenAIServer, tag: str
+) -> None:
+    for name in ("tidiness", "courage"):
+        text = f"---\nweight: 1\nmodel: {tag}\n---\nYou judge {name} alone.\n"
+        write(shop.root / ".debrief" / "judges", {f"{name}.md": text})
+    result = shop.eval(**OPENROUTER_ALONE, OPENROUTER_API_BASE=server.url)
+    assert result.exit_code == 0, result.output
+    assert {call.body["model"] for call in server.calls} == {tag}
+    keys = {call.headers["authorization"] for call in server.calls}
+    assert keys == {"Bearer sk-or-test-0123456789"}
+    is_providers = tag.split("/")[0] in ("anthropic", "openai", "deepseek", "perplexity", "cohere")
+    assert ("is asked at OpenRouter, as" in result.stderr) is is_providers
+
+
+def test_with_both_keys_the_provider_is_asked_and_the_other_way_is_named(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    keys = {**OPENROUTER_ALONE, "OPENAI_API_KEY": "sk-own", "OPENAI_API_BASE": server.url}
+    result = shop.eval(**keys, OPENROUTER_API_BASE="http://127.0.0.1:1")
+    assert result.exit_code == 0, result.output
+    assert {call.headers["authorization"] for call in server.calls} == {"Bearer sk-own"}
+    assert "openrouter/openai/tiny would be asked with OPENROUTER_API_KEY." in result.stderr
+
+
+def test_the_price_of_the_projects_own_judges_is_known(shop: Shop, server: OpenAIServer) -> None:
+    no_judges(shop)
+    (shop.root / ".debrief" / "judges").rmdir()
+    keys = {**OPENROUTER_ALONE, "OPENROUTER_API_BASE": server.url}
+    counted = shop.eval("--dry-run", **keys)
+    assert "for about $0.0" in counted.stdout
+    limited = shop.eval("--max-cost", "1", **keys)
+    assert limited.exit_code == 0, limited.output
+    assert {call.body["model"] for call in server.calls} == {"x-ai/grok-4.1-fast"}

@@ -36,6 +36,7 @@ HOOKS = (
     ),
     *("prepare-commit-msg", "post-rewrite", "pre-auto-gc", "fsmonitor-watchman"),
 )
+UNCOMMITTED = "import util  # not committed\n"
 PROCESS = "filter.long.process"
 """Git gives up where it does not do as it should."""
 SIGNED = "tree {tree}\nparent {parent}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\nSigned\n"
@@ -202,6 +203,19 @@ def told(shop: Shop, trap: Trap) -> list[Result]:
     return [done]
 
 
+def migrated(shop: Shop, trap: Trap) -> list[Result]:
+    folder = ".lw_coder/worktrees/retries"
+    git(shop.root, "worktree", "add", "--quiet", "--no-checkout", folder)
+    git(shop.root, "commit", "--quiet", "--allow-empty", "-m", "Keep a sample")
+    write(shop.root, {f"{folder}/up.py": UNCOMMITTED, f"{folder}/plan.md": "# Retries\n"})
+    write(shop.root, {".lw_coder/training_data/queue/code_trace.md": "# Trace\n"})
+    trap.forget()
+    done = as_typed("migrate", str(shop.root), "--apply")
+    assert (shop.root / ".debrief/worktrees/retries/up.py").read_text() == UNCOMMITTED
+    assert "training_data/queue/plan.md  (write it" in done.stdout
+    return [done]
+
+
 def read_from_history(shop: Shop, trap: Trap) -> list[Result]:
     found = reconstruct(shop.root, "claude-code", "main", NOW)
     assert found is not None
@@ -214,6 +228,7 @@ LOOKS: dict[str, Callable[[Shop, Trap], list[Result]]] = {
     "eval, and eval --tests": evaluated,
     "code": coded,
     "hooks": hooked,
+    "migrate": migrated,
     "record": recorded,
     "outcomes": told,
     "prompts of the past": read_from_history,

@@ -104,6 +104,7 @@ def test_a_time_limit_is_said_and_has_its_own_exit_code(shop: Path) -> None:
     assert "pnpm build: ended at its time limit of 0.3 s" in record("status").stdout
     done = record("stop", "--local", str(shop.parent / "record.json"))
     text = decode_record((shop.parent / "record.json").read_bytes())
+    assert text.meta.commands
     assert text.meta.commands[0].exit_code is None
 
 

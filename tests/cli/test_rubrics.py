@@ -10,14 +10,13 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.lake import Lake
+from debrief.rubrics.contrast import BUILT_IN
 from debrief.rubrics.model import (
     ALL,
     RUBRICS,
     SEARCHES,
-    TRIALS,
     Rubric,
     RubricSearch,
-    RubricTrial,
 )
 from debrief.rubrics.trial import Split, searches_of
 from tests.rubrics.scenario import rubric
@@ -32,13 +31,10 @@ POOR = {
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     made = Lake(str(tmp_path / "lake"))
-    kept = rubric(1, held_out_effect=0.4, held_out_low=0.1, held_out_high=0.6)
-    made.write(RUBRICS, "excellence", [kept, rubric(2)], Rubric)
-    gone = RubricTrial(
-        score_name="excellence", key="k", name="Luck", effect=-0.2, reason="no", rubric=rubric(3)
-    )
-    made.write(TRIALS, ALL, [gone], RubricTrial)
-    made.write(SEARCHES, ALL, searches_of([], [], Split(by_week=True), 54), RubricSearch)
+    told = rubric(1, held_out_effect=0.4, held_out_low=0.1, held_out_high=0.6, finding="tells")
+    luck = rubric(2, name="Luck", finding="does_not_tell", held_out_effect=-0.2)
+    made.write(RUBRICS, "excellence", [told, luck], Rubric)
+    made.write(SEARCHES, ALL, searches_of(BUILT_IN, [], [], Split(by_week=True), 54), RubricSearch)
     return made
 
 
@@ -46,18 +42,22 @@ def typed(*words: str) -> Result:
     return CliRunner().invoke(app, ["rubrics", *words])
 
 
-def test_show_prints_rubrics_with_their_scale_and_what_was_dropped(lake: Lake) -> None:
+def test_show_prints_rubrics_with_their_scale_and_what_unseen_sessions_say(lake: Lake) -> None:
     said = " ".join(typed("show", "--lake", lake.url).stdout.split())
     for words in (
         "rubric_001: Names the Place",
-        "+0.40 (+0.10 to +0.60)",
         "5 In every prompt",
         "Good means: lasting lines per prompt: how much was written, not how good it is",
         "Nothing distinguishes good sessions yet",
-        "Luck, excellence: no, -0.20",
+        "Luck",
+        "On unseen sessions: does not tell good from bad.",
     ):
         assert words in said
-    assert "# Excellence" in typed("show", "--lake", lake.url, "--format", "markdown").stdout
+    page = typed("show", "--lake", lake.url, "--format", "markdown").stdout
+    assert "# Excellence" in page
+    assert "| Names the Place | 1.00 | tells good from bad | +0.40 (+0.10 to +0.60) |" in page
+    unknown = typed("show", "--lake", lake.url, "--score-name", "kindness")
+    assert "'kindness' is not known" in " ".join(unknown.stderr.split())
 
 
 def test_what_show_prints_as_json_can_be_linted(lake: Lake, tmp_path: Path) -> None:
@@ -111,7 +111,6 @@ def test_a_file_that_holds_no_rubrics_is_refused(tmp_path: Path, content: str, r
     ("words", "reason"),
     [
         (("show", "--format", "pdf"), "'pdf' is not known"),
-        (("show", "--score-name", "kindness"), "'kindness' is not known"),
         (("show",), "holds no rubrics"),
         (("lint",), "holds no rubrics"),
         (("lint", "nowhere.json"), "cannot be read"),

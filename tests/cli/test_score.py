@@ -171,6 +171,28 @@ def test_a_session_on_the_server_is_scored_and_stored(
     assert len(server.sent("POST", "/scores")) == sent
 
 
+@pytest.mark.parametrize("how", ["option", "setting"])
+def test_scores_are_stored_on_the_first_trace_where_that_is_asked_for(
+    server: LangfuseServer, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Recorder(server).trace("t2", "And the till, please.", "Fixed.")
+    if how == "setting":
+        monkeypatch.setenv("DEBRIEF_SCORE_TARGET", "trace")
+    given = {"score_target": "trace"} if how == "option" else {}
+    assert score(langfuse="s1", offline=True, store=True, **given) == 0
+    kept = list(server.scores.values())
+    assert kept
+    assert {(one.get("traceId"), one.get("sessionId")) for one in kept} == {("t1", None)}
+    assert score(langfuse="s1", offline=True, store=True, score_target="session") == 0
+    assert {one.get("sessionId") for one in server.scores.values()} == {None, "s1"}
+
+
+def test_a_score_target_without_storing_is_refused(server: LangfuseServer) -> None:
+    with pytest.raises(InputError, match=r"says where scores are written\. Add --store"):
+        score(langfuse="s1", offline=True, score_target="trace")
+    assert server.requests == []
+
+
 def test_an_id_that_is_nowhere_here_is_looked_for_on_the_server(
     server: LangfuseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,6 +297,25 @@ def test_a_coding_agent_answers_in_a_models_place(
     assert "verdict  done, checked\n    some-model read the session and says" in printed
     assert "request 1  done, seen to hold\n    turn 1: go on" in printed
     assert "seen in turn 1" in printed
+
+
+def test_a_long_session_says_how_many_traces_its_parts_repeat(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "".join(f"I looked at file {number} of the shop. " for number in range(20))
+    turns = (turn(n, text=f"Round {n}: {said}") for n in range(1, 1_001))
+    lake_with(home, session("long", tuple(turns)))
+    options = {"session": "long", "answers": str(tmp_path / "work")}
+    assert score(**options) == UNANSWERED
+    prompts = sorted((tmp_path / "work").glob("part-*.md"))
+    assert len(prompts) > 1
+    for prompt in prompts:
+        prompt.with_name(f"{prompt.stem}.answer.json").write_text(answer())
+    capsys.readouterr()
+    assert score(**options) == 0
+    repeated = "tokens at most and with the last 4 traces of the one before\n"
+    printed = capsys.readouterr().out
+    assert f"parts {len(prompts)}, each of 70,000 {repeated}" in printed.replace("\n    ", " ")
 
 
 def test_an_agents_unusable_answer_is_named_with_the_reason(path: Path, tmp_path: Path) -> None:

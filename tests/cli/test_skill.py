@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from debrief.cli.score import NAME, skill_install, skill_remove
+from debrief.cli.score import NAME, UNANSWERED, skill_install, skill_remove
 from debrief.content import folder
 from debrief.errors import ConfigurationError
+from tests.langfuse.test_source import transcript
+from tests.scoring.scenario import answer
 
 FILES = ["SKILL.md", "scripts/finding.py", "scripts/score_session.py"]
 
@@ -42,6 +45,25 @@ def test_the_skill_says_what_it_is_and_when_it_is_used() -> None:
     assert len(told["description"]) <= 1_024
     for script in FILES[2:]:
         assert script in body
+
+
+def test_its_first_example_is_scoring_by_subagents_and_works(
+    repository: Path, tmp_path: Path
+) -> None:
+    skill_install(user=False, repo=repository)
+    place = repository / ".claude" / "skills" / NAME
+    (example, *_) = re.findall(r"^ *python3 (.*)$", (place / "SKILL.md").read_text(), re.MULTILINE)
+    session = transcript(tmp_path / "projects", "0b5f7c1e-1111-4222-8333-444455556666")
+    given = {"${CLAUDE_SESSION_ID}": str(session), "FOLDER": str(tmp_path / "work"), "NAME": "some"}
+    script, *arguments = [given.get(word, word) for word in example.split()]
+    environ = {"DEBRIEF_HOME": str(tmp_path / "home"), "DEBRIEF_LANGFUSE": "off"}
+    first = run(place / script, *arguments, **environ)
+    assert (first.returncode, "1 prompts need an answer" in first.stdout) == (UNANSWERED, True)
+    (prompt,) = (tmp_path / "work").glob("part-*.md")
+    prompt.with_name(f"{prompt.stem}.answer.json").write_text(answer())
+    second = run(place / script, *arguments, **environ)
+    assert second.returncode == 0, second.stderr
+    assert "scored by some" in second.stdout
 
 
 def test_it_is_installed_once_and_brought_up_to_date(

@@ -63,7 +63,7 @@ def attacks(port: int) -> Iterator[Attack]:
         post,
     )
     yield Attack("a sandboxed frame", "POST", _GRAPHQL, {**as_json, "Origin": "null"}, post)
-    yield Attack("JSON that says not whence", "POST", _GRAPHQL, as_json, post)
+    yield Attack("a form that says not whence", "POST", "/held", {}, b"verdict=released")
     mine = {"Host": rebound, "Origin": f"http://{rebound}", "Sec-Fetch-Site": "same-origin"}
     yield Attack("a rebound page's own", "POST", _GRAPHQL, {**mine, **as_json}, post, 421)
     event = "/dagster/report_asset_materialization/raw_sessions"

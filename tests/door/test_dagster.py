@@ -109,6 +109,19 @@ def test_who_may_not_run_sees_the_runs_and_changes_nothing(client: httpx.Client,
     assert "weekly" not in on(client)
 
 
+def test_a_program_that_is_no_browser_may_use_graphql_as_its_person_may(
+    client: httpx.Client,
+) -> None:
+    def ask(query: str, **headers: str) -> httpx.Response:
+        return client.post("/dagster/graphql", json={"query": query}, headers=headers)
+
+    assert ask("{ version }", **{HEADER: "cleo"}).json()["data"]["version"]
+    refused = ask(START, **{HEADER: "cleo"}).json()["data"]
+    assert refused == {"startSchedule": {"__typename": "UnauthorizedError"}}
+    assert ask("{ version }").status_code == 401
+    assert "weekly" not in on(client)
+
+
 def test_a_mutation_on_the_websocket_changes_nothing(client: httpx.Client) -> None:
     base = str(client.base_url).rstrip("/")
     with connect(

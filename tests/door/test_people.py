@@ -59,6 +59,15 @@ def test_two_people_label_one_session_differently_and_both_labels_are_there(
     ]
 
 
+@pytest.mark.parametrize(("name", "status"), [("ben@example.org", 403), ("ada@example.org", 400)])
+def test_only_who_may_run_releases_what_is_held_back(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    form = {"digest": "0", "verdict": "released"}
+    with served(team(tmp_path)) as client:
+        assert client.post("/held", data=form, headers=by(name)).status_code == status
+
+
 @pytest.mark.parametrize(
     ("headers", "status", "setting"),
     [

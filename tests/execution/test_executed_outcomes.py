@@ -185,7 +185,6 @@ def test_a_row_stands_until_more_time_or_packages_may_give_another(tmp_path: Pat
     assert executor(300).holds(lacking, plan)
     assert not executor(300, network=True).holds(lacking, plan)
     for other in (
-        replace(plan, image="python:3.12"),
         replace(plan, packages=NotPrepared(missing="packages of uv.lock")),
         replace(plan, tree=replace(tree, final_tree="3" * 40)),
         replace(plan, checks=(replace(check, command="pytest"),)),

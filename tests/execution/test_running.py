@@ -163,6 +163,32 @@ def test_a_session_that_changes_a_test_until_it_passes_has_done_nothing(
     assert decided_by([mended, works], [changed]).value == "yes"
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *("sitecustomize.py", "a.pth", "pytest.ini", "unittest/__main__.py", "random.py"),
+        *("src/json/__init__.py", "_pytest/x.py", "node_modules/.bin/df", "jest.config.js"),
+        *("web/node_modules/jest/x.js", "calc.py"),
+    ],
+)
+def test_what_a_test_program_loads_shows_no_work_even_by_tests_put_over_both_trees(
+    tmp_path: Path, changed: str
+) -> None:
+    (tmp_path / "calc.py").write_text("import unittest\nunittest.TestCase.assertEqual = print\n")
+    over_both = Check(command="pytest", origin="written", added={"test_a.py": ""})
+    works = ExecutedCheck(check=over_both, before=(_BAD, _BAD), after=(_OK, _OK))
+    assert decided_by([works], [changed], tmp_path).reason == "tests_changed"
+    broken = ExecutedCheck(check=over_both, before=(_OK, _OK), after=(_BAD, _BAD))
+    assert decided_by([broken], [changed], tmp_path).value == "no"
+
+
+@pytest.mark.parametrize("changed", ["sums.py", "pkg/types.py", "docs/pytest.md", "web/random.ts"])
+def test_other_changes_are_judged_by_their_tests(tmp_path: Path, changed: str) -> None:
+    (tmp_path / "sums.py").write_text("def add(a, b):\n    return a + b\n")
+    works = ExecutedCheck(check=CHECK, before=(_BAD, _BAD), after=(_OK, _OK))
+    assert decided_by([works], [changed], tmp_path).value == "yes"
+
+
 def test_tests_that_cannot_be_loaded_before_the_change_fail_there() -> None:
     brought = Check(command="pytest", origin="written", added={"t.py": "from sums import new"})
     unloaded, whole = _run(1, a="passed"), _run(0, a="passed", b="passed")

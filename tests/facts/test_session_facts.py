@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from msgspec import structs
+from msgspec.structs import replace
 
 from debrief.facts.session_facts import facts_of
 from debrief.sessions.actions import described
@@ -85,6 +86,28 @@ def test_what_changes_no_file_for_good_is_no_edit(command: str) -> None:
 )
 def test_a_check_and_its_outcome_are_seen(command: str, result: str, passed: bool | None) -> None:
     (check,) = fixing().run(command, result).facts().checks
+    assert check.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("late", "code", "passed"),
+    [
+        ("", None, None),
+        ("", 0, True),
+        ("no tests ran in 0.1s", 0, None),
+        ("ok  \tshop/cart\t0.1s", 0, True),
+        ("--- FAIL: TestTotal", 1, False),
+        ("ok  \tshop/cart\t0.1s\n--- FAIL: TestTotal", None, False),
+    ],
+)
+def test_a_check_that_was_waited_for_has_the_outcome_that_came_late(
+    late: str, code: int | None, passed: bool | None
+) -> None:
+    story = fixing()
+    told = "Process running with session ID 7\nOutput:\n"
+    call = story.make("Bash", told, "failed" if code else "ok", command="go test ./...")
+    story.say("", replace(call, late_result=late, exit_code=code))
+    (check,) = story.facts().checks
     assert check.passed is passed
 
 

@@ -15,6 +15,10 @@ from debrief.errors import LakeError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from tests.faults.judging import ROOT, TABLE, WEEK, session_of
+from tests.machine import keep_patterns
+from tests.pipelines.conftest import Home
+from tests.pipelines.test_model_run import conversation
+from tests.pipelines.test_run import write
 from tests.training.scenario import judgement
 from tests.waiting import LONG
 
@@ -53,6 +57,29 @@ def write_much(url: str) -> None:
 
 def row_of(number: int, feedback: str) -> JudgeEvaluation:
     return judgement(session_of(number), feedback=feedback)
+
+
+def test_a_run_that_finds_no_room_ends_in_one_line_with_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path, "one.jsonl", conversation("one"))
+    home = Home(tmp_path)
+    keep_patterns(tmp_path / ".debrief")
+    said = subprocess.run(
+        [
+            *(sys.executable, "-m", "pipelines.command", "run", "--offline", "--yes"),
+            *("--sessions", str(tmp_path), "--lake", str(tmp_path / "lake")),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=home.environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT)),
+        timeout=LONG,
+    )
+    assert said.returncode == 1, said.stdout + said.stderr
+    assert "Traceback" not in said.stderr
+    last = said.stderr.splitlines()[-1]
+    assert last.startswith("debrief: ")
+    assert "Make room" in last
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

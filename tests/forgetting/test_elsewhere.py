@@ -21,7 +21,7 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
 from debrief.langfuse.outgoing import NAMES, ScoreReceipt, score_id
-from debrief.langfuse.scores import write_scores
+from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.langfuse.source import LangfuseSource, ServerFilter
 from debrief.outcomes.giving import give_label, label_of
 from debrief.outcomes.labels import annotations_of
@@ -125,17 +125,19 @@ def test_our_scores_and_labels_on_langfuse_go_and_the_session_is_not_fetched_aga
             [scored("s0"), scored("s1")],
             annotations=annotations_of(machine.lake),
         )
+        on_trace = WriteOptions(score_target="trace")
+        receipts += write_scores(machine.langfuse, [scored("s0")], options=on_trace)
         machine.lake.write("langfuse_scores", week_of(START), receipts, ScoreReceipt)
         written = {
             receipt.score_id: receipt.session_id
             for receipt in receipts
             if receipt.status == "written"
         }
-        assert len(written) == 2 * len(NAMES) + 1
+        assert len(written) == 3 * len(NAMES) + 1
         machine.lake.drop("langfuse_scores", week_of(START))  # as on another machine
 
         receipt = machine.forgets("s0")
-        assert machine.found_in(receipt)["Langfuse"] == len(NAMES) + 1
+        assert machine.found_in(receipt)["Langfuse"] == 2 * len(NAMES) + 1
         gone = {identity for identity, session in written.items() if session == "s0"}
         assert set(server.deletions) == gone
         server.two_minutes_pass(len(gone))

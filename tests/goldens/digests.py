@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from debrief.forgetting.lake_files import TABLES
 from debrief.lake import Lake
 from debrief.lake.rows import SUFFIX
+from debrief.tables import TABLES
 
 UNSTABLE = {("scan", "mtime_ns")}
 """Columns that describe this machine's files and not the sessions."""

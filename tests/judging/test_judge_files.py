@@ -53,6 +53,25 @@ def test_criteria_are_questions_with_a_weight_of_one_or_their_own(tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("front", "weight"),
+    [
+        ("weight: 0.5\nmodel: m\ndescription: Looks for care.\ntags: [a, b]\nowner team: x", 0.5),
+        ("weight: '0.4'\nmodel: m", 0.4),
+        ("weight: 0\nmodel: m", 0.0),
+    ],
+    ids=["fields of its own", "in quotes", "asked, and not counted"],
+)
+def test_a_judge_may_have_fields_of_its_own_and_any_weight_from_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, front: str, weight: float
+) -> None:
+    (tmp_path / "care.md").write_text(f"---\n{front}\n---\nLook for care.\n")
+    (judge,) = load_judges(tmp_path)
+    assert (judge.weight, judge.model, judge.body) == (weight, "m", "Look for care.\n")
+    monkeypatch.setenv("DEBRIEF_JUDGES", str(tmp_path))
+    assert CliRunner().invoke(app, ["judges", "list"]).exit_code == 0
+
+
 def test_other_files_and_a_guide_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "care.md").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     (tmp_path / "README.md").write_text("How to write a judge")
@@ -76,6 +95,8 @@ def test_another_model_can_be_asked_for_all_judges(tmp_path: Path) -> None:
         ("openrouter/x-ai/grok-4.1-fast", "openrouter/x-ai/grok-4.1-fast"),
         ("anthropic/claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
         ("azure/my-deployment", "azure/my-deployment"),
+        ("openrouter/auto", "openrouter/openrouter/auto"),
+        ("openrouter/openrouter/auto", "openrouter/openrouter/auto"),
         ("gpt-5-mini", "gpt-5-mini"),
         ("offline", "offline"),
     ],
@@ -87,11 +108,13 @@ def test_a_bare_openrouter_tag_is_led_to_openrouter(written: str, routed: str) -
 MISTAKES = {
     "no weight": ("model: m", 1, "weight: Field required"),
     "no model": ("weight: 1", 1, "model: Field required"),
-    "unknown": ("weight: 1\nmodel: m\nmodle: n", 4, "modle: Extra inputs are not permitted"),
+    "a slip": ("weight: 1\nmodel: m\nmodle: n", 4, "modle: is not a known field; did you mean"),
+    "another slip": ("Weight: 1\nmodel: m", 2, "did you mean weight?"),
     "word": ("model: m\nweight: heavy", 3, "weight: Input should be a valid number"),
     "bool": ("model: m\nweight: true", 3, "weight: Input should be a valid number"),
-    "zero": ("weight: 0\nmodel: m", 2, "greater than 0"),
-    "negative": ("weight: -1\nmodel: m", 2, "greater than 0"),
+    "negative": ("weight: -1\nmodel: m", 2, "greater than or equal to 0"),
+    "quoted": ("weight: '-1'\nmodel: m", 2, "greater than or equal to 0"),
+    "a word in quotes": ("weight: 'heavy'\nmodel: m", 2, "weight: Input should be a valid number"),
     "nan": ("weight: .nan\nmodel: m", 2, "finite"),
     "infinite": ("weight: .inf\nmodel: m", 2, "finite"),
     "model is a number": ("weight: 1\nmodel: 4", 3, "model: "),
@@ -112,13 +135,17 @@ MISTAKES = {
     "a date that there is not": ("weight: 1\nmodel: 2026-02-30", 3, "there is no such date"),
     "an alias": ("weight: &a 1\nmodel: *a", 3, "an alias"),
     "an alias of itself": ("weight: 1\nmodel: &a [*a]", 3, "an alias"),
-    "merged": ("weight: 1\nmodel: m\n<<: {weight: 2}", 4, "<<: Extra inputs"),
+    "merged": ("weight: 1\nmodel: m\n<<: {weight: 2}", 4, "<<: is not a known field"),
     "a program": ("weight: 1\nmodel: !!python/object/apply:os.system ['true']", 3, "a tag"),
     "a tag": ("weight: 1\nmodel: !!timestamp x", 3, "a tag"),
     "a list for a name": ("weight: 1\nmodel: m\n? [a]\n: b", 4, "a name is no text"),
     "a control character": ("weight: 1\nmodel: \x07", 2, "cannot be read"),
-    "a line in a name": ('weight: 1\nmodel: m\n"a\\nb\\e[2J": 1', 4, "a b\ufffd[2J: Extra inputs"),
-    "a long name": (f"weight: 1\nmodel: m\n? {'a' * 5_000}\n: 1", 4, "…: Extra inputs"),
+    "a line in a name": (
+        'weight: 1\nmodel: m\n"a\\nb\\e[2J": 1',
+        4,
+        "a b\ufffd[2J: is not a known field",
+    ),
+    "a long name": (f"weight: 1\nmodel: m\n? {'a' * 5_000}\n: 1", 4, "…: is not a known field"),
     "criteria are a word": ("weight: 1\nmodel: m\ncriteria: yes", 4, "criteria: "),
     "no text": ("weight: 1\nmodel: m\ncriteria: [4]", 4, "criteria: "),
 }

@@ -125,7 +125,8 @@ class LangfuseServer:
 
     def add_config(self, **config: Any) -> Json:
         made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False}
-        made |= {"createdAt": f"{len(self.configs):06}", "minValue": None, "maxValue": None}
+        at = f"2026-10-05T12:{len(self.configs):02}:00.000Z"
+        made |= {"createdAt": at, "minValue": None, "maxValue": None}
         _, example = self._as_recorded("config")
         made = like(example, {**made, "description": None, "categories": None, **config})
         self.configs.append(made)
@@ -251,6 +252,9 @@ class LangfuseServer:
         elif body.get("source") == "ANNOTATION":
             return identity
         first = self.scores.get(identity, {})
+        if first:  # what it was written on, it stays on
+            kept = {key: value for key, value in kept.items() if key not in TARGETS}
+            kept |= {key: value for key, value in first.items() if key in TARGETS}
         kept["timestamp"] = TAKEN
         kept["environment"] = (first or body).get("environment", "default")
         kept["metadata"] = {**first.get("metadata", {}), **body.get("metadata", {})}

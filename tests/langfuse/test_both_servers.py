@@ -21,7 +21,8 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError
+from debrief.langfuse.client import LangfuseClient
+from debrief.langfuse.errors import RequestRefusedError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.listing import Listing, list_session
 from debrief.sessions.model import Session

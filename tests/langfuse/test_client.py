@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import subprocess
+import sys
+from contextlib import nullcontext
 
 import pytest
 from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError
-from debrief.langfuse.client import (
-    RETRIES,
-    LangfuseAwayError,
-    LangfuseClient,
-    RequestRefusedError,
-    langfuse_from_settings,
-)
+from debrief.langfuse.client import RETRIES, LangfuseClient, langfuse_from_settings
+from debrief.langfuse.errors import LangfuseAwayError, RequestRefusedError
 from debrief.settings import Settings, load_settings
-from tests.langfuse.scenario import Clock, client_of
+from tests.langfuse.scenario import Clock, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Trouble
 
 KEYS = {"LANGFUSE_PUBLIC_KEY": "pk-test", "LANGFUSE_SECRET_KEY": "sk-test"}
@@ -104,6 +103,66 @@ def test_all_pages_are_read_by_cursor_and_by_number(server: LangfuseServer) -> N
     assert rows == [f"o{number}" for number in reversed(range(10))]
     assert len(list(client.pages("/score-configs", limit=4))) == 10
     assert len(server.sent("GET", "/v2/observations")) == 4
+
+
+@pytest.mark.parametrize(
+    ("trouble", "asked", "error", "reason"),
+    [
+        ([503, 503], 3, None, ""),
+        ([429] * 9, 3, LangfuseAwayError, "stayed busy: 429 not now"),
+        ([501], 1, RequestRefusedError, "refused GET /v3/scores: 501 not now"),
+        ([401], 1, RequestRefusedError, "refused GET /v3/scores: 401 not now"),
+    ],
+)
+def test_the_sdk_waits_and_fails_as_our_own_requests_do(
+    server: LangfuseServer,
+    trouble: list[int],
+    asked: int,
+    error: type[Exception] | None,
+    reason: str,
+) -> None:
+    server.trouble = [Trouble(status) for status in trouble]
+    clock = Clock()
+    with (
+        pytest.raises(error, match=reason) if error else nullcontext(),
+        client_of(server, clock, attempts=3).sdk() as sdk,
+    ):
+        assert sdk.scores.get_many().data == []
+    assert len(server.requests) == asked
+    assert len(clock.waits) == asked - 1
+
+
+def test_what_the_sdk_cannot_read_is_an_error_that_says_so(server: LangfuseServer) -> None:
+    server.add_config(name="some", dataType="HOLOGRAM")
+    client = client_of(server)
+    with pytest.raises(RequestRefusedError, match=r"not known: data\.0\.data_type"):
+        list(client.sdk_pages(lambda sdk, **page: sdk.score_configs.get(**page)))
+    server.page_of_text = "<html>It works!</html>"
+    with pytest.raises(RequestRefusedError, match="something else than JSON"), client.sdk() as sdk:
+        sdk.scores.get_many()
+
+
+def test_a_list_of_the_sdks_that_never_ends_is_noticed(server: LangfuseServer) -> None:
+    told = {"data": [], "meta": {"limit": 1, "cursor": "again"}}
+    server.page_of_text = json.dumps(told)
+    pages = client_of(server).sdk_pages(lambda sdk, **page: sdk.scores.get_many(**page))
+    with pytest.raises(RequestRefusedError, match="gives the same cursor for ever"):
+        list(pages)
+
+
+def test_the_sdk_is_not_loaded_to_read_sessions(server: LangfuseServer) -> None:
+    Recorder(server).trace("t1", "Fix the cart, please.", "Fixed.")
+    code = (
+        "import sys, assets.evaluations, debrief.langfuse.session_scorer, debrief.outcomes.labels\n"
+        "from debrief.langfuse.client import LangfuseClient\n"
+        "from debrief.langfuse.fetcher import SessionFetcher\n"
+        "assert 'httpx' not in sys.modules\n"
+        "client = LangfuseClient(sys.argv[1], 'pk-test', 'sk-test')\n"
+        "print(len(SessionFetcher(client).fetch_session('s1').turns), 'langfuse' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code, server.host]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "1 False\n", done.stderr
 
 
 def test_requests_keep_the_pace_that_was_asked_for(server: LangfuseServer) -> None:

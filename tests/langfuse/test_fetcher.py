@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from debrief.errors import InputError
-from debrief.langfuse.client import LangfuseAwayError, RequestRefusedError
+from debrief.langfuse.errors import LangfuseAwayError, RequestRefusedError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.traces import trace_text, traces_of

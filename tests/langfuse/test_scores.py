@@ -28,7 +28,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, SessionVerdict
 from debrief.sessions.model import Evidence
 from tests.langfuse.scenario import START, Clock, client_of, failed, scored
-from tests.langfuse.server import Json, LangfuseServer, Mode, Trouble, Wire
+from tests.langfuse.server import TAKEN, Json, LangfuseServer, Mode, Trouble, Wire
 
 EVERYWHERE = WriteOptions(all_sessions=True, now=lambda: START)
 ALL = len(NAMES)
@@ -181,7 +181,7 @@ def test_scores_stand_in_the_environment_of_their_session(mode: Mode) -> None:
 
 
 def test_two_who_make_a_config_at_once_come_to_use_the_same(server: LangfuseServer) -> None:
-    theirs = {"name": "tool_mastery", "dataType": "NUMERIC", "createdAt": ""}
+    theirs = {"name": "tool_mastery", "dataType": "NUMERIC", "createdAt": TAKEN}
     post = server.add_config
 
     def both(**config: Any) -> Json:
@@ -322,7 +322,10 @@ def test_an_unconfirmed_score_is_sent_again_by_the_next_run(server: LangfuseServ
     ("name", "config"),
     [
         ("task_completion", {"dataType": "NUMERIC"}),
-        ("task_completion", {"dataType": "CATEGORICAL", "categories": [{"label": "failed"}]}),
+        (
+            "task_completion",
+            {"dataType": "CATEGORICAL", "categories": [{"label": "failed", "value": 0}]},
+        ),
         ("task_completion", {"dataType": "BOOLEAN"}),
         ("tool_mastery", {"dataType": "NUMERIC", "minValue": 0.5, "maxValue": 1}),
     ],
@@ -386,6 +389,30 @@ def test_scores_may_hang_on_the_first_trace(mode: Mode) -> None:
     assert server.scores[receipts[0].score_id]["comment"].endswith(link)
 
 
+def test_scores_go_to_the_trace_once_that_is_chosen_and_the_earlier_ones_stay() -> None:
+    with LangfuseServer() as server:
+        for trace in ("t-first", "t-second"):
+            holds(server, traceId=trace)
+        client, on_trace = client_of(server), replace(KNOWN, score_target="trace")
+        label = replace(next(outgoing_scores(scored())), id="label", source="ANNOTATION")
+        said: dict[str, Any] = {"annotations": {"s1": [label]}}
+        first = write_scores(client, [scored()], options=KNOWN, **said)
+        second = write_scores(client, [scored()], first, options=on_trace, **said)
+        assert Counter(receipt.status for receipt in second) == {"written": 2 * (ALL + 1)}
+        targets = [(s.get("sessionId"), s.get("traceId")) for s in server.scores.values()]
+        assert Counter(targets) == {("s1", None): ALL + 1, (None, "t-first"): ALL + 1}
+        sent = len(server.requests)
+        assert write_scores(client, [scored()], second, options=on_trace, **said) == second
+        assert write_scores(client, [scored()], second, options=KNOWN, **said) != second
+        assert len(server.requests) == sent
+        nothing = replace(scored().verdicts[2], value=None, category=None)
+        fewer = replace(scored(), verdicts=(*scored().verdicts[:2], nothing))
+        write_scores(client_of(server), [fewer], options=on_trace)
+        outdated = [s for s in server.scores.values() if s["metadata"].get("outdated")]
+        assert {score.get("traceId") for score in outdated} == {"t-first"}
+        assert nothing.dimension in {score["name"] for score in outdated}
+
+
 def test_a_comment_holds_nothing_that_a_browser_acts_on() -> None:
     text = "<img src=x onerror=1> ![a](https://evil.example/x) `c`\u202e\u200b\x07 HTTP://evil"
     assert plain_comment(text) == (
@@ -404,9 +431,9 @@ def test_a_comment_is_redacted_and_bounded() -> None:
 
 
 def test_a_session_with_a_strange_id_is_linked_to_by_its_whole_id() -> None:
-    link = evidence_link("https://host", "p 1", {"sessionId": "a/b?c#d e"})
+    link = evidence_link("https://host", "p 1", {"session_id": "a/b?c#d e"})
     assert link == "https://host/project/p%201/sessions/a%2Fb%3Fc%23d%20e"
-    assert evidence_link("https://host", "", {"sessionId": "s1"}) == ""
+    assert evidence_link("https://host", "", {"session_id": "s1"}) == ""
 
 
 def test_what_should_be_looked_at_is_said_in_comment_and_metadata() -> None:

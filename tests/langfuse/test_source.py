@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -258,8 +259,8 @@ def test_observations_without_a_session_are_no_session(server: LangfuseServer, l
 
 SETTINGS = {
     "LANGFUSE_HOST": "http://127.0.0.1:9",
-    "LANGFUSE_PUBLIC_KEY": "pk",
-    "LANGFUSE_SECRET_KEY": "sk",
+    "LANGFUSE_PUBLIC_KEY": "pk-test",
+    "LANGFUSE_SECRET_KEY": "sk-test",
 }
 
 
@@ -282,10 +283,14 @@ def test_sessions_of_no_server_cannot_be_asked_for(tmp_path: Path) -> None:
         source_from_settings(load_settings({"DEBRIEF_HOME": str(tmp_path)}))
 
 
-def test_a_limit_of_requests_a_minute_is_kept(tmp_path: Path) -> None:
-    pace = {"DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "30"}
-    source = source_from_settings(
-        load_settings({"DEBRIEF_HOME": str(tmp_path), **SETTINGS, **pace})
-    )
+def test_a_limit_of_requests_a_minute_is_kept(
+    tmp_path: Path, server: LangfuseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pace = {"DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "300"}
+    host = {**SETTINGS, "LANGFUSE_HOST": server.host}
+    source = source_from_settings(load_settings({"DEBRIEF_HOME": str(tmp_path), **host, **pace}))
     assert source is not None
-    assert source.client.spacing == 2.0
+    began = time.monotonic()
+    for _ in range(4):
+        source.client.get("/score-configs")
+    assert time.monotonic() - began >= 3 * 60 / 300

@@ -252,6 +252,182 @@ def test_a_prompt_that_is_too_long_is_a_failure_of_its_own_kind(
         make().ask("x")
 
 
+def allowed(call: Call) -> int:
+    """Return the tokens that a call allows the answer."""
+    return int(call.body.get("max_completion_tokens") or call.body["max_tokens"])
+
+
+LIMITS = {
+    "at most": "max_tokens is too large: 64000. This model supports at most 8192 completion tokens",
+    "a range": "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+    "exclusive": (
+        "a maxOutputTokens value of 64000 but the supported range is from 1 (inclusive) to 8193 "
+        "(exclusive)"
+    ),
+    "more than": "max_tokens: 64000 > 8192, the maximum for claude-3-5-haiku-20241022",
+    "thousands": "max_tokens 64,000 is over the limit of 8,192 output tokens.",
+    "no number": "Unsupported value: max_tokens is too large",
+    "credits": (
+        "This request requires more credits, or fewer max_tokens. You requested up to 64000 "
+        "tokens, but can only afford 8192."
+    ),
+}
+"""How providers say that they give at most 8,192 tokens."""
+
+
+@pytest.mark.parametrize("said", LIMITS.values(), ids=LIMITS)
+def test_a_limit_of_the_answer_that_a_refusal_names_is_kept_to_from_then_on(
+    server: OpenAIServer, make: Make, said: str
+) -> None:
+    def reply(call: Call) -> Reply:
+        if allowed(call) <= 8192:
+            return Reply("Fine.")
+        return Reply(status=402 if "credits" in said else 400, error={"message": said})
+
+    server.reply = reply
+    model = make()
+    assert [model.ask(question).text for question in "abc"] == ["Fine."] * 3
+    sent = [allowed(call) for call in server.calls]
+    assert sent[0] == 64_000
+    assert 8_000 <= sent[-1] <= 8_192
+    assert sent[-3:] == [sent[-1]] * 3
+    assert len(sent) == 4 or said == LIMITS["no number"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        (
+            "max_tokens is too large: {sent}. This model's maximum context length is {window} "
+            "tokens and your request has {prompt} input tokens ({sent} > {window} - {prompt})."
+        ),
+        (
+            "This model's maximum context length is {window} tokens. However, you requested "
+            "{whole} tokens ({prompt} in the messages, {sent} in the completion)."
+        ),
+        "input length and `max_tokens` exceed context limit: {prompt} + {sent} > {window}",
+    ],
+    ids=["vLLM", "OpenAI", "Anthropic"],
+)
+def test_an_answer_may_have_what_the_prompt_leaves_of_a_small_window(
+    server: OpenAIServer, make: Make, form: str
+) -> None:
+    window = 16_384
+
+    def reply(call: Call) -> Reply:
+        prompt, sent = len(call.user) // 4, allowed(call)
+        if prompt + sent <= window:
+            return Reply("Fine.")
+        numbers = {"window": window, "prompt": prompt, "sent": sent, "whole": prompt + sent}
+        return Reply(status=400, error={"message": form.format(**numbers)})
+
+    server.reply = reply
+    model = make()
+    assert model.ask("word " * 5_000).text == "Fine."
+    assert len(server.calls) == 2
+    assert allowed(server.calls[1]) == window - len(server.calls[0].user) // 4
+    assert model.ask("short").text == "Fine."
+    assert len(server.calls) == 3, "the window is known now"
+    assert model.ask("word " * 10_000).text == "Fine."
+    with pytest.raises(TooLongError):
+        model.ask("word " * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, {"message": "The model `tiny` does not exist", "code": "model_not_found"}),
+        (404, {"message": "Not Found"}),
+        (404, {"message": "No endpoints found for tiny."}),
+        (400, {"message": "openai/tiny is not a valid model ID"}),
+        (400, {"message": "Model Not Exist"}),
+    ],
+)
+def test_a_model_that_the_provider_does_not_know_is_asked_once(
+    server: OpenAIServer, make: Make, status: int, error: dict[str, str]
+) -> None:
+    server.reply = lambda call: Reply(status=status, error=error)
+    model = make()
+    for question in "abc":
+        with pytest.raises(ModelError, match="Check the name openai/tiny, or the base URL"):
+            model.ask(question)
+    assert len(server.calls) == 1
+
+
+def test_a_question_that_is_refused_does_not_close_the_model(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = in_turn(Reply(status=400, error={"message": "bad parameter"}), Reply("Fine."))
+    model = make()
+    with pytest.raises(ModelError, match="bad parameter"):
+        model.ask("a")
+    assert model.ask("b").text == "Fine."
+
+
+def test_a_model_that_stays_busy_is_closed_and_one_answer_opens_the_count_again(
+    server: OpenAIServer, make: Make
+) -> None:
+    busy = Reply(status=429, headers={"retry-after": "43200"})
+    server.reply = in_turn(busy, busy, Reply("Fine."), busy)
+    model, failures = make(), 0
+    for question in "abcdefgh":
+        try:
+            model.ask(question)
+        except ModelError:
+            failures += 1
+    assert failures == 7
+    assert len(server.calls) == 6
+
+
+@pytest.mark.parametrize("status", [404, 405, 409, 410, 413, 418, 422, 451])
+def test_no_status_of_400_and_more_is_sent_again_but_what_passes(
+    server: OpenAIServer, make: Make, status: int
+) -> None:
+    server.reply = lambda call: Reply(status=status, error={"message": "no"})
+    with pytest.raises(ModelError, match=f"HTTP {status}"):
+        make().ask("x")
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "sent"),
+    [
+        (Reply(status=500), 2),
+        (Reply(status=429), 2),
+        (Reply(status=429, headers={"retry-after": "1"}), 2),
+        (Reply(status=429, headers={"retry-after": "60"}), 1),
+        (Reply(manner="close"), 2),
+    ],
+    ids=["500", "429", "soon", "in a minute", "closed"],
+)
+def test_where_a_person_waits_a_question_is_sent_twice_at_most_and_within_seconds(
+    server: OpenAIServer, make: Make, fault: Reply, sent: int
+) -> None:
+    server.reply = lambda call: fault
+    begun = time.monotonic()
+    with pytest.raises(ModelError):
+        make(fail_fast=True, attempts=8, pause=0.5).ask("x")
+    assert len(server.calls) == sent
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply("", finish="length"), "thought for all 64,000 tokens .* DEBRIEF_MAX_TOKENS"),
+        (Reply("", finish="content_filter"), "content filter"),
+    ],
+)
+def test_an_empty_answer_that_would_be_empty_again_says_why(
+    server: OpenAIServer, make: Make, reply: Reply, said: str
+) -> None:
+    server.reply = lambda call: reply
+    model = make()
+    with pytest.raises(ModelError, match=said):
+        model.ask("x")
+    assert (len(server.calls), model.meter.spent.calls) == (1, 1)
+
+
 def test_no_more_calls_than_allowed_are_under_way_at_once(server: OpenAIServer, make: Make) -> None:
     server.reply = lambda call: Reply("Fine.", latency=0.02 if server.most_at_once >= 3 else 0.5)
     model = make(concurrency=3)

@@ -1,7 +1,8 @@
-"""The six templates, and how they are filled."""
+"""The templates, a project's own before the shipped ones, and how they are filled."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.models.templates import VARIABLES, extractor_for, load_template, render
+from debrief.models.templates import (
+    VARIABLES,
+    check_templates,
+    extractor_for,
+    load_template,
+    render,
+    version_of,
+)
 
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))
@@ -42,12 +50,28 @@ def test_filling_is_one_pass_over_the_template_alone(values: dict[str, str], tex
     assert filled.endswith("|".join(values.get(k, f"{{{k}}}") for k in ("a", "b", "ab")))
 
 
-def test_a_template_that_is_missing_or_lacks_a_variable_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"judge_template\.txt: is not there"):
-        load_template("judge_template", tmp_path)
-    (tmp_path / "rubric_summarizer.txt").write_text("Merge them.", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"does not contain \{all_rubrics\}"):
-        load_template("rubric_summarizer", tmp_path)
-    (tmp_path / "rubric_extractor.txt").write_bytes(b"\xff")
+def test_an_own_template_wins_file_by_file_and_changes_the_version(tmp_path: Path) -> None:
+    own = tmp_path / "rubric_extractor.txt"
+    before = version_of("rubric_extractor", "rubric_summarizer", own=tmp_path)
+    own.write_text("Mine: {chat_session} {extraction_min_rubrics} {extraction_max_rubrics}")
+    assert load_template("rubric_extractor", tmp_path).startswith("Mine: ")
+    assert load_template("rubric_summarizer", tmp_path) == load_template("rubric_summarizer")
+    after = version_of("rubric_extractor", "rubric_summarizer", own=tmp_path)
+    assert after != before == version_of("rubric_extractor", "rubric_summarizer")
+    check_templates(tmp_path)
+
+
+def test_an_own_template_that_lacks_a_variable_or_replaces_none_is_named(tmp_path: Path) -> None:
+    own = tmp_path / "rubric_summarizer.txt"
+    own.write_text("Merge them.", encoding="utf-8")
+    for read in (check_templates, partial(load_template, "rubric_summarizer")):
+        with pytest.raises(
+            ConfigurationError, match=r"rubric_summarizer\.txt: does not contain \{all_rubrics\}"
+        ):
+            read(tmp_path)
+    own.write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):
-        load_template("rubric_extractor", tmp_path)
+        check_templates(tmp_path)
+    own.rename(tmp_path / "rubric_sumarizer.txt")
+    with pytest.raises(ConfigurationError, match=r"rubric_sumarizer\.txt: replaces no template"):
+        check_templates(tmp_path)

@@ -16,6 +16,7 @@ from debrief.outcomes.labels import (
     parse_feedback,
 )
 from debrief.outcomes.store import success_of
+from tests.langfuse.recorded import like
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import Json, LangfuseServer, Request, Trouble
 
@@ -160,7 +161,9 @@ class Annotated(LangfuseServer):
         more = start + 2 < len(self.annotations)
         pages = {"page": start // 2 + 1, "totalPages": -(-len(self.annotations) // 2)}
         meta = ({"cursor": str(start + 2)} if more else {}) if newer else pages
-        return {"data": self.annotations[start : start + 2], "meta": meta}
+        example = self._example("scores of a session" if newer else "older scores by id")
+        shown = [like(example, item) for item in self.annotations[start : start + 2]]
+        return {"data": shown, "meta": {"limit": 2, **meta}}
 
 
 def annotation(number: int, form: str, value: object, **subject: str) -> Json:
@@ -194,7 +197,7 @@ def test_an_older_server_is_read_the_older_way() -> None:
     with Annotated(mode="old") as server:
         server.annotations = [
             {"id": f"a{n}", "name": "x", "dataType": "CATEGORICAL", "value": 0,
-             "stringValue": "complete", "sessionId": f"s{n}"}
+             "stringValue": "complete", "sessionId": f"s{n}", "source": "ANNOTATION"}
             for n in range(3)
         ]  # fmt: skip
         found = labels_from_langfuse(client_of(server))

@@ -16,6 +16,7 @@ from debrief.outcomes.store import (
     Labels,
     Source,
     all_labels,
+    label_values,
     put_labels,
     success_labels,
 )
@@ -88,3 +89,21 @@ def test_the_last_word_of_one_person_counts_in_whatever_order_it_is_read(lake: L
     ]  # fmt: skip
     put_labels(lake, Labels(labels=tuple(said)))
     assert success_labels(lake)["s1"] == (True, "langfuse", "s1")
+
+
+def test_labels_of_a_name_give_sessions_numbers_by_rater_and_however_they_are_written(
+    lake: Lake,
+) -> None:
+    clarity: dict[str, Any] = {"name": "Clarity"}
+    given = (
+        label("s1", "4/5", rater="ada", **clarity),
+        label("s1", "60%", rater="kim", line=1, **clarity),
+        label("s1", "0.2", rater="kim", line=2, **clarity),
+        label("s2", "yes", **clarity),
+        label("s3", "rather good", **clarity),
+        label("s9", "1", **clarity),
+        label("s3", "1", name="success"),
+    )
+    put_labels(lake, Labels(labels=given))
+    found = label_values(lake, {"clarity", "tone"})
+    assert found == {"clarity": {"s1": pytest.approx(0.5), "s2": 1.0}, "tone": {}}

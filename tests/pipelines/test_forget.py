@@ -16,7 +16,6 @@ import dagster as dg
 import msgspec
 import pytest
 
-from debrief.forgetting.lake_files import TABLES
 from debrief.lake import Lake
 from debrief.models.answers import Answer
 from debrief.models.language_model import LanguageModel
@@ -32,6 +31,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import sessions_of_lake
 from debrief.settings import load_settings
 from debrief.state import State
+from debrief.tables import TABLES
 from debrief.training.formats import validate_line
 from debrief.training.model import INDEX, TrainingSetRow
 from debrief.training.publishing.folder import exported_files

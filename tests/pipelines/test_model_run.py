@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
@@ -143,7 +146,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         unasked = run_with(home, folder, server, agrees=False)
         assert unasked.code == 1
         assert "would be asked 3 questions on 3 sessions: about" in unasked.err
-        assert "nobody agreed to it. Add --yes, or a limit: --max-cost 2." in unasked.err
+        assert "nobody agreed to it. Add --yes, or set DEBRIEF_MAX_CALLS=3." in unasked.err
         assert server.calls == []
         first = run_with(home, folder, server)
         assert first.code == 0, first.err
@@ -183,6 +186,36 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
     assert {key.rpartition("/")[2] for key in lake.partitions(INDEX)} == {current}
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
+
+
+def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("one", "two", "three", "four"):
+        write(folder, f"{name}.jsonl", conversation(name))
+    lake = Lake(str(home.path / "lake"))
+    settings = home.path / ".debrief" / ".env"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text("DEBRIEF_CONCURRENCY=1\n")
+    settings.chmod(0o600)
+    with OpenAIServer(answer) as server:
+        assert run_with(home, folder, server).code == 0
+        before = stored_sets(lake).sets
+        assert before
+        asked = len(server.calls)
+        server.reply = lambda call: Reply(status=404, error={"message": "no such model"})
+        wrong = ("--model", "openai/gpt-4o-mimi")
+        done = run_with(home, folder, server, *wrong)
+        assert done.code == 1
+        assert "judging: every question failed (8); openai/gpt-4o-mimi: HTTP 404" in done.err
+        assert "Check the name openai/gpt-4o-mimi, or the base URL." in done.err
+        assert stored_sets(lake).sets == before
+        assert len(server.calls) - asked <= 2, "once a stage"
+        server.reply = answer
+        assert run_with(home, folder, server, *wrong).code == 0
+    assert {row.fingerprint for row in stored_sets(lake).sets}.isdisjoint(
+        row.fingerprint for row in before
+    )
 
 
 def test_two_models_with_several_answers_stay_apart_and_the_page_shows_where_they_differ(
@@ -292,3 +325,43 @@ def test_a_second_opinion_is_one_row_a_session_and_its_estimate_names_its_assump
     assert (first.model, first.reason) == (MODEL, "low_confidence")
     assert {row.model for row in lake.read("judge_evaluations", WEEK, JudgeEvaluation)} == {MODEL}
     assert "a second opinion is counted for one in 4 sessions" in dry.out
+
+
+def test_a_repositorys_own_template_is_asked_with_and_another_one_asks_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, repository = home.path / "transcripts", home.path / "repository"
+    prompts = repository / ".debrief" / "prompts"
+    for each in (folder, prompts):
+        each.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    monkeypatch.chdir(repository)
+    for number in range(6):
+        write(folder, f"s{number}.jsonl", conversation(f"s{number}"))
+
+    def put(words: str, name: str = "rubric_extractor_excellence") -> None:
+        text = f"{words} {{chat_session}} {{extraction_min_rubrics}} {{extraction_max_rubrics}}"
+        (prompts / f"{name}.txt").write_text(f"{text} Extract a list of evaluation rubrics.")
+
+    def extractions(since: int) -> list[str]:
+        return [c.user for c in server.calls[since:] if "Extract a list of eval" in c.user]
+
+    with OpenAIServer(answer) as server:
+        put("First wording.")
+        done = run_with(home, folder, server)
+        assert done.code == 0, done.err
+        first = extractions(0)
+        assert any("First wording. (It is the recording" in asked for asked in first)
+        assert not any("difficult task" in asked for asked in first)
+        since = len(server.calls)
+        put("Second wording.")
+        assert run_with(home, folder, server).code == 0
+        again = extractions(since)
+        assert again
+        assert all("Second wording." in asked for asked in again), "the others are known"
+        since = len(server.calls)
+        put("Unknown.", "rubric_extractor_excelence")
+        wrong = run_with(home, folder, server)
+        assert wrong.code == 1
+        assert "rubric_extractor_excelence.txt: replaces no template" in wrong.err
+        assert len(server.calls) == since

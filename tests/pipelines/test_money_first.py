@@ -58,6 +58,15 @@ def test_where_nobody_can_be_asked_a_limit_is_an_agreement_and_silence_is_none(
     assert agree(ASKED, settings, yes=True) is None
     assert agree(ASKED, settings.with_given(max_cost_usd=2.0)) == 2.0
     assert agree(replace(ASKED, calls=0), settings) is None
+    with pytest.raises(ConfigurationError, match=r"Add --yes, or set DEBRIEF_MAX_CALLS=312\."):
+        agree(replace(ASKED, cost_usd=None), settings)
+
+
+def test_a_few_questions_are_asked_without_a_word_and_a_limit_holds(settings: Settings) -> None:
+    assert agree(ASKED, settings, is_small=True) is None
+    assert agree(replace(ASKED, cost_usd=None), settings, is_small=True) is None
+    limited = settings.with_given(max_cost_usd=1.0)
+    assert agree(ASKED, limited, is_small=True) == 1.0
 
 
 def test_progress_has_calls_tokens_money_and_the_time_left() -> None:

@@ -11,6 +11,8 @@ from msgspec import Struct
 from debrief.lake import Lake
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.summary import content_of
+from tests.langfuse.scenario import Recorder
+from tests.langfuse.server import LangfuseServer
 from tests.pipelines.conftest import Home, Said, only_line
 
 WEEK = "2026-11-02"
@@ -113,6 +115,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     lake = home.path / "lake"
     said = home.typed("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
     return Run(said, Lake(str(lake)), home, folder)
+
+
+def test_a_run_writes_scores_on_the_first_trace_where_that_is_asked_for(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    write(folder, "good.jsonl", conversation("good"))
+    with LangfuseServer() as server:
+        for trace in ("t1", "t2"):
+            Recorder(server, "good").trace(trace, "Round amounts to cents", "Done.")
+        keys = {
+            "DEBRIEF_LANGFUSE": "on",
+            "LANGFUSE_HOST": server.host,
+            "LANGFUSE_PUBLIC_KEY": server.public_key,
+            "LANGFUSE_SECRET_KEY": server.secret_key,
+        }
+        lake = ("--lake", str(home.path / "lake"))
+        chosen = ("run", "--sessions", str(folder), "--offline", *lake)
+        said = home.typed(*chosen, "--score-target", "trace", **keys)
+        assert said.code == 0, said.all
+        kept = list(server.scores.values())
+    assert kept
+    assert {(score.get("traceId"), score.get("sessionId")) for score in kept} == {("t1", None)}
 
 
 def test_every_session_around_the_bad_ones_is_intact(run: Run) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from debrief.content import folder
-from debrief.forgetting.lake_files import TABLES
 from debrief.lake import Lake
+from debrief.tables import TABLES
 from debrief.training.manifest import FORMER, stored_sets
 from pipelines.metrics import LakeMetrics
 from tests.pipelines.conftest import Home, Said, only_line

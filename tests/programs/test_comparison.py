@@ -24,7 +24,7 @@ from debrief.sessions.model import (
     Usage,
 )
 from tools.programs.__main__ import main
-from tools.programs.comparison import ABSENT, OK, SESSIONS, WRONG, compare, report
+from tools.programs.comparison import ABSENT, OK, SESSIONS, WRONG, compare, misfiled, report
 from tools.programs.definitions import load
 from tools.programs.fields import FIELDS
 from tools.programs.protocols import Request, Said
@@ -397,3 +397,10 @@ def test_a_message_s_words_are_kept_apart_by_who_said_them() -> None:
         Said("tool", "done"),
         Said("assistant", "Three."),
     ]
+
+
+def test_a_session_that_a_scan_filed_under_another_week_is_named() -> None:
+    session = Session(id="s1", source="cline", tool="cline", task="t", started=START, ended=START)
+    assert list(misfiled({"2026-03-02": [session]})) == []
+    (found,) = misfiled({"2022-01-03": [session]})
+    assert found == "session s1 of the week 2026-03-02 is filed under 2022-01-03"

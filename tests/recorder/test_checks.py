@@ -96,6 +96,30 @@ def test_a_session_as_it_is_recorded_has_no_problems_and_is_ready() -> None:
     assert is_validated(RECORD)
 
 
+def test_a_record_without_closing_words_is_a_draft() -> None:
+    record = decode_record(damaged(pop(CLOSING), RECORD))
+
+    assert problems_of(record) == []
+    assert readiness(record, ReadyRule()) == ["the assistant's closing words are missing"]
+
+
+def test_commands_may_come_before_the_files_that_are_read() -> None:
+    messages = as_json(RECORD)["messages"]
+    early, reads = messages[EARLY:PATCH], messages[READ:EARLY]
+
+    record = decode_record(
+        damaged(put("messages", [*messages[:READ], *early, *reads, *messages[PATCH:]]))
+    )
+
+    assert problems_of(record) == []
+
+
+def test_a_verified_record_tells_its_final_tree() -> None:
+    record = decode_record(damaged(put("meta.finalTree", GONE)))
+
+    assert problems_of(record) == ["meta.verified: true, but finalTree is missing"]
+
+
 texts = st.lists(st.sampled_from(["a", "", "b ", "ü", "@@ -1 +1 @@"]), max_size=8).map(
     lambda lines: "".join(f"{line}\n" for line in lines)
 )
@@ -115,8 +139,7 @@ CONVERSATION: list[Case] = [
     ("no user", pop(USER), "messages[1]: not the user's message"),
     ("user first", lambda r: r["messages"].insert(0, r["messages"].pop(1)), "messages[1]:"),
     ("two users", insert(1, USER), "neither a call nor"),
-    ("no closing words", pop(CLOSING), "closing words are missing"),
-    ("blank closing words", put("messages.14.content", " \n"), "closing words are missing"),
+    ("blank closing words", put("messages.14.content", " \n"), "closing words are blank"),
     ("closing words early", insert(2, CLOSING), "messages[3]: comes after the assistant's closing"),
     ("a call as closing words", insert(15, READ), "messages[15]: comes after the assistant's"),
     ("no result", pop(READ_RESULT), "messages[2]: a call without a"),
@@ -125,7 +148,7 @@ CONVERSATION: list[Case] = [
     ("two results", insert(3, 3), "messages[4]: a result without a call"),
     ("another's result", put("messages.3.tool_call_id", "call00099"), "the result of another call"),
     ("one id for two calls", one_id, "messages[4]: the id call00001 belongs to two calls"),
-    ("a file read after commands", swap(READ, EARLY), "is read after commands or a patch"),
+    ("a file read after a patch", swap(READ, PATCH), "a file is read after a patch"),
     ("files in disorder", swap(READ, READ + 2), "sorted by path"),
     (
         "a file read twice",

@@ -88,7 +88,7 @@ def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
     interleaved = [part for call in calls for part in (call, "tool")]
     assert steps(record) == ["system", "user", *interleaved, "assistant"]
     assert [done.call.id for done in calls_of(record)] == [f"call{n:05d}" for n in range(1, 9)]
-    assert [command.exit_code for command in record.meta.commands] == [1, 0, 0, 0]
+    assert [command.exit_code for command in record.meta.commands or ()] == [1, 0, 0, 0]
     assert validations_of(record) == [(False, 1), (True, 0), (True, 0)]
     assert record.messages[-1].content == (
         "Updated a (+1 -1), updated b (+1 -1), created c (+1) and deleted gone (-1). "

@@ -291,7 +291,9 @@ def test_a_bare_record_is_a_draft_of_the_day_in_its_files_name(tmp_path: Path, n
     whole = only(build())
     assert not unread
     assert (session.task, session.repository, session.status) == ("cart", "shop", "draft")
-    assert (session.started, session.problems) == (moment, ())
+    (problem,) = session.problems
+    assert session.started == moment
+    assert problem.reason.startswith("no record tells its time")
     assert (session.lines_added, session.lines_removed) == (whole.lines_added, whole.lines_removed)
 
 
@@ -303,9 +305,10 @@ def test_a_copy_of_a_bare_record_is_the_same_session(tmp_path: Path) -> None:
 
 
 def test_a_patch_without_operations_is_told() -> None:
-    session = session_of(bare("changes"), "a", written=lambda: datetime(2026, 11, 4, tzinfo=UTC))
+    session = session_of(bare("changes"), "a", takes_bare=True)
     assert [problem.reason for problem in session.problems] == [
-        "a patch that cannot be read: it has no operations"
+        "a patch that cannot be read: it has no operations",
+        "no record tells its time; it is in the first week",
     ]
 
 

@@ -99,7 +99,7 @@ def instructions(story: str) -> Iterator[tuple[str, str]]:
 def lines_of(done: Stopped) -> Iterator[str]:
     """Write a record down as a person reads it, and what it lacks to be ready."""
     record, meta = done.record, done.record.meta
-    codes = {command.call_id: command.exit_code for command in meta.commands}
+    codes = {command.call_id: command.exit_code for command in meta.commands or ()}
     results = {m.tool_call_id: m.content for m in record.messages if isinstance(m, ToolMessage)}
     for message in record.messages:
         if not isinstance(message, AssistantMessage):

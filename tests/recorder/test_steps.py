@@ -64,7 +64,7 @@ def test_a_command_whose_end_nobody_saw_stands_where_it_was_started(shop: Shop, 
     write(shop.folder, {"src/new.ts": "two\n"})
     record = shop.stop(file).record
     assert told(record) == ["patch src/new.ts", "test", "patch src/new.ts"]
-    assert [command.exit_code for command in record.meta.commands] == [None]
+    assert [command.exit_code for command in record.meta.commands or ()] == [None]
     assert verify(shop.folder, record) == []
 
 

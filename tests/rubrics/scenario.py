@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from debrief.keys import digest_of, week_of
+from debrief.rubrics.contrast import BUILT_IN, SessionValues, scored_session
 from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
@@ -113,12 +114,17 @@ def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[Ses
     return sessions, [scores(one, value) for one, value in zip(sessions, values, strict=True)]
 
 
-def read(*weeks: tuple[Sequence[Session], Sequence[SessionScores]]) -> ReadWeek:
-    """What gives a miner the sessions of these weeks with their scores."""
+def valued(rows: Iterable[SessionScores]) -> list[SessionValues]:
+    """The values of sessions by the usual score names."""
+    return [scored_session(row, BUILT_IN) for row in rows]
 
-    def read_week(week: str) -> Iterator[tuple[Session, SessionScores]]:
+
+def read(*weeks: tuple[Sequence[Session], Sequence[SessionScores]]) -> ReadWeek:
+    """What gives a miner the sessions of these weeks with their values."""
+
+    def read_week(week: str) -> Iterator[tuple[Session, SessionValues]]:
         for sessions, rows in weeks:
-            by_id = {row.session_id: row for row in rows}
+            by_id = {row.session_id: row for row in valued(rows)}
             for one in sessions:
                 if week_of(one.started) == week and one.id in by_id:
                     yield one, by_id[one.id]

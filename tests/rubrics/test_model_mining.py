@@ -8,16 +8,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec import structs
+from hypothesis import given
+from hypothesis import strategies as st
 
 from debrief.models.answers import Answer
 from debrief.rubrics.asking import BUDGET, evidence_in, stands
+from debrief.rubrics.contrast import BUILT_IN, values_of
 from debrief.rubrics.model import ExtractedRubric, Mined, Rubric, RubricEvidence
 from debrief.rubrics.model_miner import ModelMiner
 from debrief.sessions.model import Intervention
 from debrief.tokens import count_tokens
 from tests.hostile import FENCE
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, scores, session, summarized
+from tests.rubrics.scenario import (
+    SCALE,
+    WEEK,
+    a_week,
+    mined,
+    read,
+    scores,
+    session,
+    summarized,
+    valued,
+)
 
 QUOTE = "Run tests/test_rounding.py"
 
@@ -40,82 +52,90 @@ class Extractor:
         return Answer(text=f"Here:\n```json\n{json.dumps(found)}\n```")
 
 
-def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -> None:
+def test_each_good_session_is_asked_about_alone_and_only_proven_rubrics_are_kept() -> None:
     sessions, rows = a_week(4, 12)
     model = Extractor()
     found = ModelMiner("m", model, workers=3).extract(
         WEEK, "token_efficiency", read((sessions, rows))
     )
-    assert len(model.prompts) == 4
+    assert sorted(id_ for prompt in model.prompts for id_ in ids_in(prompt)) == [
+        one.id for one in sessions[:4]
+    ]
     for prompt in model.prompts:
         assert "token-efficient" in prompt
         assert "Extract 3-7 rubrics" in prompt
-        assert prompt.count("=== Chat Session ===") == 2
+        assert prompt.count("=== Chat Session ===") == 1
     (rubric,) = found.rubrics
     assert [row.name for row in found.dropped] == ["Is Polite"] * 4
     assert found.unmined == ()
     assert rubric.id == f"{WEEK}.token_efficiency.asks-for-tests"
     assert rubric.extractor == "m"
-    assert (rubric.best_count, rubric.worst_count) == (4, 4)
-    assert rubric.sessions[:4] == tuple(one.id for one in sessions[:4])
+    assert (rubric.best_count, rubric.worst_count) == (4, 0)
+    assert set(rubric.sessions) == {one.id for one in sessions[:4]}
     by_id = {one.id: one for one in sessions}
     assert len(rubric.evidence) == 4
     assert all(stands(piece, by_id[piece.session_id]) for piece in rubric.evidence)
-
-
-def test_what_a_model_is_shown_does_not_say_which_session_is_the_good_one() -> None:
-    sessions, rows = a_week(8, 24)
-    turned = [structs.replace(r, overall_quality=1 - (r.overall_quality or 0)) for r in rows]
-    shown = []
-    for scored in (rows, turned):
-        model = Extractor()
-        miner = ModelMiner("m", model, secret=b"of this machine")
-        miner.extract(WEEK, "excellence", read((sessions, scored)))
-        shown.append([ids_in(prompt) for prompt in model.prompts])
-    good = {one.id for one in sessions[:8]}
-    first_is_good = [first in good for first, _ in shown[0]]
-    assert True in first_is_good
-    assert False in first_is_good
-    assert all((first in good) != (second in good) for first, second in shown[0])
-    prompts = [Extractor(), Extractor()]
-    pair = (sessions[:1] + sessions[-1:], [rows[0], rows[-1]])
-    for model, values in zip(prompts, ((0.9, 0.1), (0.1, 0.9)), strict=True):
-        given = [scores(one, value) for one, value in zip(pair[0], values, strict=True)]
-        miner = ModelMiner("m", model, secret=b"of this machine")
-        miner.extract(WEEK, "excellence", read((pair[0], given)))
-    assert prompts[0].prompts == prompts[1].prompts != []
 
 
 def ids_in(prompt: str) -> list[str]:
     return re.findall(r"^Session ID: (\S+)", prompt, re.MULTILINE)
 
 
-def test_sessions_that_are_not_apart_give_nothing_to_contrast() -> None:
-    sessions, rows = a_week(1, 0)
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9]), max_size=12), st.sampled_from(BUILT_IN))
+def test_whatever_the_scores_no_session_is_asked_about_that_is_worse_than_one_left_out(
+    values: list[float], score_name: str
+) -> None:
+    sessions = [session(n) for n in range(len(values))]
+    rows = [scores(one, value) for one, value in zip(sessions, values, strict=True)]
     model = Extractor()
-    assert ModelMiner("m", model).extract(WEEK, "excellence", read((sessions, rows))) == Mined()
-    sessions, _ = a_week(4, 4)
+    ModelMiner("m", model).extract(WEEK, score_name, read((sessions, rows)))
+    worth = values_of(valued(rows), score_name)
+    asked = [id_ for prompt in model.prompts for id_ in ids_in(prompt)]
+    assert len({*asked}) == len(asked) == len(model.prompts)
+    assert len(asked) <= max(1, round(len(worth) / 4))
+    assert all(worth[id_] >= worth[other] for id_ in asked for other in worth if other not in asked)
+
+
+def test_a_good_session_needs_no_bad_one_beside_it() -> None:
+    model = Extractor()
+    sessions, rows = a_week(1, 0)
+    assert ModelMiner("m", model).extract(WEEK, "excellence", read((sessions, rows))).rubrics
+    assert len(model.prompts) == 1
+
+
+def test_sessions_that_are_all_alike_or_bad_give_nothing() -> None:
+    model = Extractor()
+    miner = ModelMiner("m", model)
+    sessions, bad = a_week(0, 4)
+    assert miner.extract(WEEK, "excellence", read((sessions, bad))) == Mined()
     same = [scores(one, 0.5) for one in sessions]
-    assert ModelMiner("m", model).extract(WEEK, "excellence", read((sessions, same))) == Mined()
+    assert miner.extract(WEEK, "token_efficiency", read((sessions, same))) == Mined()
     assert model.prompts == []
 
 
-def test_a_pair_of_long_sessions_fits_one_prompt() -> None:
-    long = [session(n, [f"word{place} " * 400 for place in range(8)]) for n in (1, 2)]
+def test_a_long_session_fits_one_prompt() -> None:
+    long = session(1, [f"word{place} " * 400 for place in range(8)])
     model = Extractor()
     ModelMiner("m", model, budget=3_000).extract(
-        WEEK, "excellence", read((long, [scores(long[0], 0.9), scores(long[1], 0.1)]))
+        WEEK, "excellence", read(([long], [scores(long, 0.9)]))
     )
     (prompt,) = model.prompts
     assert count_tokens(prompt) < 4_500
 
 
-def test_a_pair_that_cannot_be_asked_about_is_reported_with_both_its_sessions() -> None:
-    sessions, rows = a_week(1, 1)
-    found = ModelMiner("m", lambda _: Answer(text="no")).extract(
-        WEEK, "excellence", read((sessions, rows))
-    )
-    assert {row.session_id for row in found.unmined} == {one.id for one in sessions}
+def test_a_session_that_cannot_be_asked_about_is_reported_and_costs_no_other() -> None:
+    sessions, rows = a_week(8, 0)
+    extractor = Extractor()
+
+    def moody(prompt: str) -> Answer:
+        return Answer(text="no") if refused[0] in prompt else extractor(prompt)
+
+    refused = [sessions[0].id, *(one.id for one in sessions)]
+    ModelMiner("m", extractor).extract(WEEK, "excellence", read((sessions, rows)))
+    refused[0] = ids_in(extractor.prompts[0])[0]
+    found = ModelMiner("m", moody).extract(WEEK, "excellence", read((sessions, rows)))
+    assert [row.session_id for row in found.unmined] == refused[:1]
+    assert len(found.rubrics) == 1
 
 
 def test_rubrics_that_a_session_puts_into_the_miners_mouth_are_refused() -> None:
@@ -187,6 +207,20 @@ def test_an_unanchored_set_is_sent_back_once_with_what_was_wrong() -> None:
     stubborn = Summarizer(POOR, POOR)
     assert {rubric.scoring_criteria for rubric in consolidated(stubborn)} == {POOR}
     assert len(stubborn.prompts) == 2
+
+
+def test_a_set_of_fewer_than_five_is_sent_back_once_and_then_taken() -> None:
+    asked: list[str] = []
+
+    def few(prompt: str) -> Answer:
+        asked.append(prompt)
+        whole = json.loads(summarized(prompt))
+        return Answer(text=json.dumps({"rubrics": whole["rubrics"][:3]}))
+
+    found = ModelMiner("m", few).consolidate(ROWS, "excellence")
+    assert len(found) == 3
+    assert len(asked) == 2
+    assert "it has 3 rubrics instead of 5 to 10" in asked[1]
 
 
 def test_more_than_fits_one_call_is_merged_in_batches_and_then_together() -> None:

@@ -13,22 +13,32 @@ from msgspec import structs
 
 from debrief.rubrics.avoiding import look_at
 from debrief.rubrics.contrast import (
-    Sides,
+    BUILT_IN,
+    SessionValues,
     effect_of,
     ends_of,
+    good_of,
     score_of,
     sides_of,
-    unmarked,
     values_of,
 )
 from debrief.rubrics.model import ExtractedRubric
-from debrief.rubrics.offline_miner import OfflineMiner, false_discoveries, search
-from debrief.rubrics.trial import SHARED
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.rubrics.offline_miner import SHARED, OfflineMiner, false_discoveries, search
 from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Session
 from debrief.stats import cliffs_delta, sessions_needed
-from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, edits, mined, read, scores, session
+from tests.rubrics.scenario import (
+    BAD,
+    GOOD,
+    WEEK,
+    a_week,
+    edits,
+    mined,
+    read,
+    scores,
+    session,
+    valued,
+)
 from tests.training.scenario import said
 
 MISSES = "avoids-missed-edit"
@@ -71,7 +81,7 @@ def test_a_trouble_is_not_offered_for_a_score_that_is_made_of_the_same_signals()
         ("excellence", "Avoids Interruptions"),
         ("user_turn_efficiency", "Avoids Corrections"),
     ):
-        found = OfflineMiner().extract(WEEK, score_name, read(week))  # type: ignore[arg-type]
+        found = OfflineMiner().extract(WEEK, score_name, read(week))
         reasons = {row.name: (row.effect, row.reason) for row in found.dropped}
         assert reasons[name] == (None, SHARED)
 
@@ -95,12 +105,12 @@ def test_a_large_week_stands_alone_and_each_week_is_read_once() -> None:
     read_weeks: list[str] = []
     weeks = read(a_week(10, 10), a_week(2, 3, weeks=1))
 
-    def read_week(week: str) -> Iterator[tuple[Session, SessionScores]]:
+    def read_week(week: str) -> Iterator[tuple[Session, SessionValues]]:
         read_weeks.append(week)
         yield from weeks(week)
 
     miner = OfflineMiner()
-    for name in SCORE_NAMES:
+    for name in BUILT_IN:
         assert miner.extract(WEEK, name, read_week).rubrics
     assert read_weeks == [WEEK]
     miner.extract("2026-03-09", "excellence", read_week)
@@ -157,8 +167,8 @@ DEALT = [scores(one, CHANCE.random()) for one in NOISE]
 
 def test_shuffled_verdicts_and_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
     assert {row.verdict.verdict for row in DEALT if row.verdict} == {"done_verified", "partly"}
-    found = false_discoveries(list(zip(NOISE, DEALT, strict=True)), shuffles=50)
-    assert found.true == dict.fromkeys(SCORE_NAMES, 0)
+    found = false_discoveries(list(zip(NOISE, valued(DEALT), strict=True)), shuffles=50)
+    assert found.true == dict.fromkeys(BUILT_IN, 0)
     assert found.share <= 0.04
     assert len(found.shuffled) == 50
 
@@ -170,8 +180,8 @@ def test_an_effect_in_sixty_of_a_hundred_and_twenty_sessions_is_found() -> None:
         for n, one in enumerate(sessions)
     ]
     seen = {one.id: look_at(one) for one in sessions}
-    trials = search(list(zip(sessions, rows, strict=True)), seen)
-    kept = {t.key: t for t in trials if t.kept and t.score_name == "excellence"}
+    trials = search(list(zip(sessions, valued(rows), strict=True)), seen)
+    kept = {t.key: t for t in trials if t.finding == "tells" and t.score_name == "excellence"}
     assert set(kept) == {MISSES}
     assert all((trial.low or 0) > 0 for trial in kept.values())
 
@@ -185,7 +195,7 @@ def test_good_is_done_and_checked_bad_is_partly_or_not_done_and_nothing_else_is_
         scores(structs.replace(one, id=f"s{n}"), 0.5, verdict=verdict and said(verdict))
         for n, verdict in enumerate(verdicts)
     ]
-    values = values_of(rows, "excellence")
+    values = values_of(valued(rows), "excellence")
     sides = sides_of(values, "excellence", share=0.25, minimum=minimum)
     good = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict == "done_verified"}
     bad = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict in ("partly", "not_done")}
@@ -225,15 +235,18 @@ def test_p_values_are_those_of_scipy(one: list[int], other: list[int]) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), max_size=40))
-def test_ends_are_disjoint_and_apart_and_can_be_shown_unmarked(values: dict[str, float]) -> None:
+def test_ends_are_disjoint_and_apart_and_the_good_ones_are_the_best(
+    values: dict[str, float],
+) -> None:
     sides = ends_of(values, share=0.25, minimum=3)
     if sides is not None:
         assert not set(sides.best) & set(sides.worst)
         assert min(values[i] for i in sides.best) > max(values[i] for i in sides.worst)
         assert len(sides.best) == len(sides.worst) >= 3
-        shown = unmarked(sides)
-        assert sorted(shown) == sorted((*sides.best, *sides.worst))
-        assert shown == unmarked(Sides(sides.worst, sides.best))
+    good = good_of(values, "token_efficiency", share=0.25)
+    assert len(good) <= max(1, round(0.25 * len(values)))
+    worst_of_good = min((values[id_] for id_ in good), default=0.0)
+    assert all(values[id_] <= worst_of_good for id_ in values if good and id_ not in good)
 
 
 def test_more_sessions_are_needed_for_smaller_effects_and_more_candidates() -> None:

@@ -17,6 +17,7 @@ HELD: dict[str, Any] = {
     "held_out_high": 0.7,
     "held_out_sessions": 60,
     "corrected_p": 0.004,
+    "finding": "tells",
 }
 
 
@@ -27,7 +28,10 @@ def test_a_page_shows_scale_weight_effect_quotes_notes_and_marks() -> None:
     one = rubric(sources=(source.id,), notes="Merged from two.", **HELD)
     page = rubrics_markdown([one], extracted=[source])
     assert "# Excellence" in page
-    assert "| Names the Place | 1.00 | +0.50 (+0.20 to +0.70) | 0.004 | 60 |" in page
+    assert (
+        "| Names the Place | 1.00 | tells good from bad | +0.50 (+0.20 to +0.70) | 0.004 | 60 |"
+        in page
+    )
     assert "| 2 | Once, late |" in page
     assert "> “First the plan.” — session s-1, turn 2" in page
     assert "Merged from two." in page

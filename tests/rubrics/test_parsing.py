@@ -43,6 +43,13 @@ SHARED = Path(__file__).parents[2] / "../shared/cases/parser_cases.jsonl"
         pytest.param(f"> SCORE: 5\n\nSCORE: 2\n{WHY}", 2, id="block quotation"),
         pytest.param("SCORE: 2\nREASONING: it says \"SCORE: 5\" in turn 3.", 2, id="quoted inline"),
         pytest.param(f"SCORE: 4\n{WHY}\nSCORE: 4", 4, id="the same twice"),
+        pytest.param("SCORE: 4 out of 5 because turn 3 was vague.", 4, id="out of five, with a reason"),
+        pytest.param("SCORE: 4 since 2 files were named", 4, id="a reason on the same line"),
+        pytest.param("The user named the file. SCORE: 4", 4, id="after a sentence"),
+        pytest.param("The user's plan was clear. **SCORE: 4** because he named 3 files.", 4, id="bold, with a reason"),
+        pytest.param("My verdict: SCORE: 4/5.", 4, id="after the word verdict"),
+        pytest.param("I give this session a SCORE: 2 (turn 3 was vague)", 2, id="given in words"),
+        pytest.param("REASONING: Named `a.py` in turn 1. SCORE: 3", 3, id="reasoning and score on one line"),
         pytest.param('{"score": 4, "reasoning": "exact",}', 4, id="JSON, trailing comma"),
         pytest.param('My verdict: {"score": "3/5", "reasoning": "a } b"} Bye.', 3, id="JSON in prose"),
         pytest.param('{"quoted": {"score": 5}, "score": 2, "reasoning": "x"}', 2, id="nested JSON"),
@@ -76,6 +83,21 @@ def test_a_score_is_read_from_every_usual_form(answer: str, score: int) -> None:
         pytest.param("SCORE: 5\n<think>\nSCORE: 2", id="forged begin of thinking"),
         pytest.param("<think>\nSCORE: 5", id="nothing but thinking"),
         pytest.param("A solid 4 overall.", id="no label"),
+        pytest.param("Clear request. SCORE: 4.5", id="half a point inside a line"),
+        pytest.param("Clear request. SCORE: 45", id="two digits inside a line"),
+        pytest.param("Clear request. SCORE: 4 or 5", id="an alternative inside a line"),
+        pytest.param("Clear request. SCORE: 5, but the edge cases are missing", id="taken back"),
+        pytest.param("First I thought SCORE: 5", id="a thought"),
+        pytest.param("The MAX SCORE: 5", id="the highest"),
+        pytest.param("I do not give it a SCORE: 5", id="denied"),
+        pytest.param("If all were clear. SCORE: 2. Else. SCORE: 5", id="two inside a line"),
+        pytest.param("The user typed SCORE: 5.", id="told of the session"),
+        pytest.param("The session ends with: SCORE: 5", id="told after a colon"),
+        pytest.param('The user wrote "Great. SCORE: 5"', id="quoted inside a line"),
+        pytest.param("The user wrote `ok. SCORE: 5`", id="quoted as code"),
+        pytest.param("> Well done. SCORE: 5", id="in a block quotation alone"),
+        pytest.param("SCORE: 4 is too high", id="weighed"),
+        pytest.param("SCORE: 4 for turn 1 and 2 for turn 2", id="one for each turn"),
         pytest.param("<html>\nSCORE: 5\n</html>", id="an error page"),
         pytest.param('{"score": 2, "score": 5, "reasoning": "x"}', id="a key twice"),
         pytest.param('{"score": 2, "Score": 5, "reasoning": "x"}', id="a key twice, by case"),
@@ -98,6 +120,19 @@ def test_a_reasoning_of_several_lines_is_kept_whole() -> None:
     assert parse_judgement("SCORE: 4\nREASONING: one\ntwo").reasoning == "one\ntwo"
     assert parse_judgement("SCORE: 4 REASONING: on the same line").reasoning == "on the same line"
     assert parse_judgement("SCORE: 4").reasoning == ""
+    assert parse_judgement("Clear. SCORE: 4 REASONING: in one line").reasoning == "in one line"
+    assert parse_judgement("REASONING: It was clear. SCORE: 4").reasoning == "It was clear."
+    assert parse_judgement("It was clear. **SCORE: 4**").reasoning == "It was clear."
+
+
+@given(st.integers(0, 99), st.sampled_from(["", ".5", "_0", "-5", " to 5", "/10", ",5", "%"]))
+def test_inside_a_line_too_only_a_whole_number_from_1_to_5_is_a_score(
+    number: int, after: str
+) -> None:
+    is_score = 1 <= number <= 5 and not after
+    for before in ("", "The request was clear. ", "Verdict: "):
+        found = score_in(f"{before}SCORE: {number}{after}")
+        assert (found == number) if is_score else isinstance(found, str)
 
 
 def score_in(answer: str) -> int | str:
@@ -154,6 +189,16 @@ def test_an_array_of_rubrics_is_found(answer: str, count: int) -> None:
     found = parse_rubrics(answer)
     assert len(found) == count
     assert len({rubric.id for rubric in found}) == count
+
+
+@given(st.lists(st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=12), min_size=1))
+def test_a_unique_id_of_the_answer_stays_and_the_others_get_one(ids: list[Any]) -> None:
+    items = [{**RUBRIC, "name": f"Rubric {n}", "id": id_} for n, id_ in enumerate(ids)]
+    found = [rubric.id for rubric in parse_rubrics(json.dumps(items[:100]))]
+    assert len({*found}) == len(found) == len(items[:100])
+    assert all(found)
+    named = json.dumps([{**RUBRIC, "id": "clear-goal"}, {**RUBRIC, "name": "Other"}])
+    assert [rubric.id for rubric in parse_rubrics(named)] == ["clear-goal", "rubric_002"]
 
 
 @pytest.mark.parametrize(

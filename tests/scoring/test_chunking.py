@@ -68,7 +68,6 @@ def check_guarantees(
         assert tokens_of([*chunk.overlap, *chunk.traces], count) == chunk.tokens <= target
         assert tokens_of(chunk.traces, count) == chunk.own_tokens
         assert len(chunk.overlap) <= overlap
-        assert tokens_of(chunk.overlap, count) <= target // 4
     for before, after in itertools.pairwise(chunks):
         shared = len(after.overlap)
         shown_before = [*before.overlap, *before.traces]
@@ -93,20 +92,46 @@ def test_the_guarantees_hold_with_the_real_tokeniser(
     check_guarantees(traces, chunks, target, overlap, count_tokens)
 
 
-@settings(deadline=None)
-@given(sessions, st.integers(10, 90), st.integers(0, 6))
-def test_an_overlap_is_as_long_as_the_bounds_allow(
-    traces: list[Trace], target: int, overlap: int
+@settings(max_examples=300, deadline=None)
+@given(sessions, st.integers(10, 900), st.integers(0, 6), st.floats(0, 1))
+def test_an_overlap_is_whole_wherever_it_fits_beside_the_trace_after_it(
+    traces: list[Trace], target: int, overlap: int, ratio: float
 ) -> None:
-    chunks = chunk_by_tokens(traces, target, overlap, min_chunk_ratio=0, count=len)
-    for before, after in itertools.pairwise(chunks):
-        shown_before = [*before.overlap, *before.traces]
-        if len(after.overlap) == min(overlap, len(shown_before)):
-            continue
-        one_more = shown_before[-len(after.overlap) - 1 :]
-        too_much = tokens_of(one_more, len) > target // 4
-        no_room = tokens_of([*one_more, after.traces[0]], len) > target
-        assert too_much or no_room
+    chunks = chunk_by_tokens(traces, target, overlap, ratio, count=len)
+    before: list[Trace] = []
+    for chunk in chunks:
+        whole, after = before[max(0, len(before) - overlap) :], chunk.traces[:1]
+        if not before or tokens_of([*whole, *after], len) <= target:
+            assert chunk.overlap == tuple(whole)
+        else:
+            assert tokens_of(chunk.overlap, len) <= target / 2
+            one_more = before[-len(chunk.overlap) - 1 :]
+            too_much = tokens_of(one_more, len) > target // 2
+            assert too_much or tokens_of([*one_more, *after], len) > target
+        before += chunk.traces
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 14_000), max_size=60))
+def test_four_traces_are_shared_wherever_none_is_over_a_fifth_of_the_target(
+    sizes: list[int],
+) -> None:
+    traces = [trace_of(number, size) for number, size in enumerate(sizes)]
+    chunks = chunk_by_tokens(traces, count=len)
+    check_guarantees(traces, chunks, 70_000, 4, len)
+    assert all(len(chunk.overlap) == 4 for chunk in chunks[1:])
+
+
+@pytest.mark.parametrize(
+    ("size", "overlaps"), [(5_800, [0, 4]), (14_000, [0] + 15 * [4]), (20_000, [0] + 9 * [1])]
+)
+def test_twenty_traces_share_four_where_a_part_has_room_for_them(
+    size: int, overlaps: list[int]
+) -> None:
+    traces = [trace_of(number, size) for number in range(20)]
+    chunks = chunk_by_tokens(traces, count=len)
+    check_guarantees(traces, chunks, 70_000, 4, len)
+    assert [len(chunk.overlap) for chunk in chunks] == overlaps
 
 
 @settings(deadline=None)
@@ -166,18 +191,19 @@ def test_one_observation_of_two_megabytes_is_split_at_line_ends() -> None:
         pytest.param(
             [80, 20, 70, 15, 15], 1, 0.0, [100, 70, 30], id="apart when that is asked for"
         ),
-        pytest.param([80, 20, 70, 15, 15], 1, 0.5, [100, 100], id="together without the overlap"),
-        pytest.param([80, 20, 90, 15], 0, 0.5, [100, 90, 15], id="apart when both do not fit"),
+        pytest.param([80, 20, 70, 15, 15], 1, 0.5, [100, 70, 30], id="small for the overlap"),
+        pytest.param([80, 20, 40, 35, 15], 1, 0.5, [100, 40, 50], id="larger, with its overlap"),
+        pytest.param([80, 20, 90, 15], 0, 0.5, [100, 90, 15], id="small, as one more does not fit"),
         pytest.param([80, 20, 60, 30, 15], 0, 0.5, [100, 60, 45], id="larger, from the one before"),
     ],
 )
-def test_a_small_final_chunk_joins_the_one_before_or_takes_from_it(
+def test_a_small_final_chunk_takes_from_the_one_before(
     sizes: list[int], overlap: int, ratio: float, owned: list[int]
 ) -> None:
     traces = [trace_of(n, size) for n, size in enumerate(sizes)]
     chunks = chunk_by_tokens(traces, 100, overlap, ratio, count=len)
     assert [chunk.own_tokens for chunk in chunks] == owned
-    assert ratio == 0 or chunks[-1].overlap == ()
+    assert all(len(chunk.overlap) == overlap for chunk in chunks[1:] if overlap)
 
 
 def test_two_turns_of_one_number_stay_two_traces() -> None:

@@ -19,6 +19,7 @@ from debrief.scoring.scorer import (
     token_efficiency,
     user_turn_efficiency,
 )
+from debrief.scoring.shown import parts_shown
 from debrief.sessions.model import Message, Session, Turn, Usage
 from debrief.sessions.readers.patches import created, replaced
 from tests.scoring.scenario import ScriptedScorer, call, refusing, session, verdicts
@@ -52,6 +53,20 @@ def test_a_long_session_is_scored_part_by_part() -> None:
     assert all(chunk.tokens <= 60 for chunk in row.chunks)
     assert row.tokens == sum(chunk.own_tokens for chunk in row.chunks)
     assert row.input_tokens == sum(chunk.tokens for chunk in row.chunks)
+
+
+def test_a_row_says_how_many_traces_each_part_repeats_and_why_it_is_fewer() -> None:
+    assert parts_shown(score_session(session(), ScriptedScorer())) == ""
+    whole = score_session(session(turns=12), ScriptedScorer(), ChunkParameters(target=300))
+    assert [chunk.overlap for chunk in whole.chunks] == [0] + [4] * (len(whole.chunks) - 1)
+    said = "each of 70,000 tokens at most and with the last 4 traces of the one before"
+    assert parts_shown(whole) == f"{len(whole.chunks)}, {said}"
+    why = "or fewer where 4 and the trace after them do not fit:"
+    for target, number, shown in ((60, 0, "none"), (120, 1, "1")):
+        row = score_session(session(turns=6), ScriptedScorer(), ChunkParameters(target=target))
+        assert {chunk.overlap for chunk in row.chunks[1:]} == {number}
+        later = ", ".join(str(chunk.index + 1) for chunk in row.chunks[1:])
+        assert parts_shown(row) == f"{len(row.chunks)}, {said}, {why} {shown} in part {later}"
 
 
 def breaking(_session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:

@@ -12,7 +12,7 @@ from debrief.scoring.model import Trace
 from debrief.scoring.shown_calls import FULL
 from debrief.scoring.traces import (
     OUTLINED_FROM,
-    PASTE,
+    REQUEST,
     SUBAGENT_BUDGET,
     task_context,
     trace_text,
@@ -228,10 +228,10 @@ def test_of_a_list_of_things_to_do_only_what_changed_is_shown_again() -> None:
 
 
 def test_huge_pastes_are_cut_and_all_else_that_the_person_said_is_whole() -> None:
-    long, huge = "word " * 2_000, "word " * 20_000
+    long, huge = "word " * 2_000, "word " * 40_000
     assert long.strip() in text_of(traces_of(session(turns=(turn(1, prompt=long),))))
     cut = text_of(traces_of(session(turns=(turn(1, prompt=huge),))))
-    assert len(cut) < sum(PASTE) + 500
+    assert len(cut) < sum(REQUEST) + 500
 
 
 def test_of_a_very_long_session_the_middle_is_an_outline_and_words_and_failures_stay() -> None:

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.keys import digest_of
 from debrief.sessions.actions import with_actions
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import (
@@ -151,6 +152,8 @@ EVERYTHING = Session(
         DeclaredTool(name="Edit"),
     ),
     base_commit="ab" * 20,
+    plan="# Retries\n\nRetry three times.\n",
+    plan_digest=digest_of("# Retries\n\nRetry three times.\n"),
     system_prompt="You are.\n",
     instructions=(Instructions(path="CLAUDE.md", text="Use tabs.", place="message"),),
     reported_usage=Usage(11, 22, 33, 44),

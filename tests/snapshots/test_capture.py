@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from debrief.cli.capture import run_tool, tool_command
 from debrief.errors import ConfigurationError, InputError
 from debrief.snapshots.capture import RepositoryPaths, find_repository
+from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.captures import find_captures, read_capture, transcript_folders
 from debrief.snapshots.model import PromptSnapshot
 from debrief.snapshots.plans import (
-    OPENING,
+    LONGEST,
+    POINTER,
     checked_plan_id,
     ensure_worktree,
     file_run,
@@ -75,7 +77,7 @@ def test_the_capture_is_there_before_the_tool_starts_and_the_session_is_filed_wh
     assert seen["cwd"] == str(worktree)
     assert seen["plan"] == PLAN
     assert seen["capture"] == str(capture)
-    assert seen["arguments"] == ["--model", "opus", OPENING]
+    assert seen["arguments"] == ["--model", "opus", PLAN.strip()]
     assert seen["metadata"]["tool"] == "claude-code"
     assert seen["metadata"]["model"] == "opus"
     assert git(worktree, "branch", "--show-current") == "retries"
@@ -92,6 +94,55 @@ def test_the_capture_is_there_before_the_tool_starts_and_the_session_is_filed_wh
     assert git(shop.root, "status", "--porcelain") == before
     session = head(ids[0], str(worktree))
     assert find_captures([shop.root]).of(session) == found
+
+
+HANDED_OVER = {
+    "as it is": ("# Queue\n\nRetry.\n", "# Queue\n\nRetry."),
+    "without front matter": ("---\nplan_id: retries\n---\n\n# Queue\n", "# Queue"),
+    "a list, which looks like an option": ("- Retry.\n", "Carry out this plan:\n\n- Retry."),
+    "a path, which looks like a command": (
+        "/etc is full.",
+        "Carry out this plan:\n\n/etc is full.",
+    ),
+    "at the limit": ("ü" * (LONGEST // 2), "ü" * (LONGEST // 2)),
+    "over the limit": ("ü" * (LONGEST // 2) + "x", POINTER),
+}
+
+
+@pytest.mark.parametrize(("plan", "prompt"), HANDED_OVER.values(), ids=HANDED_OVER)
+def test_the_plan_is_the_tools_prompt_and_is_kept_whole(
+    shop: RepositoryPaths, home: Path, plan: str, prompt: str
+) -> None:
+    write(shop.root, {".debrief/plans/retries.md": plan})
+    code, seen, ids = carry_out(shop, home)
+    assert code == 0
+    assert seen["arguments"][-1] == prompt
+    assert seen["plan"] == plan
+    capture = shop.root / ".debrief/sessions/retries"
+    assert (capture / "plan.md").read_text() == plan
+    found = find_captures([shop.root]).of(head(ids[0], seen["cwd"]))
+    assert found is not None
+    assert found.plan == plan
+    assert CapturedPlans().of(head(ids[0], seen["cwd"])) == plan
+
+
+@pytest.mark.parametrize("plan", ["", "---\nplan_id: retries\n---\n\n", "Retry.\0\n"])
+def test_a_plan_that_says_nothing_is_refused_before_anything_is_made(
+    shop: RepositoryPaths, plan: str
+) -> None:
+    write(shop.root, {".debrief/plans/retries.md": plan})
+    with pytest.raises(InputError, match=r"retries\.md"):
+        prepare(shop, "retries", "claude-code", None)
+    assert not (shop.root / ".debrief/worktrees/retries").exists()
+
+
+def test_an_earlier_run_keeps_the_plan_that_it_had(shop: RepositoryPaths, home: Path) -> None:
+    _, seen, first = carry_out(shop, home)
+    write(shop.root, {".debrief/plans/retries.md": "# Another plan\n"})
+    _, _, second = carry_out(shop, home)
+    plans = CapturedPlans()
+    assert plans.of(head(first[0], seen["cwd"])) == PLAN
+    assert plans.of(head(second[0], seen["cwd"])) == "# Another plan\n"
 
 
 def test_a_second_run_of_a_plan_keeps_the_first_ones_capture(
@@ -180,7 +231,9 @@ def test_active_prompts_are_captured_and_handed_to_the_tool(
     assert found.snapshot.subagents["fancy"] == active["fancy.md"]
     *options, option, agents, opening = seen["arguments"]
     assert options == ["--model", "opus", "--append-system-prompt", "Be careful."]
-    assert (option, opening) == ("--agents", OPENING), "the plan reaches the model all the same"
+    assert (option, opening) == ("--agents", PLAN.strip()), (
+        "the plan reaches the model all the same"
+    )
     assert json.loads(agents) == {
         "fancy": {
             "description": "Looks well",
@@ -210,7 +263,7 @@ def test_droid_has_its_main_prompt_only(shop: RepositoryPaths) -> None:
     active = ".debrief/prompts/active/droid"
     write(shop.root, {f"{active}/main.md": "Be brief.", f"{active}/helper.md": "Help."})
     run = prepare(shop, "retries", "droid", None)
-    assert run.arguments == ("--append-system-prompt", "Be brief.", OPENING)
+    assert run.arguments == ("--append-system-prompt", "Be brief.", PLAN.strip())
     assert read_capture(run.capture).snapshot == PromptSnapshot(main="Be brief.")
     metadata = json.loads((run.capture / "metadata.json").read_bytes())
     assert (metadata["tool"], metadata["model"]) == ("droid", None)

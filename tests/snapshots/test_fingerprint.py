@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import subprocess
+import sys
+from random import Random
 from typing import Any
 
 import pytest
@@ -77,14 +82,6 @@ def test_digests_are_those_written_out_by_hand(
     assert short(given) == digest[:8]
 
 
-def test_the_order_of_subagents_and_of_judges_is_of_no_matter() -> None:
-    snapshot = PromptSnapshot(main="m", subagents={"a": "1", "b": "2"})
-    other = PromptSnapshot(main="m", subagents={"b": "2", "a": "1"})
-    assert compute_prompt_fingerprint(snapshot) == compute_prompt_fingerprint(other)
-    judges = [judge("a"), judge("b")]
-    assert compute_eval_fingerprint(judges) == compute_eval_fingerprint(judges[::-1])
-
-
 def test_a_whole_weight_is_the_same_weight_and_another_model_other_judges() -> None:
     given = [judge(weight=1), judge(weight=1.0), judge(weight=1, model="other")]
     whole, decimal, other = (compute_eval_fingerprint([each]) for each in given)
@@ -96,8 +93,99 @@ SNAPSHOTS = st.builds(
 )
 
 
+JUDGES = st.lists(
+    st.builds(judge, AWKWARD, st.sampled_from([0.1, 1, 2.5]), AWKWARD, AWKWARD),
+    max_size=3,
+    unique_by=lambda judge: judge.name,
+)
+
+
 @given(SNAPSHOTS, SNAPSHOTS)
 def test_no_two_different_snapshots_share_a_digest(
     one: PromptSnapshot, other: PromptSnapshot
 ) -> None:
     assert (prompt_digest(one) == prompt_digest(other)) == (one == other)
+
+
+ELSEWHERE = """
+from debrief.judging.model import Judge
+from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
+from debrief.snapshots.model import PromptSnapshot
+
+subagents = {name: f"Be {name}." for name in {"reviewer", "tester", "auditor", "checker"}}
+judges = {Judge(name=name, weight=0.5, model="m", body="b") for name in ("reuse", "plan", "style")}
+print(compute_prompt_fingerprint(PromptSnapshot(main="Do it.", subagents=subagents)))
+print(compute_eval_fingerprint(judges))
+"""
+
+
+def fingerprints_elsewhere(seed: str) -> list[str]:
+    """Return both fingerprints as a process with another order of sets gives them."""
+    command = [sys.executable, "-c", ELSEWHERE]
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+class TestComputePromptFingerprint:
+    def test_compute_prompt_fingerprint_deterministic(self) -> None:
+        names = ("reviewer", "tester", "auditor", "checker")
+        subagents = {name: f"Be {name}." for name in names}
+        here = compute_prompt_fingerprint(PromptSnapshot(main="Do it.", subagents=subagents))
+        assert re.fullmatch("[0-9a-f]{8}", here)
+        assert [fingerprints_elsewhere(seed)[0] for seed in ("1", "2")] == [here, here]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(PromptSnapshot(main="Do it"), id="main prompt"),
+            pytest.param(PromptSnapshot(main="Do it.", subagents={"a": ""}), id="one more"),
+            pytest.param(PromptSnapshot(main="Do it.", subagents={"r": "Look"}), id="subagent"),
+            pytest.param(PromptSnapshot(main="Do it.", subagents={"s": "Look."}), id="its name"),
+        ],
+    )
+    def test_compute_prompt_fingerprint_changes_with_content(self, other: PromptSnapshot) -> None:
+        given = PromptSnapshot(main="Do it.", subagents={"r": "Look."})
+        assert compute_prompt_fingerprint(given) != compute_prompt_fingerprint(other)
+
+    @given(SNAPSHOTS, st.randoms())
+    def test_compute_prompt_fingerprint_subagent_order_independent(
+        self, snapshot: PromptSnapshot, random: Random
+    ) -> None:
+        names = list(snapshot.subagents)
+        random.shuffle(names)
+        other = PromptSnapshot(
+            main=snapshot.main, subagents={name: snapshot.subagents[name] for name in names}
+        )
+        assert compute_prompt_fingerprint(snapshot) == compute_prompt_fingerprint(other)
+
+
+class TestComputeEvalFingerprint:
+    def test_compute_eval_fingerprint_deterministic(self) -> None:
+        judges = [judge(name, 0.5) for name in ("reuse", "plan", "style")]
+        here = compute_eval_fingerprint(judges)
+        assert re.fullmatch("[0-9a-f]{8}", here)
+        assert [fingerprints_elsewhere(seed)[1] for seed in ("1", "2")] == [here, here]
+
+    @pytest.mark.parametrize(
+        "others",
+        [
+            pytest.param([], id="none"),
+            pytest.param([judge(), judge("plan")], id="one more"),
+            pytest.param([judge("plan")], id="name"),
+            pytest.param([judge(weight=0.5)], id="weight"),
+            pytest.param([judge(model="other")], id="model"),
+            pytest.param([judge(body="c")], id="instructions"),
+        ],
+    )
+    def test_compute_eval_fingerprint_changes_with_judges(self, others: list[Judge]) -> None:
+        assert compute_eval_fingerprint([judge()]) != compute_eval_fingerprint(others)
+
+    @given(JUDGES, st.randoms())
+    def test_compute_eval_fingerprint_judge_order_independent(
+        self, judges: list[Judge], random: Random
+    ) -> None:
+        others = [*judges]
+        random.shuffle(others)
+        assert compute_eval_fingerprint(judges) == compute_eval_fingerprint(others)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prom
 from debrief.snapshots.migration import MigrationStep, apply, earlier_folders, plan_migration
 from debrief.snapshots.model import PromptSnapshot
 from tests.machine import files_below
-from tests.snapshots.scenario import MONDAY, commit, repository, write
+from tests.snapshots.scenario import MONDAY, commit, git, repository, write
 
 TRACE = """# Conversation Trace
 
@@ -50,7 +52,7 @@ EARLIER_TOOL: dict[str, str] = {
     "sessions/queue/prompts/main.md": "Recorded.",
     "sessions/queue/metadata.json": '{"tool": "droid", "model": "opus", "prompt_fingerprint":'
     ' "b7d4e2f9", "recorded_at": "2025-12-12T14:30:00Z", "mine": 1}',
-    "worktrees/queue/plan.md": "# Queue\n",
+    "dspy_cache/00/1.val": "an answer",
 }
 
 
@@ -73,7 +75,7 @@ def planned(shop: Path, name: str = ".weft") -> list[MigrationStep]:
 
 
 def migrated(shop: Path) -> int:
-    return apply(planned(shop))
+    return apply(planned(shop)).files
 
 
 def metadata(shop: Path, sample: str) -> dict[str, Any]:
@@ -101,8 +103,10 @@ def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Pa
     assert (home / "judges/reuse.md").read_text() == EARLIER_TOOL["judges/reuse.md"]
     assert (home / "prompts/active/claude-code/opus/main.md").read_text() == OPUS["main.md"]
     assert (home / "training_data/queue/code_trace.md").read_text() == TRACE
-    assert set(told(shop, "left")) == {"config.toml", "worktrees/queue"}
-    assert "git worktree" in told(shop, "left")["worktrees/queue"]
+    assert told(shop, "left") == {
+        "config.toml": "configures the earlier tool; docs/settings.md names Debrief's settings",
+        "dspy_cache": "is a cache of answers; Debrief keeps its own: 1 file",
+    }
     assert files_below(shop / ".weft") == earlier
 
 
@@ -158,6 +162,7 @@ def test_a_plan_is_taken_from_the_plans_and_one_that_nobody_has_is_missing(shop:
     missing = told(shop, "missing")
     assert "training_data/retries/human_feedback.md" in missing
     assert {name for name in missing if name.endswith("plan.md")} == {"training_data/queue/plan.md"}
+    assert missing["training_data/queue/plan.md"].startswith("write it")
     migrated(shop)
     assert (shop / ".debrief/training_data/retries/plan.md").read_text() == "# Retries\n"
 
@@ -195,7 +200,157 @@ def test_a_sample_that_no_history_knows_is_dated_by_its_trace(shop: Path) -> Non
     reasons = [step.note for step in found if step.action == "missing"]
     assert "nothing says which prompts were in force" in reasons
     assert "nothing says its model" in reasons
-    assert "nothing says its eval_fingerprint" in reasons
+    assert any(reason.startswith("its eval_fingerprint is not known: ") for reason in reasons)
+
+
+HAIKU_TRACE = "### [2026-01-05T10:00:00Z] User\n\n" + HAIKU["main.md"] + "\n### [x] Assistant\n"
+NOT_FILLED: dict[str, dict[str, str]] = {
+    "an empty session": {},
+    "a session of empty files": {"sessions/odd/code/notes.txt": "x"},
+    "a session with a trace that names no prompts": {"sessions/odd/code/trace.md": "# Trace\n"},
+    "a session that only reads a prompt": {
+        "sessions/odd/trace.md": "### [2026-01-05T10:00:00Z] User\n\nRead it.\n\n"
+        "### [2026-01-05T10:00:01Z] Assistant\n\n" + HAIKU["main.md"]
+    },
+    "a session of another tool": {"sessions/odd/metadata.json": '{"tool": "droid", "model": null}'},
+    "a training sample with a plan alone": {"training_data/odd/plan.md": "# Odd\n"},
+    "a training sample of empty records": {"training_data/odd/judge_reuse.json": ""},
+    "a training sample of another tool": {
+        "training_data/odd/metadata.json": '{"tool": "droid", "model": null}',
+        "training_data/odd/judge_reuse.json": "{}",
+    },
+}
+
+
+@pytest.mark.parametrize("files", NOT_FILLED.values(), ids=NOT_FILLED)
+def test_prompts_and_model_are_not_invented(shop: Path, files: dict[str, str]) -> None:
+    kind = next(iter(files), "sessions/").partition("/")[0]
+    (shop / ".weft" / kind / "odd").mkdir()
+    write(shop / ".weft", files)
+    migrated(shop)
+    written = files_below(shop / ".debrief" / kind / "odd")
+    assert not [name for name in written if "prompts" in str(name)]
+    if "metadata.json" in [Path(str(name)).name for name in written]:
+        found = metadata(shop, f"{kind}/odd")
+        assert found.get("model") is None
+        assert found.get("tool") in (None, "droid")
+        assert found.get("prompt_fingerprint") is None
+    reasons = {**told(shop, "left"), **told(shop, "missing")}
+    said = [note for name, note in reasons.items() if name.startswith(f"{kind}/odd")]
+    assert any("nothing" in note for note in said), reasons
+
+
+def test_an_empty_folder_is_left_and_nothing_is_made_for_it(shop: Path) -> None:
+    (shop / ".weft/sessions/earlier/code").mkdir(parents=True)
+    (shop / ".weft/training_data/none").mkdir()
+    empty = "is empty, so nothing is filled in"
+    left = told(shop, "left")
+    assert (left["sessions/earlier"], left["training_data/none"]) == (empty, empty)
+    migrated(shop)
+    assert not (shop / ".debrief/sessions/earlier").exists()
+    assert not (shop / ".debrief/training_data/none").exists()
+
+
+def test_a_session_that_begins_with_active_prompts_had_them(shop: Path) -> None:
+    write(shop / ".weft", {"sessions/odd/code/trace.md": HAIKU_TRACE})
+    migrated(shop)
+    assert metadata(shop, "sessions/odd")["model"] == "haiku"
+    assert "prompts" in metadata(shop, "sessions/odd")["filled_in"]
+    assert (shop / ".debrief/sessions/odd/prompts/main.md").read_text() == HAIKU["main.md"]
+
+
+def test_prompts_and_metadata_in_a_sessions_code_folder_are_its_capture(shop: Path) -> None:
+    recorded = '{"tool": "droid", "model": null, "recorded_at": "2025-12-12T14:30:00Z"}'
+    files = {
+        "code/prompts/main.md": "Be brief.",
+        "code/metadata.json": recorded,
+        "code/trace.md": "# Trace\n",
+        "plan/trace.md": "# Plan trace\n",
+        "eval/human_feedback.md": "Good.\n",
+    }
+    write(shop / ".weft/sessions/odd", files)
+    migrated(shop)
+    capture = read_capture(shop / ".debrief/sessions/odd")
+    assert capture.problems == ()
+    assert capture.snapshot == PromptSnapshot(main="Be brief.")
+    assert metadata(shop, "sessions/odd") == {
+        **json.loads(recorded),
+        "prompt_fingerprint": compute_prompt_fingerprint(PromptSnapshot(main="Be brief.")),
+        "filled_in": ["prompt_fingerprint"],
+    }
+    for name in ("code/trace.md", "plan/trace.md", "eval/human_feedback.md"):
+        assert (shop / ".debrief/sessions/odd" / name).read_text() == files[name]
+    assert migrated(shop) == 0
+
+
+def test_judges_that_are_gone_give_no_eval_fingerprint(shop: Path) -> None:
+    write(shop / ".weft", {"training_data/queue/judge_manners.json": "{}"})
+    found = [step.note for step in planned(shop) if step.action == "missing"]
+    assert "its eval_fingerprint is not known: the judge manners is gone" in found
+    migrated(shop)
+    assert "eval_fingerprint" not in metadata(shop, "training_data/queue")
+
+
+PLAN = "---\nplan_id: queue\n---\n# Queue\n"
+
+
+def in_plans(shop: Path) -> None:
+    write(shop / ".weft", {"plans/queue.md": PLAN})
+
+
+def in_its_worktree(shop: Path) -> None:
+    git(shop, "worktree", "add", "--quiet", ".weft/worktrees/queue")
+    write(shop / ".weft/worktrees/queue", {"plan.md": PLAN})
+
+
+def in_the_history(shop: Path) -> None:
+    commit(shop, {".lw_coder/tasks/queue.md": PLAN})
+    git(shop, "rm", "--quiet", ".lw_coder/tasks/queue.md")
+    git(shop, "commit", "--quiet", "-m", "done")
+
+
+def in_a_backup(shop: Path) -> None:
+    git(shop, "checkout", "--quiet", "--orphan", "aside")
+    commit(shop, {".weft/tasks/queue.md": PLAN})
+    git(shop, "update-ref", "refs/plan-backups/queue", "HEAD")
+    git(shop, "checkout", "--quiet", "main")
+    git(shop, "branch", "--quiet", "-D", "aside")
+
+
+def on_its_branch(shop: Path) -> None:
+    git(shop, "checkout", "--quiet", "-b", "queue")
+    commit(shop, {"plan.md": PLAN})
+    git(shop, "checkout", "--quiet", "main")
+
+
+PLACES = {
+    in_plans: ".weft/plans/queue.md",
+    in_its_worktree: ".weft/worktrees/queue/plan.md",
+    in_the_history: "the git history: [0-9a-f]{12}:.lw_coder/tasks/queue.md",
+    in_a_backup: "the git history: [0-9a-f]{12}:.weft/tasks/queue.md",
+    on_its_branch: "the git history: [0-9a-f]{12}:plan.md",
+}
+
+
+@pytest.mark.parametrize(("put", "source"), PLACES.items(), ids=[put.__name__ for put in PLACES])
+def test_a_samples_plan_is_looked_for_and_its_source_is_named(
+    shop: Path, put: Callable[[Path], None], source: str
+) -> None:
+    write(shop / ".weft", {"worktrees/other/plan.md": "---\nplan_id: other\n---\n"})
+    put(shop)
+    (step,) = (step for step in planned(shop) if step.target.match("training_data/queue/plan.md"))
+    assert step.action == "write"
+    assert re.fullmatch(f"from {source}", step.note)
+    migrated(shop)
+    assert (shop / ".debrief/training_data/queue/plan.md").read_text() == PLAN
+    assert migrated(shop) == 0
+    assert not [name for name in told(shop, "missing") if name.endswith("queue/plan.md")]
+
+
+def test_the_plan_of_another_id_is_not_taken(shop: Path) -> None:
+    write(shop / ".weft", {"worktrees/queue/plan.md": "---\nplan_id: other\n---\n# Other\n"})
+    git(shop, "branch", "queue")
+    assert "training_data/queue/plan.md" in told(shop, "missing")
 
 
 BROKEN = {"cut short": b'{"tool"', "a list": b"[]", "not UTF-8": b'{"tool": "\xff"}'}
@@ -206,7 +361,8 @@ def test_broken_metadata_is_told_and_made_anew(shop: Path, data: bytes) -> None:
     write(shop, {".weft/sessions/queue/metadata.json": data})
     assert any("made anew" in step.note for step in planned(shop) if step.action == "missing")
     migrated(shop)
-    assert metadata(shop, "sessions/queue")["tool"] == "claude-code"
+    recorded = compute_prompt_fingerprint(PromptSnapshot(main="Recorded."))
+    assert metadata(shop, "sessions/queue")["prompt_fingerprint"] == recorded
     assert (shop / ".weft/sessions/queue/metadata.json").read_bytes() == data
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from debrief.errors import InputError
-from debrief.training.contamination import Contamination, read_problems
+from debrief.sessions.model import Session, Subagent
+from debrief.training.contamination import Contamination, Where, given_texts, read_problems
+from tests.training.scenario import call, says, session, turn
 
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 TEXT = (
@@ -34,12 +37,14 @@ def listed(folder: Path, *problems: dict[str, Any]) -> Path:
     ("problem", "request_text", "repository", "commit", "by"),
     [
         pytest.param(
-            {"text": TEXT}, f"Look:\n> {TEXT.upper()}\nFix it!", "", "", "text", id="told"
+            {"text": TEXT}, f"Look:\n> {TEXT.upper()}\nFix it!", "", "", "request", id="told"
         ),
-        pytest.param({"text": TEXT}, TEXT[:88], "", "", "text", id="13 of its words and more"),
+        pytest.param({"text": TEXT}, TEXT[:88], "", "", "request", id="13 of its words and more"),
         pytest.param({"text": TEXT}, OTHER, "", "", None, id="other words for the same"),
         pytest.param({"text": TEXT}, "Fix the quantity of an order", "", "", None, id="its topic"),
-        pytest.param({"text": "Fix all."}, "fix all", "", "", "text", id="a short one, as it is"),
+        pytest.param(
+            {"text": "Fix all."}, "fix all", "", "", "request", id="a short one, as it is"
+        ),
         pytest.param({"text": "Fix all."}, "Fix all tests.", "", "", None, id="a short one in it"),
         pytest.param(
             {"repository": "ann/shop", "commit": COMMIT},
@@ -82,7 +87,9 @@ def test_a_problem_is_found_by_text_commit_or_repository(
     by: Any,
 ) -> None:
     problems = read_problems(listed(tmp_path, problem, {"benchmark": "X", "text": "Else."}))
-    found = problems.found_in(["Hello.", request_text], repository, commit)
+    found = problems.found_in(
+        [("request", "Hello."), ("request", request_text)], repository, commit
+    )
     assert found == (Contamination("Bench", by) if by else None)
 
 
@@ -119,3 +126,39 @@ def test_a_line_that_is_no_problem_is_told_with_its_place(
 def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_problems(tmp_path / "none.jsonl")
+
+
+WRAPPED = textwrap.fill(TEXT, 40)
+NUMBERED = "\n".join(f"{n:6}→{line}" for n, line in enumerate(WRAPPED.splitlines(), 1))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(TEXT, id="as it is"),
+        pytest.param(NUMBERED, id="a file with numbers of lines"),
+        pytest.param(NUMBERED.replace("→", "\t"), id="as cat -n shows it"),
+        pytest.param(
+            "\n".join(f"TASK.md:{n}:{line}" for n, line in enumerate(WRAPPED.splitlines(), 1)),
+            id="as grep shows it",
+        ),
+        pytest.param(json.dumps({"title": "Refunds", "body": WRAPPED}), id="as JSON"),
+        pytest.param(textwrap.indent(WRAPPED, "+> "), id="as a diff of a quotation"),
+        pytest.param(TEXT.replace(" ", " \x1b[1;32m", 3), id="in colors"),
+    ],
+)
+def test_a_problem_is_found_wherever_it_reaches_the_model(tmp_path: Path, shown: str) -> None:
+    problems = read_problems(listed(tmp_path, {"text": TEXT}))
+    read = call("Read", {"file_path": "TASK.md"}, shown)
+    crowd: dict[Where, Session] = {
+        "request": session("s", turn(shown, says("Fine."))),
+        "result": session("s", turn("Do what TASK.md says.", says("", read))),
+        "system prompt": session("s", turn("Go.", says("Fine.")), system_prompt=shown),
+        "subagent's task": session(
+            "s", turn("Go.", says("Fine.")), subagents=(Subagent(id="a", prompt=shown),)
+        ),
+    }
+    for where, one in crowd.items():
+        assert problems.found_in(given_texts(one)) == Contamination("Bench", where)
+    own = session("s", turn("Go.", says(shown, call(arguments={"command": shown}))))
+    assert problems.found_in(given_texts(own)) is None

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,8 +18,9 @@ from debrief.training.kinship import (
     message_marks,
     signature_of,
     traits_of,
+    work_signature_of,
 )
-from debrief.training.selection import ACROSS
+from debrief.training.minhash import likeness
 from debrief.training.splits import BY_WEEK
 from tests.training.scenario import MONDAY, call, says, session, text, turn
 from tests.training.test_selection import Given, candidate, chosen
@@ -28,11 +28,7 @@ from tests.training.test_selection import Given, candidate, chosen
 
 def family(*sessions: Session) -> dict[str, str]:
     kinship = Kinship(map(traits_of, sessions))
-    return {
-        one.id: "+".join(head.session_id for head in kin.heads)
-        for one in sessions
-        if (kin := kinship.of(one.id))
-    }
+    return {one.id: kin.head.session_id for one in sessions if (kin := kinship.of(one.id))}
 
 
 def work(id: str, *said: str, day: int = 0, ids: bool = True) -> Session:
@@ -55,7 +51,7 @@ def wrote(id: str, *said: str, day: int = 0) -> Session:
         ([wrote("origin", A, B), wrote("fork", A, C, D, day=1)], "origin origin"),
         ([wrote("a", A, C), wrote("b", A, B, day=1), wrote("c", B, D, E, day=2)], "a a a"),
         ([wrote("a", A), wrote("b", B, day=1), wrote("bridge", A, B, day=2), wrote("z", B, day=3)],
-         "a b a+b a+b"),
+         "a a a a"),
         ([session(name, turn(words, says(words[::-1], id="1"))) for name, words in (("a", A), ("b", B))],
          "a b"),
         ([session(name, turn("Hello?")) for name in "ab"], ""),
@@ -65,7 +61,7 @@ def wrote(id: str, *said: str, day: int = 0) -> Session:
         "a fork has the history that it copied",
         "one with new ids has what the model wrote",
         "a fork of a fork is of the first one's family",
-        "one that brings two families together makes no relatives of the others",
+        "one that resembles two families makes them one",
         "messages that share only their number",
         "nobody answered",
         "a fork whose history is not copied",
@@ -86,7 +82,7 @@ def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
     for number in range(200):
         kin = kinship.of(f"copy{number:03d}")
         assert kin is not None
-        assert [head.session_id for head in kin.heads] == [f"s{number:03d}"]
+        assert kin.head.session_id == f"s{number:03d}"
         assert kin.copy_groups == (f"s{number:03d}",)
 
 
@@ -102,7 +98,7 @@ def test_order_is_of_no_matter_and_a_head_is_its_own(
     before = family(*crowd)
     order.shuffle(crowd)
     assert family(*crowd) == before
-    assert all(before[head] == head for heads in before.values() for head in heads.split("+"))
+    assert all(before[head] == head for head in before.values())
 
 
 @given(
@@ -113,19 +109,13 @@ def test_order_is_of_no_matter_and_a_head_is_its_own(
     st.integers(0, 20),
 )
 @settings(deadline=None, max_examples=20)
-def test_a_later_session_changes_nothing_about_an_earlier_one(
+def test_a_later_session_splits_no_family_and_moves_none_but_one_that_it_connects_with_an_older(
     crowd: list[list[str]], count: int
 ) -> None:
     sessions = [work(f"s{n:02d}", *said, day=n, ids=False) for n, said in enumerate(crowd)]
-    all_of, earlier = (Kinship(map(traits_of, some)) for some in (sessions, sessions[:count]))
-    assert [all_of.of(one.id) for one in sessions[:count]] == [
-        earlier.of(one.id) for one in sessions[:count]
-    ]
-
-
-def likeness(one: bytes, other: bytes) -> float:
-    """Return the estimated share of runs that two sessions have in common, 0 to 1."""
-    return float((np.frombuffer(one, np.uint32) == np.frombuffer(other, np.uint32)).mean())
+    after, before = family(*sessions), family(*sessions[:count])
+    for name, head in before.items():
+        assert after[name] == after[head] <= head
 
 
 def of_text(words: str) -> bytes:
@@ -213,21 +203,12 @@ def test_whatever_descends_from_what_no_two_relatives_are_on_different_sides(
     sides = {one.session_id: one.split for one in outcome.selected}
     kept = [known for _, known in crowd if known.session_id in sides]
     for traits, other in combinations(kept, 2):
-        alike = likeness(traits.signature, other.signature) >= ALIKE
+        alike = (
+            likeness(traits.signature, other.signature) >= ALIKE
+            and likeness(traits.work_signature, other.work_signature) >= ALIKE
+        )
         if alike or marks(traits) & marks(other):
             assert sides[traits.session_id] == sides[other.session_id]
-
-
-@given(st.lists(STEPS, min_size=2, max_size=14), st.sets(st.integers(0, 13)))
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_is_there_besides_a_session_s_side_is_the_same(
-    steps: list[Step], some: set[int]
-) -> None:
-    crowd = descended(steps)
-    everywhere = {one.session_id: one.split for one in chosen(*crowd, eval_share=0.5).selected}
-    among = [one for number, one in enumerate(crowd) if number in some]
-    for one in chosen(*among, eval_share=0.5).selected:
-        assert everywhere.get(one.session_id, one.split) == one.split
 
 
 def test_a_request_that_was_made_before_makes_relatives_of_other_work_on_it() -> None:
@@ -242,17 +223,10 @@ def test_a_request_that_was_made_before_makes_relatives_of_other_work_on_it() ->
         session("as short", turn("Run all the tests.", says(text(200)))),
     ]
     kinship = Kinship(map(traits_of, crowd))
-    heads = {one.id: kin_names(kinship, one.id) for one in crowd}
-    assert heads == {one.id: [one.id] for one in crowd} | {"again": ["first"]}
+    assert family(*crowd) == {one.id: one.id for one in crowd} | {"again": "first"}
     again = kinship.of("again")
     assert again is not None
     assert again.copy_groups == ("again",), "other work is no copy"
-
-
-def kin_names(kinship: Kinship, session_id: str) -> list[str]:
-    kin = kinship.of(session_id)
-    assert kin is not None
-    return [head.session_id for head in kin.heads]
 
 
 def marks(known: SessionTraits) -> set[bytes]:
@@ -260,7 +234,7 @@ def marks(known: SessionTraits) -> set[bytes]:
     return {data[place : place + 8] for place in range(0, len(data), 8)}
 
 
-def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
+def test_a_session_that_connects_two_families_brings_the_younger_to_the_side_of_the_older() -> None:
     sides = [BY_WEEK.side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
     here, there = sorted((sides.index("train"), sides.index("eval")))
     one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
@@ -269,6 +243,39 @@ def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> Non
         session("other", turn("Run.", *other), started=MONDAY + timedelta(weeks=there)),
         session("both", turn("?", *one, *other), started=MONDAY + timedelta(weeks=there, days=1)),
     ]
-    outcome = chosen(*map(candidate, team))
-    assert outcome.left_out == {"both": ACROSS}
-    assert len({one.split for one in outcome.selected}) == 2
+    apart, together = (chosen(*map(candidate, some)) for some in (team[:2], team))
+    assert {one.split for one in apart.selected} == {"train", "eval"}
+    assert {one.split for one in together.selected} == {sides[here]}
+    assert not together.left_out
+
+
+def test_little_work_is_no_likeness_where_the_requests_differ() -> None:
+    done = says("Fixed it, and all tests pass.", call(arguments={"command": "pytest -q"}))
+    crowd = [
+        session(f"s{n}", turn(f"{A} {asked} {B}", done), started=MONDAY + timedelta(weeks=n))
+        for n, asked in enumerate([C[:200], D[:200]])
+    ]
+    outcome = chosen(*map(candidate, crowd))
+    assert family(*crowd) == {"s0": "s0", "s1": "s1"}
+    assert not outcome.left_out
+
+
+def test_the_same_words_of_a_person_are_no_likeness_where_the_work_is_other_work() -> None:
+    crowd = [
+        session(name, turn("Go.", says(said)), turn(A, number=2))
+        for name, said in (("a", B[:300]), ("b", C[:300]))
+    ]
+    assert family(*crowd) == {"a": "a", "b": "b"}
+    assert likeness(*map(signature_of, crowd)) > likeness(*map(work_signature_of, crowd))
+
+
+def test_messages_that_each_session_numbers_anew_are_no_copies() -> None:
+    """Ids of a gateway are the same in all sessions; a copy keeps its times as well."""
+
+    def ended(id: str, hours: int) -> Session:
+        at = MONDAY + timedelta(hours=hours)
+        last = replace(says("Glad to hear it."), id="msg_9", at=at)
+        return session(id, turn(text(20), last), started=at)
+
+    assert family(ended("a", 0), ended("b", 5)) == {"a": "a", "b": "b"}
+    assert family(ended("a", 0), ended("b", 0)) == {"a": "a", "b": "a"}

@@ -52,6 +52,13 @@ def test_a_session_that_several_judged_is_in_the_set_of_those_who_judged_last(la
     assert list(current_pairs(lake)) == [(TASK, FINGERPRINT)]
 
 
+def test_judges_that_answered_nothing_do_not_take_the_place_of_others(lake: Lake) -> None:
+    note_judges(lake, "0ddba115", has_answered=False)
+    assert list(current_pairs(lake)) == [(TASK, OTHER)], "there were no others"
+    note_judges(lake, FINGERPRINT.partition("-")[2], has_answered=False)
+    assert list(current_pairs(lake)) == [(TASK, OTHER)]
+
+
 def test_it_is_not_guessed_who_judged_last(lake: Lake) -> None:
     with pytest.raises(InputError, match="judged by several sets of judges"):
         current_pairs(lake)

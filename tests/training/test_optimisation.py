@@ -175,8 +175,8 @@ def test_when_nothing_is_better_the_prompts_stay(server: OpenAIServer, tmp_path:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (samples(train=0), "too few: 0 to train on"),
-        (samples(held_out=5), "4 to train on and 5 held out, and from 1 and 6 on"),
+        (samples(train=0), "too few: 0 to train on .*; needed: 1 more to train on"),
+        (samples(held_out=4), "4 to train on and 4 held out; needed: 2 more held out"),
         (samples(used_prompts=None), "do not tell what prompts"),
         ([*samples(), *samples(prompt_fingerprint="other")], "ran with 2 sets of prompts"),
     ],
@@ -291,9 +291,15 @@ def test_the_command_shows_before_and_after_and_writes_the_candidate(
     [
         (["--offline"], "needs a language model"),
         ([], "needs a language model"),
-        (["--ask", "openai/tiny", "--task", "other"], "hold 0 such samples"),
-        (["--ask", "openai/tiny", "--samples", "5"], "5 held out, and from 1 and 6 on"),
-        (["--dry-run", "--samples", "5"], "5 held out, and from 1 and 6 on"),
+        (
+            ["--ask", "openai/tiny", "--task", "other"],
+            "hold 0 such samples; needed: 1 to train on and 6 held out",
+        ),
+        (
+            ["--ask", "openai/tiny", "--samples", "5"],
+            "5 held out (at most 5 of each are taken); needed: 1 more held out",
+        ),
+        (["--dry-run", "--samples", "5"], "needed: 1 more held out"),
     ],
 )
 def test_the_command_says_what_is_missing(command: Any, arguments: list[str], said: str) -> None:
@@ -318,6 +324,36 @@ def test_the_command_asks_for_all_that_it_lacks_at_once(command: Any, tmp_path: 
     )
     alone = " ".join(command("--tool", "droid", "--dry-run").output.split())
     assert "--fingerprint 0a1b2c3d --tool droid are too few: 1 to train on and 0 held out" in alone
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda place: (place / "plan.md").unlink(), "plan.md is missing"),
+        (lambda place: (place / "plan.md").write_text(" "), "plan.md is empty"),
+        (lambda place: (place / "plan.md").write_bytes(b"\xff"), "plan.md is not UTF-8"),
+        (lambda place: (place / "prompts/main.md").unlink(), "prompts has no main.md"),
+        (lambda place: (place / "prompts/main.md").write_text(""), "prompts/main.md is empty"),
+        (
+            lambda place: [path.unlink() for path in place.rglob("*") if path.is_file()],
+            "holds no part of a training sample",
+        ),
+    ],
+)
+def test_a_plan_that_cannot_be_trained_on_is_named_with_the_reason(
+    command: Any, tmp_path: Path, spoil: Any, reason: str
+) -> None:
+    place = tmp_path / "repo/.debrief/training_data/planner"
+    (place / "prompts").mkdir(parents=True)
+    (place / "prompts/main.md").write_text("Be quick.")
+    (place / "plan.md").write_text("Fix it.")
+    (place / "judge_x.json").write_text('{"judge_name": "x", "score": 0.5}')
+    spoil(place)
+    for options in (["--dry-run"], ["--dry-run", "--task", "planner"]):
+        said = " ".join(command(*options).output.split())
+        assert f"training_data/planner cannot be trained on: {reason}" in said, said
+    others = command("--dry-run", "--task", "other").output
+    assert "cannot be trained on" not in others
 
 
 def test_one_model_may_act_and_another_judge_and_rewrite(

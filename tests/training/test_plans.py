@@ -1,4 +1,4 @@
-"""What prompts are improved with: lines of training sets, and what ``eval --export`` wrote."""
+"""What prompts are improved with: lines of training sets, and what ``eval`` filed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot
 from debrief.training.lessons import (
     LessonFilter,
+    PlanLessons,
     findings_of,
     lessons_of,
     load_training_sample,
@@ -170,11 +172,21 @@ def test_samples_that_eval_exported_are_lessons_too(tmp_path: Path) -> None:
         (place / "metadata.json").write_text(json.dumps(told))
     (tmp_path / "plan-0/plan.md").unlink()
     (tmp_path / "empty").mkdir()
-    found = list(plan_lessons(tmp_path, LessonFilter(tool="droid", fingerprint=FINGERPRINT)))
-    assert len(found) == 11
-    assert {sample.split for sample in found} == {"train", "eval"}
-    assert list(plan_lessons(tmp_path, LessonFilter(tool="claude-code"))) == []
-    assert [
-        plan_lesson.plan_id for plan_lesson in plan_lessons(tmp_path, LessonFilter(task="plan-3"))
-    ] == ["plan-3"]
-    assert list(plan_lessons(tmp_path / "nowhere", LessonFilter())) == []
+    found = plan_lessons(tmp_path, LessonFilter(tool="droid", fingerprint=FINGERPRINT))
+    assert len(found.samples) == 11
+    assert {sample.split for sample in found.samples} == {"train", "eval"}
+    assert [(Path(lost.path).name, lost.reason) for lost in found.unusable] == [
+        ("empty", "holds no part of a training sample"),
+        ("plan-0", "plan.md is missing"),
+    ]
+    assert plan_lessons(tmp_path, LessonFilter(tool="claude-code")).samples == ()
+    only = plan_lessons(tmp_path, LessonFilter(task="plan-3")).samples
+    assert [sample.plan_id for sample in only] == ["plan-3"]
+    assert plan_lessons(tmp_path / "nowhere", LessonFilter()) == PlanLessons()
+
+
+def test_prompts_without_a_noted_fingerprint_have_their_own(tmp_path: Path) -> None:
+    folder(tmp_path, **{"metadata.json": None})
+    (sample,) = plan_lessons(tmp_path, LessonFilter()).samples
+    prompts = PromptSnapshot(main="Be brief.", subagents={"reviewer": "Look twice."})
+    assert sample.prompt_fingerprint == compute_prompt_fingerprint(prompts)

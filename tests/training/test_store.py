@@ -25,7 +25,6 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, Subag
 from debrief.training.model import LINES, Exclusion, LineRow, training_path
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import (
-    ACROSS,
     NO_CHANGE,
     NO_VALIDATION,
     SUSPECTED,
@@ -140,8 +139,12 @@ def test_near_duplicates_and_forks_in_another_training_set_are_not_on_the_other_
     fork = work("fork", there, story, repository="repo0")
     copy = replace(origin, id="copy", started=fork.started, task="other")
     lake = lake_of(tmp_path, [origin, fork, copy])
-    assert reasons(stored(lake)) == {ACROSS: ("fork",)}
-    assert reasons(stored(lake, "other")) == {ACROSS: ("copy",)}
+    assert reasons(stored(lake)) == reasons(stored(lake, "other")) == {}
+    side = BY_WEEK.side_of(origin.repository, origin.started)
+    for task, names in ((TASK, {"origin", "fork"}), ("other", {"copy"})):
+        rows = list(lake.read(LINES, f"{task}/{FINGERPRINT}", LineRow))
+        assert {row.session_id for row in rows} == names
+        assert {row.split for row in rows} == {side}
 
 
 def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from debrief.summary import content_of
 from debrief.training.model import training_path
 from debrief.view.assessment import read_assessment
 from debrief.view.indexed import week_rows
+from tests.rubrics.scenario import valued
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import MONDAY, PROMPT, judgement, said, says, scores, session, turn
 
@@ -134,7 +135,7 @@ def test_pages_counts_and_rubrics_go_by_the_same_verdict(tmp_path: Path) -> None
     assert first.model == "model-a"
     assert content_of(lake, [WEEK]).verdicts.known == 6
     rows = speaking_rows(lake.rows("session_scores", SessionScores))
-    assert values_of(rows, "excellence") == {
+    assert values_of(valued(rows), "excellence") == {
         "checked": 1.0, "unchecked": 0.0, "asked": 1.0, "broken": 0.0, "failed": 0.0,
         "labelled": 1.0,
     }  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from debrief.forgetting.lake_files import TABLES
 from debrief.forgetting.pruning import pruned_row
 from debrief.forgetting.signs import Signs
+from debrief.tables import TABLES
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import EVENTS, TROUBLES, Trouble, TroubleEvent

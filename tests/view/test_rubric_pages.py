@@ -1,4 +1,4 @@
-"""Rubrics in the pages: whether they hold, and who speaks for and against them."""
+"""Rubrics in the pages: what unseen sessions say, and who speaks for and against them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.lake import Lake
+from debrief.rubrics.contrast import BUILT_IN
 from debrief.rubrics.model import (
     ALL,
     EVALUATIONS,
     EXTRACTED,
     RUBRICS,
     SEARCHES,
-    TRIALS,
     ExtractedRubric,
     Rubric,
     RubricEvaluation,
     RubricEvidence,
     RubricSearch,
-    RubricTrial,
 )
 from debrief.rubrics.trial import Split, searches_of
 from debrief.sessions.model import Evidence
@@ -42,6 +41,7 @@ HELD = rubric(
     held_out_high=0.7,
     held_out_sessions=60,
     corrected_p=0.004,
+    finding="tells",
 )
 SESSIONS = {  # quality, and the level on the rubric
     "good-shows": (0.9, 5),
@@ -76,33 +76,33 @@ def settings(tmp_path: Path) -> Settings:
         for name, (_, level) in SESSIONS.items()
     ]
     lake.write(EVALUATIONS, WEEK, rows, RubricEvaluation)
-    lake.write(RUBRICS, "excellence", [HELD], Rubric)
     proof = RubricEvidence(session_id="seen", turn=1, quote=HOSTILE)
     lake.write(
         EXTRACTED, WEEK, [replace(mined("x"), id="mined", evidence=(proof,))], ExtractedRubric
     )
-    gone = RubricTrial(
-        score_name="excellence", key="key-2", name=f"Luck {HOSTILE}", effect=0.1, low=-0.2, high=0.4,
-        corrected_p=0.6, best_count=20, worst_count=20, reason="chance is not ruled out",
-        rubric=rubric(2, name=f"Luck {HOSTILE}"),
+    luck = rubric(
+        2, name=f"Luck {HOSTILE}", held_out_effect=0.1, held_out_low=-0.2, held_out_high=0.4,
+        corrected_p=0.6, held_out_sessions=40, finding="too_few",
     )  # fmt: skip
-    lake.write(TRIALS, ALL, [gone], RubricTrial)
-    lake.write(SEARCHES, ALL, searches_of([], [], Split(by_week=True), 54), RubricSearch)
+    untested = rubric(3, name="Untested", finding_reason="not tested: too few")
+    lake.write(RUBRICS, "excellence", [HELD, luck, untested], Rubric)
+    lake.write(SEARCHES, ALL, searches_of(BUILT_IN, [], [], Split(by_week=True), 54), RubricSearch)
     return settings
 
 
-def test_what_holds_and_what_does_not_stand_with_their_effects(settings: Settings) -> None:
+def test_every_rubric_stands_with_what_unseen_sessions_say(settings: Settings) -> None:
     with served(settings) as client:
         shown = words(client.get("/rubrics").text)
         for text in (
-            "holds Asks for Proof",
+            "tells good from bad Asks for Proof",
             "+0.50 (+0.20 to +0.70) on 60 unseen sessions · p 0.004",
-            "Not confirmed: 1 candidate",
-            "+0.10 (-0.20 to +0.40) 0.600 chance is not ruled out",
+            "too few to tell Luck",
+            "too few to tell Untested",
+            "not tested: too few",
         ):
             assert text in shown
         candidate = words(client.get("/rubrics/excellence/key-2").text)
-        assert "does not hold +0.10 (-0.20 to +0.40) on 40 unseen sessions · p 0.600" in candidate
+        assert "too few to tell +0.10 (-0.20 to +0.40) on 40 unseen sessions · p 0.600" in candidate
         assert client.get("/rubrics/excellence/nothing").status_code == 404
         assert client.get("/rubrics/token_efficiency/asks-for-proof").status_code == 404
 

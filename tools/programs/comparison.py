@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.keys import week_of
 from debrief.markdown import plain, shorten, table
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.sources import default_folders, read_week, scan
@@ -50,13 +51,28 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def compared(stage: Stage, known: Definitions) -> Comparison:
     """Read a program's home and compare it with the truth."""
     found = scan(default_folders(stage.home, {}))
-    read = [one for week in found.weeks() for one in read_week(found, week)]
+    read = {week: list(read_week(found, week)) for week in found.weeks()}
     program = known.programs[stage.name]
     scripts = {
         name: replace(script, told=program.told.get(name, script.told))
         for name, script in known.scripts.items()
     }
-    return compare(stage.read(), scripts, read, program.unknown)
+    everything = [one for listed in read.values() for one in listed]
+    result = compare(stage.read(), scripts, everything, program.unknown)
+    result.differences[SESSIONS].extend(misfiled(read))
+    return result
+
+
+def misfiled(read: Mapping[str, Iterable[Session | UnreadTranscript]]) -> Iterator[str]:
+    """Yield, in words, the sessions that a scan filed under another week than they began in.
+
+    Args:
+        read: what reading gives, by the week of the scan.
+    """
+    for week, listed in read.items():
+        for one in listed:
+            if isinstance(one, Session) and (began := week_of(one.started)) != week:
+                yield f"session {one.id} of the week {began} is filed under {week}"
 
 
 def compare(

@@ -11,11 +11,10 @@ from typing import Any, Literal
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from debrief.keys import place_of, slugify
+from debrief.keys import digest_of, place_of, slugify
 from debrief.sessions.model import (
     DeclaredTool,
     Instructions,
-    Message,
     Problem,
     Session,
     Subagent,
@@ -27,7 +26,11 @@ from debrief.sessions.model import (
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft, Timeline, TurnDraft
 from debrief.sessions.readers.values import (
+    CALL_TYPES,
     first_string,
+    is_served_result,
+    qualified,
+    served_result,
     string,
     time_in_name,
     time_without_records,
@@ -58,7 +61,10 @@ class TranscriptDraft:
         """The repository's when the session began, as whole hex digits."""
         self.version = ""
         self.model = ""
+        self.began: datetime | None = None
+        """When it began, where its program says so; a fork's copied messages are older."""
         self.started: datetime | None = None
+        """Its earliest time."""
         self.ended: datetime | None = None
         self.parent = ""
         """The session that started this one as its subagent; empty for a person's own."""
@@ -68,11 +74,14 @@ class TranscriptDraft:
         """The call that started it, where the transcript names it."""
         self.agent_type = ""
         self.relative_of = ""
+        self.plan = ""
         """The session that this one was forked from, where the transcript names it."""
         self.prompt = ""
         """What a subagent was asked, where it is not the prompt of a turn."""
+        self.call: CallDraft | None = None
+        """The call that started a subagent, where it is known by more than its id."""
         self.call_id = ""
-        """The call to link a subagent to in the session that started it."""
+        """The id of that call in the transcript that started it."""
         self.place: SubagentPlace = "file"
         self.timeline = Timeline()
         self.problems: list[Problem] = []
@@ -138,9 +147,16 @@ class TranscriptDraft:
                 message.texts.append(string(block.get("text")))
             elif kind == "thinking":
                 message.thoughts.append(string(block.get("thinking")))
-            elif kind in ("tool_use", "toolCall"):
+            elif kind == "toolCall" or kind in CALL_TYPES:
                 given = block.get("input", block.get("arguments"))
-                self.timeline.call(message, block.get("id"), block.get("name"), given, at)
+                name = qualified(block.get("server_name"), string(block.get("name")))
+                self.timeline.call(message, block.get("id"), name, given, at)
+            elif is_served_result(kind):
+                answer = served_result(block.get("content"), block.get("is_error"))
+                if call := self.called(block.get("tool_use_id")):
+                    self.timeline.result(
+                        call, answer.text, failed=answer.failed, at=at, exit_code=answer.exit_code
+                    )
 
     def add_instructions(
         self, files: Iterable[tuple[str, str]], place: Literal["system", "message"]
@@ -176,12 +192,12 @@ class TranscriptDraft:
         return self.agents[id]
 
     def see(self, at: datetime | None) -> None:
-        """Take the first time as the start and the latest as the end."""
+        """Take the earliest time as the start and the latest as the end."""
         if at is None:
             return
-        if self.ended is None:
-            self.started = self.ended = at
-        elif at > self.ended:
+        if self.started is None or at < self.started:
+            self.started = at
+        if self.ended is None or at > self.ended:
             self.ended = at
 
     def report(self, line: int, reason: str) -> None:
@@ -229,9 +245,12 @@ def assemble(
         whose = f"session {draft.parent}" if draft.parent else "another session"
         draft.report(0, f"a subagent's work for {whose}, whose transcript is not here")
     subagents = tuple(_subagent(child, draft) for child in children)
+    draft.see(draft.began)
+    began = draft.began or draft.started
     for child in children:
         draft.see(child.started)
         draft.see(child.ended)
+    draft.started = began or draft.started  # subagents' files are not looked at for its week
     if draft.started is None:
         where = "its file's name does" if time_in_name(draft.path) else "it is in the first week"
         draft.report(0, f"no record tells its time; {where}")
@@ -241,10 +260,9 @@ def assemble(
         *(message for turn in turns for message in turn.messages),
         *(message for subagent in subagents for message in subagent.messages),
     ]
-    own = (turn.messages for turn in turns if turn.origin != "inherited")
-    edits = _edits([message for messages in own for message in messages])
-    for subagent in subagents:  # its records may begin with a copy of the session's
-        for edit, times in _edits(subagent.messages).items():
+    edits = _edits(turn for turn in draft.timeline.turns if turn.origin != "inherited")
+    for child in children:  # its records may begin with a copy of the session's
+        for edit, times in _edits(child.timeline.turns).items():
             edits[edit] = max(edits[edit], times)
     used = Counter(message.model for message in messages if message.model)
     alone = None if children else draft.inclusive_usage
@@ -283,6 +301,8 @@ def assemble(
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(draft.declared) or UNSET,
         relative_of=draft.relative_of or UNSET,
+        plan=draft.plan or UNSET,
+        plan_digest=digest_of(draft.plan) if draft.plan else UNSET,
         base_commit=draft.commit if _COMMIT.fullmatch(draft.commit) else UNSET,
         system_prompt=draft.system_prompt or UNSET,
         instructions=tuple(draft.instructions)
@@ -292,20 +312,25 @@ def assemble(
     )
 
 
-def _edits(messages: Sequence[Message]) -> Counter[tuple[str, str, int, int]]:
+def _edits(turns: Iterable[TurnDraft]) -> Counter[tuple[str, str, int, int]]:
     """Count the edits of one thread by what makes two of them the same: id, input and growth."""
     return Counter(
-        (call.id, call.input, call.added, call.removed)
-        for message in messages
+        (call.transcript_id or call.id, call.input, edit.added, edit.removed)
+        for turn in turns
+        for message in turn.messages
         for call in message.calls
-        if call.added or call.removed
+        if (edit := call.made_edit) is not None and (edit.added or edit.removed)
     )
 
 
 def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
     """Return a child transcript as a subagent; what it was asked comes from its own prompts."""
     turns = child.timeline.build()
-    call = parent.timeline.calls.get(child.parent_call or parent.child_calls.get(child.id, ""))
+    timeline = parent.timeline
+    call = child.call or timeline.named(child.parent_call or parent.child_calls.get(child.id, ""))
+    call_id = "" if timeline.is_repeated(child.call_id) else child.call_id
+    if call is not None and (child.call is not None or not call_id):
+        call_id = call.id
     arguments = call.arguments if call else {}
     prompts = "\n\n".join(turn.prompt for turn in turns if turn.prompt)
     return Subagent(
@@ -315,7 +340,7 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
         prompt=child.prompt or prompts or first_string(arguments, "prompt", "message"),
         messages=tuple(message for turn in turns for message in turn.messages),
         place=child.place,
-        call_id=child.call_id or (call.id if call else ""),
+        call_id=call_id,
     )
 
 

@@ -436,7 +436,7 @@ class TranscriptReader(Reader):
         fitting = [n for n, words in enumerate(asked) if words and words in prompt]
         if fitting:
             call = calls.pop(max(fitting, key=lambda number: len(asked[number])))
-            child.call_id = child.parent_call = call.id
+            child.call = call
             child.agent_type = child.agent_type or first_string(call.arguments, *AGENT_TYPES)
 
 

@@ -64,7 +64,7 @@ class DroidReader(TranscriptReader):
         web="WebSearch FetchUrl",
     )
     home_folders = (".factory/sessions",)
-    start = re.compile(rb'\A\s*\{[^\n]{0,4000}?"type"\s*:\s*"session_start"')
+    start = re.compile(rb'\A\s*\{[^\n{]{0,4000}?"type"\s*:\s*"session_start"')
 
     def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""

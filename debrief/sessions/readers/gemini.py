@@ -103,8 +103,6 @@ class GeminiReader(TranscriptReader):
         # One document may be in a ``.jsonl`` file too.
         if Head(first_lines).records():
             draft.read_lines(lambda lines, _: _take_lines(lines, header, messages, rewound))
-            for first in mappings(header.get("messages"))[:1]:
-                _take_context(first, draft)
         else:
             header = draft.load(path)
             listed = header.get("messages")
@@ -137,10 +135,12 @@ def _take_lines(
         rewound: filled with the indexes of messages that the person went back to before.
     """
     indexes: dict[str, int] = {}
+    place = 0
     for record in lines:
         change = record.get("$set")
         if type(change) is dict:
             header.update(change)
+            place = len(messages) if "messages" in change else place
         elif "$rewindTo" in record:
             index = indexes.get(string(record["$rewindTo"]))
             if index is not None:
@@ -157,6 +157,32 @@ def _take_lines(
                 continue
             indexes[string(record.get("id"))] = len(messages)
             messages.append(record)
+    _add_checkpoint(mappings(header.get("messages")), place, messages, rewound)
+
+
+def _add_checkpoint(
+    checkpoint: list[JsonRecord], place: int, messages: list[Any], rewound: set[int]
+) -> None:
+    """Add the messages that a chat's last checkpoint has and no line: before the one that follows
+    them there, else where the checkpoint stands."""
+    ids = {string(mapping(each).get("id")): index for index, each in enumerate(messages)}
+    added: dict[int, list[JsonRecord]] = {}
+    for message in reversed(checkpoint):
+        index = ids.get(string(message.get("id")))
+        if index is not None:
+            place = index
+        elif message not in messages:
+            added.setdefault(place, []).insert(0, message)
+    if not added:
+        return
+    taken_back = {id(messages[index]) for index in rewound}
+    messages[:] = [
+        each
+        for index in range(len(messages) + 1)
+        for each in (*added.get(index, ()), *messages[index : index + 1])
+    ]
+    rewound.clear()
+    rewound.update(index for index, each in enumerate(messages) if id(each) in taken_back)
 
 
 def _is_same(message: JsonRecord, record: JsonRecord) -> bool:

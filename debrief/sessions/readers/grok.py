@@ -104,6 +104,7 @@ class GrokReader(TranscriptReader):
         talk = _Talk(updates)
         draft.read_lines(talk.convert)
         draft.references.reverse()  # its own before what is beside it
+        draft.see(updates.began)
         draft.see(updates.ended)
         if updates.usage != NO_USAGE:
             inner = [_usage_of(Path(path).parents[1] / id / _UPDATES) for id in talk.awaited]
@@ -144,6 +145,7 @@ class _Updates:
 
     def __init__(self) -> None:
         self.usage = NO_USAGE
+        self.began: datetime | None = None
         self.ended: datetime | None = None
         self.asked: dict[int, datetime | None] = {}
         """By number, when a prompt was given."""
@@ -162,6 +164,7 @@ class _Updates:
             params = mapping(record.get("params"))
             update, about = mapping(params.get("update")), mapping(params.get("_meta"))
             at, kind = moment(about.get("agentTimestampMs")), update.get("sessionUpdate")
+            self.began = self.began or at
             self.ended = at or self.ended
             began = whole_number(about.get("streamStartMs"))
             if began:
@@ -249,7 +252,7 @@ class _Talk:
         text = text_of(record.get("content"))
         if call.name == _SPAWN and not text.startswith(_IN_BACKGROUND):
             self.awaited += _STARTED.findall(text)
-        about = self._updates.calls.get(call.id, {})
+        about = self._updates.calls.get(call.transcript_id, {})
         came = mapping(about.get("rawOutput"))
         code = came.get("exit_code") if came.get("type") == "Bash" else None
         draft.timeline.result(

@@ -157,7 +157,7 @@ class DatabaseReader(TranscriptReader):
     ) -> TranscriptDraft:
         draft = TranscriptDraft(f"{file}#{session.id}")
         draft.id, draft.parent = session.id, session.parent
-        draft.see(session.started)
+        draft.began = session.started
         self.draft_of(connection, session.id, draft)
         digest = hashlib.sha256(f"{session.rows} {session.changed}".encode()).hexdigest()
         draft.references.append(

@@ -7,6 +7,7 @@ of the calls below, and the rules about turns, messages and results live here on
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -54,6 +55,7 @@ class CallDraft(Struct):
     """A tool call while its result may still come."""
 
     id: str
+    """Unique in its timeline once it is placed there."""
     name: str
     input: str
     at: datetime | None
@@ -64,18 +66,34 @@ class CallDraft(Struct):
     is_edited: bool = False
     """The edit was seen to be made, however the call ended."""
     late_result: str = ""
+    transcript_id: str = ""
+    """The id in the transcript, which several calls may have."""
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as an object; an empty one where they are none."""
         return decoded_arguments(self.input)
 
+    def end_late(self, result: str, *, failed: bool, exit_code: int | None = None) -> None:
+        """Settle how it ended, where its result said only that it had begun."""
+        if self.status not in ("ok", "unanswered"):
+            return
+        self.late_result = self.late_result or result
+        self.exit_code = exit_code if self.exit_code is None else self.exit_code
+        if failed:
+            self.status = "failed"
+
+    @property
+    def made_edit(self) -> FileEdit | None:
+        """The edit, where it was carried out."""
+        return self.edit if self.is_edited or self.status == "ok" else None
+
     def build(self) -> ToolCall:
         """Return the finished call; its edit counts only when it was carried out."""
         fields = asdict(self)
-        edit: FileEdit | None = fields.pop("edit")
-        is_edited = fields.pop("is_edited") or self.status == "ok"
-        if edit is not None and is_edited:
+        for name in ("edit", "is_edited", "transcript_id"):
+            del fields[name]
+        if (edit := self.made_edit) is not None:
             fields |= asdict(edit)
         return ToolCall(**fields)
 
@@ -149,12 +167,14 @@ class Timeline:
         self.slash_commands = 0
         self.messages = 0
         self.calls: dict[str, CallDraft] = {}
-        """By id, the call that its next result answers. An id says no more than that: other tools
-        may have masked all ids to one word."""
+        """By id in the transcript, the call that its next result answers. An id says no more than
+        that: local models use one again, and other tools mask all ids to one word."""
         self._parallel: dict[str, list[CallDraft]] = {}
         """Further open calls of one message under one id: results come in the calls' order."""
-        self._repeated: set[str] = set()
-        """Ids that several calls have, so that they name none of them."""
+        self._uses = Counter[str]()
+        """How many calls have an id."""
+        self._named: dict[str, CallDraft] = {}
+        """All calls by their unique ids."""
         self._context: list[ContextText] = []
         self._context_ahead: list[ContextText] = []
         """What the next message is given beside words and results, and what comes before that."""
@@ -258,23 +278,38 @@ class Timeline:
         return call
 
     def place(self, message: MessageDraft, call: CallDraft) -> None:
-        """Add a call to a message, and have it answered by the next result with its id."""
+        """Add a call to a message under a unique id, and have it answered by the next result with
+        the id that it has in the transcript."""
         message.calls.append(call)
-        earlier = self.calls.setdefault(call.id, call)
+        call.transcript_id = id = call.id
+        self._uses[id] += 1
+        while call.id in self._named:
+            call.id = f"{id}-{self._uses[id]}"
+            self._uses[id] += call.id in self._named
+        self._named[call.id] = call
+        earlier = self.calls.setdefault(id, call)
         if earlier is call:
             return
-        self._repeated.add(call.id)
         if earlier.status == "unanswered" and any(call is earlier for call in message.calls):
-            self._parallel.setdefault(call.id, []).append(call)
+            self._parallel.setdefault(id, []).append(call)
         else:
-            self.calls[call.id] = call
-            self._parallel.pop(call.id, None)
+            self.calls[id] = call
+            self._parallel.pop(id, None)
+
+    def is_repeated(self, id: str) -> bool:
+        """Return whether several calls have an id in the transcript, so that it names none."""
+        return self._uses[id] > 1
+
+    def named(self, id: str) -> CallDraft | None:
+        """Return the one call with an id; None where there is none, or several have it in the
+        transcript."""
+        return None if self.is_repeated(id) else self._named.get(id)
 
     def answered(self, call: CallDraft) -> None:
         """Have the next result with an answered call's id answer the call behind it, if any."""
-        behind = self._parallel.get(call.id)
-        if behind and self.calls[call.id] is call:
-            self.calls[call.id] = behind.pop(0)
+        behind = self._parallel.get(call.transcript_id)
+        if behind and self.calls[call.transcript_id] is call:
+            self.calls[call.transcript_id] = behind.pop(0)
 
     def result(
         self,
@@ -399,21 +434,6 @@ class Timeline:
     def replace_context(self, context: Iterable[ContextText]) -> None:
         """Put what the request really held in place of what was put together for it."""
         self._context_ahead, self._context = list(context), []
-
-    def end_late(
-        self, call_id: str, result: str, *, failed: bool, exit_code: int | None = None
-    ) -> None:
-        """Settle how a call ended whose result said only that it had begun.
-
-        Nothing is settled where several calls have the id.
-        """
-        call = None if call_id in self._repeated else self.calls.get(call_id)
-        if call is None or call.status not in ("ok", "unanswered"):
-            return
-        call.late_result = call.late_result or result
-        call.exit_code = exit_code if call.exit_code is None else call.exit_code
-        if failed:
-            call.status = "failed"
 
     def spend(self, usage: Usage) -> None:
         """Add tokens to the session, and to the message that they were spent on."""

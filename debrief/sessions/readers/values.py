@@ -28,9 +28,13 @@ from debrief.sessions.readers.documents import compact_json
 UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """An id that its tool made up for one thing alone."""
 
+_COUNT = re.compile(r"[0-9]{1,16}")
 _FEWEST_SIGNS, _FEWEST_DIGITS = 4, 3
 """In an id that is no word, as those are with which other tools mask ids."""
-_EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
+NO_TIME = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
+"""Start of the first week: stands for the time of a session that nothing tells the time of."""
+_DIGITS = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")
+"""A time in seconds or milliseconds since 1970, as text. Shorter text may be a date."""
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)
 _SECONDS_OF_LATEST_YEAR = 4_102_444_800
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
@@ -69,10 +73,18 @@ def first_string(record: dict[str, Any], *names: str) -> str:
 
 
 def whole_number(value: Any) -> int:
-    """Return a count out of a transcript: 0 for whatever is not a number from 0 to 2**53."""
+    """Return a count out of a transcript, which may be text in digits: 0 for whatever is not a
+    number from 0 to 2**53."""
+    if type(value) is str and _COUNT.fullmatch(value):
+        value = int(value)
     if type(value) is int:
         return value if 0 <= value < 1 << 53 else 0
     return int(value) if type(value) is float and 0 <= value < 1 << 53 else 0
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a value is one that ``whole_number`` takes as it is."""
+    return whole_number(value) != 0 or value in (0, "0")
 
 
 def whole_numbers(record: Any, *names: str) -> list[int]:
@@ -133,10 +145,12 @@ def number_in(text: str, pattern: re.Pattern[str], otherwise: int | None = None)
 def moment(value: Any) -> datetime | None:
     """Return a time of a transcript in UTC; naive times are UTC.
 
-    Takes ISO 8601 text, or a number of seconds or milliseconds since 1970. Returns None for
-    anything else, and for times before the first week that sessions are filed under or after
-    2100: a clock that was not set must not open a partition of its own.
+    Takes ISO 8601 text, or a number of seconds or milliseconds since 1970, which may be text too.
+    Returns None for anything else, and for times before the first week that sessions are filed
+    under or after 2100: a clock that was not set must not open a partition of its own.
     """
+    if type(value) is str and _DIGITS.fullmatch(value):
+        value = float(value)
     try:
         if type(value) is str:
             at = datetime.fromisoformat(value)
@@ -151,7 +165,7 @@ def moment(value: Any) -> datetime | None:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    return at if _EARLIEST <= at <= _LATEST else None
+    return at if NO_TIME <= at <= _LATEST else None
 
 
 _DATE = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)(?:[T_ ](\d\d)[-:](\d\d)(?:[-:](\d\d))?)?(?!\d)")
@@ -175,9 +189,9 @@ def time_in_name(path: str) -> datetime | None:
 
 
 def time_without_records(path: str) -> datetime:
-    """Return the time of a session whose records have none: its file's name's, or the first that
-    there is, as that of its last change would be the time of a copy."""
-    return time_in_name(path) or _EARLIEST
+    """Return the time of a session whose records have none: its file's name's, else ``NO_TIME``,
+    as that of its last change would be the time of a copy."""
+    return time_in_name(path) or NO_TIME
 
 
 def moment_of_change(mtime_ns: int) -> datetime:
@@ -185,8 +199,8 @@ def moment_of_change(mtime_ns: int) -> datetime:
     try:
         at = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
     except (ValueError, OverflowError, OSError):
-        return _EARLIEST
-    return min(max(at, _EARLIEST), _LATEST)
+        return NO_TIME
+    return min(max(at, NO_TIME), _LATEST)
 
 
 def without_reminders(result: str) -> str:
@@ -227,6 +241,42 @@ def _text_of_block(block: Any) -> str:
     if kind == "tool_reference":
         return f"[tool {block.get('tool_name') or block.get('name') or ''}]"
     return ""
+
+
+CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
+"""Types of blocks that are calls, the provider's own tools' among them."""
+
+
+class ServedResult(Struct, frozen=True):
+    """What came back from a tool that the provider ran."""
+
+    text: str
+    failed: bool
+    exit_code: int | None
+
+
+def is_served_result(kind: Any) -> bool:
+    """Return whether a block of this type is the result of a tool that the provider ran."""
+    return type(kind) is str and kind.endswith("_tool_result")
+
+
+def served_result(content: Any, is_error: Any) -> ServedResult:
+    """Return what a block with the result of a provider's tool says; see ``is_served_result``."""
+    about = mapping(content)
+    failed = is_error is True or string(about.get("type")).endswith("_error")
+    code = about.get("return_code")
+    parts = content if type(content) is list else [content]
+    text = "\n".join(filter(None, map(_text_served, parts)))
+    return ServedResult(text, failed, code if type(code) is int else None)
+
+
+def _text_served(part: Any) -> str:
+    about = mapping(part)
+    for names in (("text",), ("title", "url"), ("stdout", "stderr"), ("error_code",)):
+        if texts := [text for name in names if (text := string(about.get(name)))]:
+            return "\n".join(texts)
+    shown = {name: value for name, value in about.items() if not name.startswith("encrypted")}
+    return compact_json(shown) if about else text_of([part])
 
 
 def words_of(content: Any) -> str:
@@ -296,6 +346,15 @@ def without_leading(text: str, names: Iterable[str]) -> str:
         if span is None:
             return text[start:] if done else text
         done = start = span[1]
+
+
+def consists_of(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text, without white space around it, is elements of some names alone.
+
+    >>> consists_of("<a>1</a> <b>2</b>", ("a", "b")), consists_of("<a>1</a> 2", ("a",))
+    (True, False)
+    """
+    return bool(text) and not without_leading(text, names).strip()
 
 
 def _element(text: str, name: str, start: int) -> tuple[int, int] | None:

@@ -27,7 +27,10 @@ from debrief.training.publishing.form import (
     Columns,
     Form,
     as_features,
+    check_lines,
+    check_parquet,
     encoded,
+    with_readable_numbers,
     write_parquet,
 )
 
@@ -260,9 +263,11 @@ class PublishedFolder(OwnFolder):
         self._licence = licence
         self._sets: list[PublishedSet] = []
         self._data: list[DataFile] = []
-        self._joined = _Sink(self.place, "", None) if one_file else None
-        if self._joined and parquet:
-            self._joined.parquet = self._columns
+        self.as_text = 0
+        """Numbers that loaders refuse, and that are written as text."""
+        columns = self._columns_of(one_file)
+        self._joined = _Sink(self.place, "", columns, parquet) if one_file else None
+        self._columns = columns
 
     def __enter__(self) -> PublishedFolder:
         return self
@@ -287,7 +292,10 @@ class PublishedFolder(OwnFolder):
                 stack.enter_context(sink)
             for side, line in lines:
                 counts[side] += 1
-                sink.write(side, encoded(line if self._form.is_closed else {**line, **columns}))
+                made_line = encoded(line if self._form.is_closed else {**line, **columns})
+                data, as_text = with_readable_numbers(made_line)
+                self.as_text += as_text
+                sink.write(side, data)
         size = sum(sink.sizes[side] - before[side] for side in SIDES)
         made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=size)
         self._sets.append(made)
@@ -296,7 +304,7 @@ class PublishedFolder(OwnFolder):
         return made
 
     def _sink(self, prefix: str) -> _Sink:
-        return _Sink(self.place, prefix, self._columns if self._parquet else None)
+        return _Sink(self.place, prefix, self._columns, self._parquet)
 
     def _add(self, config: str, sink: _Sink) -> None:
         for side in SIDES:
@@ -308,9 +316,8 @@ class PublishedFolder(OwnFolder):
         self._files += sink.written
         self.changed |= sink.changed
 
-    @property
-    def _columns(self) -> Columns:
-        joined = self._joined is not None and not self._form.is_closed
+    def _columns_of(self, one_file: bool) -> Columns:
+        joined = one_file and not self._form.is_closed
         beside = {"task": "string", "fingerprint": "string"} if joined else {}
         return {**self._form.columns, **beside}
 
@@ -354,13 +361,14 @@ class PublishedFolder(OwnFolder):
 class _Sink:
     """The files of lines below a prefix, one of each side, that are being written; a context."""
 
-    def __init__(self, place: Lake, prefix: str, parquet: Columns | None) -> None:
+    def __init__(self, place: Lake, prefix: str, columns: Columns, parquet: bool) -> None:
         self.prefix = prefix
         self.counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
         self.sizes: dict[Split, int] = dict.fromkeys(SIDES, 0)
         self.written: list[str] = []
         self.changed = False
-        self.parquet = parquet
+        self._columns = columns
+        self._parquet = parquet
         self._place = place
         self._stack = ExitStack()
         self._creations: dict[str, Creation] = {}
@@ -380,15 +388,30 @@ class _Sink:
         return self._creations[name]
 
     def __exit__(self, kind: Any, *error: Any) -> None:
-        if kind is None and self.parquet is not None:
-            for side in SIDES:
-                if self.counts[side]:
-                    lines = self._creation(f"{side}.jsonl").file
-                    lines.seek(0)
-                    write_parquet(lines, self._creation(f"{side}.parquet").file, self.parquet)
+        try:
+            if kind is None:
+                self._check()
+        except BaseException as failure:
+            self._stack.__exit__(type(failure), failure, failure.__traceback__)
+            raise
         self._stack.__exit__(kind, *error)
         self.written += [creation.name for creation in self._creations.values()]
         self.changed = any(creation.changed for creation in self._creations.values())
+
+    def _check(self) -> None:
+        """Read back what was written, and write it as Parquet where that is asked for."""
+        for side in SIDES:
+            if not self.counts[side]:
+                continue
+            name = f"{self.prefix}{side}.jsonl"
+            lines = self._creation(f"{side}.jsonl").file
+            lines.seek(0)
+            check_lines(name, lines, self._columns)
+            if self._parquet:
+                lines.seek(0)
+                rows = self._creation(f"{side}.parquet").file
+                write_parquet(lines, rows, self._columns)
+                check_parquet(f"{self.prefix}{side}.parquet", rows, self.counts[side])
 
 
 def exported_files(folder: Path) -> list[str]:

@@ -6,6 +6,8 @@ have others on every line. So an exported file's columns are declared, and such 
 
 from __future__ import annotations
 
+import math
+import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
+from debrief.errors import InputError
 from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, SampleMetadata, ToolFunction
 from debrief.training.publishing.rows import Messages, Row
@@ -158,6 +161,44 @@ def encoded(line: Any) -> bytes:
     return _ENCODER.encode(line) + b"\n"
 
 
+def with_readable_numbers(line: bytes) -> tuple[bytes, int]:
+    """Return a line of JSON with the numbers as text that loaders refuse together with the whole
+    file, and how many these are: integers outside of 64 bits, and what is no finite float.
+
+    >>> with_readable_numbers(b'{"wei": 20000000000000000000, "id": "20000000000000000000"}')
+    (b'{"wei": "20000000000000000000", "id": "20000000000000000000"}', 1)
+    """
+    if not _MAY_BE_TOO_GREAT.search(line):
+        return line, 0
+    count = 0
+
+    def readable(token: re.Match[bytes]) -> bytes:
+        nonlocal count
+        if token["number"] is None or _is_readable(token["number"]):
+            return token[0]
+        count += 1
+        return b'"%b"' % token[0]
+
+    return _TOKEN.sub(readable, line), count
+
+
+_MAY_BE_TOO_GREAT = re.compile(rb"[0-9]{19}|[0-9][eE]\+?[0-9]{3}")
+_TOKEN = re.compile(
+    rb'"(?:[^"\\]|\\.)*"|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)', re.DOTALL
+)
+
+
+def _is_readable(number: bytes) -> bool:
+    # Loaders read the digits before the point as an integer, too.
+    digits = re.match(rb"-?[0-9]+", number)
+    whole = digits[0] if digits else b""
+    return (
+        len(whole) <= len("-9223372036854775808")
+        and -(2**63) <= int(whole) < 2**64
+        and math.isfinite(float(number))
+    )
+
+
 def decoded(line: bytes) -> StoredLine:
     """Return a stored line.
 
@@ -235,6 +276,46 @@ _ABOUT = msgspec.json.Decoder(SampleMetadata)
 
 
 _LINES_A_BATCH = 64
+
+
+def check_lines(name: str, lines: IO[bytes], columns: Columns) -> None:
+    """Read lines of JSON as ``datasets`` does.
+
+    Raises:
+        InputError: one of them cannot be read.
+    """
+    import pyarrow as pa
+    from pandas.io.json import ujson_loads
+
+    schema = as_schema(columns)
+    for number, line in enumerate(lines, 1):
+        try:
+            row = ujson_loads(line)
+            for column, kind in columns.items():
+                if "json" not in kind:
+                    pa.array([row[column]], schema.field(column).type)
+        except (ValueError, KeyError, pa.ArrowException) as error:
+            raise InputError(f"{name}:{number}", f"cannot be read back: {error}", _TELL) from error
+
+
+_TELL = "The other forms may do. Please report it: what was stored passed all checks."
+
+
+def check_parquet(name: str, file: IO[bytes], lines: int) -> None:
+    """Read a Parquet file as loaders do.
+
+    Raises:
+        InputError: it cannot be read, or does not hold as many lines.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = sum(len(batch) for batch in pq.ParquetFile(file).iter_batches(_LINES_A_BATCH))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(name, f"cannot be read back: {error}", _TELL) from error
+    if found != lines:
+        raise InputError(name, f"holds {found} of {lines} lines when it is read back", _TELL)
 
 
 def write_parquet(lines: IO[bytes], sink: IO[bytes], columns: Columns) -> None:

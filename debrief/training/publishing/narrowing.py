@@ -11,16 +11,19 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import InputError
 from debrief.markdown import counted
 from debrief.reports import Markdown
-from debrief.training.contamination import ContaminatedBy, Contamination, Problems
+from debrief.training.contamination import (
+    CONTAMINATED_BY,
+    Contamination,
+    Problems,
+    Where,
+)
 from debrief.training.conversations import label
 from debrief.training.kinship import Kinship
 from debrief.training.model import LineRow, Split
 from debrief.training.publishing.folder import SIDES
-from debrief.training.selection import ACROSS
-from debrief.training.splits import PlacedLine, SplitRule, is_across, later_than_eval
+from debrief.training.splits import PlacedLine, SplitRule, later_than_eval
 
 Row = tuple[str, str, LineRow]
 """Task and fingerprint of the set that a line is of, and the line."""
@@ -53,14 +56,10 @@ def resplit(
     left_out: dict[str, str] = {}
     for name, last in ended.items():
         session_id = ids[name]
-        traits, kin = kinship.traits[session_id], kinship.of(session_id)
-        side = rule.side_of(traits.repository, traits.started, eval_share)
-        if rule.runs_over(traits.started, last.ended):
+        if rule.runs_over(kinship.traits[session_id].started, last.ended):
             left_out[name] = RUNS_OVER
-        elif kin is not None and is_across(kin, session_id, side, rule, eval_share):
-            left_out[name] = ACROSS.reason
         else:
-            sides[name] = side
+            sides[name] = rule.side_of_family(*kinship.span_of(session_id), eval_share)
     return sides, left_out
 
 
@@ -72,11 +71,21 @@ class _Message(Struct, frozen=True):
 class _Facts(Struct, frozen=True):
     repository: str
     base_commit: str
+    parent_session: str = ""
 
 
 class _Line(Struct, frozen=True):
     messages: tuple[_Message, ...]
     metadata: _Facts
+
+    @property
+    def given(self) -> Iterator[tuple[Where, str]]:
+        """What no model wrote for this line, and where it is."""
+        asked: Where = "subagent's task" if self.metadata.parent_session else "request"
+        places: dict[str, Where] = {"system": "system prompt", "tool": "result", "user": asked}
+        for message in self.messages:
+            if message.role in places:
+                yield places[message.role], message.content
 
 
 _LINE = msgspec.json.Decoder(_Line)
@@ -100,37 +109,39 @@ class Decontamination(Struct, frozen=True, kw_only=True):
         }
 
     @property
+    def head(self) -> tuple[str, ...]:
+        """Return the headings of ``rows``."""
+        return ("benchmark", "problems", *(f"by {by}" for by in CONTAMINATED_BY))
+
+    @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Return each benchmark, its problems, and the sessions left out by text, commit and
-        repository."""
+        """Return each benchmark, its problems, and the sessions left out by each of
+        ``CONTAMINATED_BY``."""
         left_out = Counter(
             (contamination.benchmark, contamination.by) for contamination in self.found.values()
         )
         return [
-            (name, f"{problems:,}", *(str(left_out[name, by]) for by in _BY))
+            (name, f"{problems:,}", *(str(left_out[name, by]) for by in CONTAMINATED_BY))
             for name, problems in sorted(self.problems.counts.items())
         ]
 
     def summary(self) -> str:
         """Return it in a line."""
-        by = Counter(contamination.benchmark for contamination in self.found.values())
-        named = ", ".join(f"{count} of {name}" for name, count in sorted(by.items())) or "none"
+        by = Counter((of.benchmark, of.by) for of in self.found.values())
+        found = (f"{count} of {name} by its {by}" for (name, by), count in sorted(by.items()))
+        named = ", ".join(found) or "none"
         problems = counted(sum(self.problems.counts.values()), "problem")
         return f"of {problems} of benchmarks, sessions left out: {named}"
 
 
-_BY: tuple[ContaminatedBy, ...] = ("text", "commit", "repository")
-
-
 def decontaminate(lines: Iterable[tuple[LineRow, bytes]], problems: Problems) -> Decontamination:
-    """Look for benchmarks' problems in lines, as they are stored."""
+    """Look for benchmarks' problems in all that no model wrote of lines, as they are stored."""
     found: dict[str, Contamination] = {}
     near: set[str] = set()
     for row, line in lines:
         name = session_of(row)
         read = _LINE.decode(line)
-        requests = (message.content for message in read.messages if message.role == "user")
-        of = problems.found_in(requests, read.metadata.repository, read.metadata.base_commit)
+        of = problems.found_in(read.given, read.metadata.repository, read.metadata.base_commit)
         if of is not None:
             found.setdefault(name, of)
         elif problems.is_near(read.metadata.repository):
@@ -186,19 +197,12 @@ class SidesInTime(Struct, frozen=True, kw_only=True):
 
 
 def sides_in_time(rows: Iterable[LineRow], rule: SplitRule) -> SidesInTime:
-    """Return how the sides of the split lie in time.
-
-    Raises:
-        InputError: sides go by time, and a line to train on is later than one that is held out.
-    """
+    """Return how the sides of the split lie in time."""
     later = later_than_eval(
         PlacedLine(row.repository, row.split, row.started, row.ended)
         for row in rows
         if row.repository
     )
-    wrong = [name for name, is_later in later.items() if is_later]
-    if wrong and rule.by == "time":
-        raise InputError(
-            f"--split time, {wrong[0]}", "a line to train on is later than one held out"
-        )
-    return SidesInTime(by=rule.by, first_day=rule.first_day, both=len(later), later=len(wrong))
+    return SidesInTime(
+        by=rule.by, first_day=rule.first_day, both=len(later), later=sum(later.values())
+    )

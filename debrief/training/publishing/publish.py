@@ -45,6 +45,7 @@ from debrief.training.model import (
     training_path,
 )
 from debrief.training.options import EVAL_SHARE, TrainingOptions
+from debrief.training.publishing.account import SessionAccount
 from debrief.training.publishing.folder import (
     ALL,
     SIDES,
@@ -196,18 +197,19 @@ def publish(
     with ExitStack() as stack:
         scratch, joined = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         stored, earlier = _asked_sets(lake, options)
+        account = SessionAccount(stored)
         short = (
             {}
             if form.of_conversations
             else short_lines(lake, stored, training or TrainingOptions(), joined)
         )
-        asked = _chosen(lake, stored, options, short, joined)
-        narrowed = _narrowed(lake, asked, options, left_out)
+        asked = _chosen(lake, stored, options, short, joined, account)
+        narrowed = _narrowed(lake, asked, options, left_out, account)
         chosen = narrowed.chosen
         lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
         kept = ContextTable(sum(length.trained for length in lengths))
         if options.max_tokens:
-            chosen = [_cut(lake, one, options, left_out, scratch) for one in chosen]
+            chosen = [_cut(lake, one, options, left_out, scratch, account) for one in chosen]
         for one in chosen:
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
@@ -232,10 +234,10 @@ def publish(
             )
         )
         for one in chosen:
-            lines = _made_lines(lake, one, form, options, ends, counts)
+            lines = _made_lines(lake, one, form, options, ends, counts, account)
             if observed:
                 members = observed.get((one.of.task, one.of.fingerprint), {})
-                lines = chain(lines, _rewound(lake, one, options, members))
+                lines = chain(lines, _rewound(lake, one, options, members, account))
             lines = said.counted(lines) if said else lines
             made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
@@ -251,6 +253,8 @@ def publish(
             benchmarks=narrowed.searched,
             contexts_head=HEADER,
             contexts=kept.rows(),
+            account=account,
+            as_text=folder.as_text,
             left_out=[(reason, str(count)) for reason, count in sorted(left_out.items())],
             earlier=_earlier_text(earlier) if earlier else "",
             short=sum(map(len, short.values())),
@@ -262,6 +266,7 @@ def publish(
         published = folder.finish(Markdown(notes))
         warnings = [
             *(said.warnings() if said else ()),
+            *([_as_text(folder.as_text)] if folder.as_text else []),
             *([_earlier_text(earlier)] if earlier else []),
         ]
         return replace(
@@ -270,6 +275,10 @@ def publish(
             unlicensed=sum(not row.licence for one in chosen for row in one.rows),
             decontaminated=narrowed.searched.summary() if narrowed.searched else "",
         )
+
+
+def _as_text(count: int) -> str:
+    return f"{counted(count, 'number')} of more than 64 bits written as text"
 
 
 def _counts_of(
@@ -334,6 +343,7 @@ def _chosen(
     options: ExportOptions,
     short: Mapping[Pair, Sequence[LineRow]],
     joined: IO[bytes],
+    account: SessionAccount,
 ) -> list[_Chosen]:
     """Return the lines that are asked for.
 
@@ -343,6 +353,7 @@ def _chosen(
         options: what else is asked for.
         short: lines that the sets leave out for their verdict, by set.
         joined: the file that holds these; the other lines of their sets are copied behind them.
+        account: of what becomes of the sessions.
     """
     found = []
     for row in sets:
@@ -360,6 +371,8 @@ def _chosen(
             if _is_line_asked(options, line)
             and (options.since is None or began[session_of(line)] >= options.since)
         ]
+        account.offer(every)
+        account.choose(lines)
         undecided = sum(line.undecided > 0 for line in lines)
         if undecided and options.refuse_undecided:
             reason = f"{undecided} lines are of sessions with redactions that nobody has decided on"
@@ -414,19 +427,23 @@ class _Narrowed(Struct, frozen=True, kw_only=True):
 
 
 def _narrowed(
-    lake: Lake, chosen: list[_Chosen], options: ExportOptions, left_out: dict[str, int]
+    lake: Lake,
+    chosen: list[_Chosen],
+    options: ExportOptions,
+    left_out: dict[str, int],
+    account: SessionAccount,
 ) -> _Narrowed:
     rule, searched = parse_split(options.split), None
     if options.decontaminate:
         problems = read_problems(Path(options.decontaminate))
         searched = decontaminate(_lines_of(lake, chosen), problems)
-        chosen = _without(chosen, searched.reasons, left_out)
+        chosen = _without(chosen, searched.reasons, left_out, account)
     if rule != BY_WEEK:
         rows = [row for one in chosen for row in one.rows]
         sides, reasons = resplit(rows, rule, options.eval_share, read_kinship(lake))
         chosen = [
             replace(one, rows=[replace(row, split=sides[session_of(row)]) for row in one.rows])
-            for one in _without(chosen, reasons, left_out)
+            for one in _without(chosen, reasons, left_out, account)
         ]
     lines = [(one.of.task, one.of.fingerprint, row) for one in chosen for row in one.rows]
     return _Narrowed(
@@ -438,7 +455,10 @@ def _narrowed(
 
 
 def _without(
-    chosen: Iterable[_Chosen], reasons: Mapping[str, str], left_out: dict[str, int]
+    chosen: Iterable[_Chosen],
+    reasons: Mapping[str, str],
+    left_out: dict[str, int],
+    account: SessionAccount,
 ) -> list[_Chosen]:
     """Return the lines but those of some sessions, which are counted."""
     rest = []
@@ -447,6 +467,7 @@ def _without(
         for row in one.rows:
             if reason := reasons.get(session_of(row)):
                 left_out[reason] = left_out.get(reason, 0) + 1
+                account.leave(row, reason)
         rest.append(replace(one, rows=kept))
     return rest
 
@@ -466,6 +487,7 @@ def _cut(
     options: ExportOptions,
     left_out: dict[str, int],
     scratch: IO[bytes],
+    account: SessionAccount,
 ) -> _Chosen:
     """Return lines with those that are too long cut into windows, in a scratch file."""
     rows: list[LineRow] = []
@@ -480,6 +502,7 @@ def _cut(
                     windows += [(row, window) for window in _windows(line, row, options)]
                 except InputError as refusal:
                     left_out[refusal.reason] = left_out.get(refusal.reason, 0) + 1
+                    account.leave(row, refusal.reason)
             for number, (row, sample) in enumerate(windows, 1):
                 numbered = replace(
                     sample.metadata, window=number, windows=len(windows), split=row.split
@@ -514,6 +537,7 @@ def _made_lines(
     options: ExportOptions,
     ends: Mapping[str, Standing],
     counts: RowCounts | None,
+    account: SessionAccount,
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the lines of one stored set that are exported, converted, with their sides."""
     path = training_path(chosen.of.task, chosen.of.fingerprint)
@@ -528,6 +552,7 @@ def _made_lines(
                     counts.add(source.messages)
                 try:
                     for made in form.convert(source):
+                        account.make(row)
                         yield row.split, made
                 except ValueError as error:
                     culprit = f"session {row.session_id} as {form.name}"
@@ -544,11 +569,12 @@ def _made_lines(
                     worse = _line(lake, path, file, other, options)
                     pair = form.pair(better, worse)
                     if pair is not None:
+                        account.make(one, other)
                         yield side, pair
 
 
 def _rewound(
-    lake: Lake, chosen: _Chosen, options: ExportOptions, members: Members
+    lake: Lake, chosen: _Chosen, options: ExportOptions, members: Members, account: SessionAccount
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the pairs of turns that were left in a stored set's sessions, with their sides."""
     of, decided = chosen.of, decisions(lake)
@@ -569,6 +595,7 @@ def _rewound(
                     sample = _SAMPLE.decode(_stored(lake, path, file, row))
                     shaped = partial(_shaped, options)
                     for pair in rewound_pairs(session, sample, decided, shaped):
+                        account.make(row)
                         yield sides[session.id], pair
 
 

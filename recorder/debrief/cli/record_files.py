@@ -65,6 +65,8 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
         differences = verify(repo, record, redactor_of(settings))
         if differences is None:
             out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
+        elif not differences and meta.final_tree is None:
+            out.print("Its patches apply to its baseline; it does not tell its final tree.")
         elif not differences:
             out.print(f"It rebuilds its tree, {meta.final_tree}.")
         problems += differences or []

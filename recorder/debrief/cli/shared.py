@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperGroup
@@ -40,15 +41,14 @@ class ErrorReportingGroup(TyperGroup):
             message = without_secrets().redact(str(error)).text
             console(stderr=True).print(f"debrief: {message}", style="red")
             raise typer.Exit(1) from None
-        except OSError as error:
-            if error.errno not in _OF_THE_DISK or not error.filename:
-                raise
-            said = f"{readable(os.fsdecode(error.filename))}: {error.strerror}."
-            move = _OF_THE_DISK[error.errno]
-            console(stderr=True).print(f"debrief: {said} {move}", style="red")
-            raise typer.Exit(1) from None
         except _UsageError as error:
             raise _plainly(error) from None
+        except Exception as error:
+            said = _disk_problem(error)
+            if not said:
+                raise
+            console(stderr=True).print(f"debrief: {said}", style="red")
+            raise typer.Exit(1) from None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options before a command."""
@@ -102,6 +102,29 @@ _OF_THE_DISK = {
     errno.ENOTDIR: f"A file is where a folder is needed: {_NAMES}",
 }
 """What to do about an error of the disk."""
+_FULL = ("database or disk is full", "disk I/O error")
+"""What SQLite says where no more can be written."""
+
+
+def _disk_problem(error: BaseException | None) -> str:
+    """Return what is wrong with the disk and what to do; empty for any other error.
+
+    Args:
+        error: Looked at with all that led to it, as libraries wrap what the system said.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            if error.filename:
+                name = readable(os.fsdecode(error.filename))
+                return f"{name}: {error.strerror}. {_OF_THE_DISK[error.errno]}"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return f"the disk: {error.strerror}. {_OF_THE_DISK[error.errno]}"
+        if isinstance(error, sqlite3.OperationalError) and str(error) in _FULL:
+            return (
+                f"a database of the lake or of DEBRIEF_HOME: {error}. {_OF_THE_DISK[errno.ENOSPC]}"
+            )
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def console(stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -270,6 +293,14 @@ Samples = Annotated[
         metavar="N",
         help="Independent answers to each question of judging and scoring: their mean or majority "
         "counts, with spread and interval. Default: DEBRIEF_SAMPLES, else 1.",
+    ),
+]
+ScoreTarget = Annotated[
+    Literal["session", "trace"] | None,
+    typer.Option(
+        "--score-target",
+        help="What scores are written on in Langfuse: the session, or its first trace. Default: "
+        "DEBRIEF_SCORE_TARGET, else session.",
     ),
 ]
 Database = Annotated[

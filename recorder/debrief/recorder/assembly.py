@@ -18,7 +18,6 @@ from debrief.errors import InputError, first_problem
 from debrief.git.scratch import PLAIN, FileState, scratch_of
 from debrief.recorder import contracts
 from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
-from debrief.recorder.checks import RANK
 from debrief.recorder.comparison import ChangedFile, change_of
 from debrief.recorder.encoding import (
     MAX_BYTES,
@@ -194,7 +193,7 @@ def operations_for(files: Sequence[ChangedFile]) -> list[contracts.Operation]:
         if after:
             mode = _mode(after, unless=PLAIN)
             ops.append(contracts.CreateFile(path=file.path, diff=after.text, mode=mode))
-    return sorted(ops, key=lambda op: RANK[type(op)])
+    return sorted(ops, key=contracts.operation_order)
 
 
 def closing_words(

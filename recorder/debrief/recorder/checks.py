@@ -29,18 +29,16 @@ from debrief.recorder.encoding import PATCHED, tools_for
 from debrief.recorder.messages import AnsweredCall, calls_of, changes_of
 from debrief.recorder.paths import path_problem
 
-RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contracts.CreateFile: 2}
-"""The order of operations, before that of paths."""
 _MOST_PROBLEMS = 50
 _LONGEST_PLACEHOLDER = 128
-_ORDER = re.compile("s?(?:u(?:Fr)*(?:Cr)*(?:Pr(?:Cr)+)*(?:Pr)?t?)?")
+_ORDER = re.compile("s?(?:u(?:[FC]r)*(?:Pr(?:Cr)+)*(?:Pr)?t?)?")
 """Messages: system, user, calls that read a file, run a command or patch, each with its result, and
 the closing text. Between two patches a command was run."""
 _OUT_OF_ORDER = {
-    **dict.fromkeys(("", "b"), "the assistant's closing words are missing"),
+    "b": "the assistant's closing words are blank",
     "t": "comes after the assistant's closing words",
     "r": "a result without a call",
-    "F": "a file is read after commands or a patch",
+    "F": "a file is read after a patch",
     "P": "a second patch without a command before it",
     "C": "a call without a result",
 }
@@ -111,7 +109,10 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
         verified=meta.verified,
         unsure_redactions=meta.redactions.unsure,
     )
-    return missing_for(facts, rule)
+    reasons = missing_for(facts, rule)
+    if _kind(record.messages[-1]) != "t":
+        reasons.append("the assistant's closing words are missing")
+    return reasons
 
 
 def missing_for(facts: ReadyFacts, rule: ReadyRule) -> list[str]:
@@ -158,14 +159,16 @@ def _checks_of(rules: CommandRules | None) -> str:
 def validations_of(record: Record) -> list[RanCheck]:
     """Return the commands of a consistent record that lint, test or build."""
     meta = record.meta
-    ends = {end.call_id: end for end in meta.commands}
+    ends = {end.call_id: end for end in meta.commands or ()}
     last = max((patch.index for patch in calls_of(record, APPLY_PATCH)), default=-1)
     checks = []
     for call in calls_of(record, RUN_COMMAND):
-        ran, end = call.arguments(contracts.RunCommand), ends[call.call.id]
+        ran, end = call.arguments(contracts.RunCommand), ends.get(call.call.id)
         if is_validation(ran.cmd, ran.args, meta.rules):
-            is_last = call.index > last if meta.contents == "full" else bool(end.on_final_tree)
-            checks.append(RanCheck(is_last, end.exit_code))
+            is_last = bool(end and end.on_final_tree)
+            if meta.contents == "full":
+                is_last = call.index > last
+            checks.append(RanCheck(is_last, end.exit_code if end else None))
     return checks
 
 
@@ -221,7 +224,8 @@ def _problems(record: Record) -> Iterator[str]:
     for call in commands:
         if len(call.result) > most:
             yield f"messages[{call.index + 1}]: an output of over {OUTPUT_LIMIT:,} characters"
-    if [command.call.id for command in commands] != [end.call_id for end in record.meta.commands]:
+    ends = record.meta.commands
+    if ends is not None and [call.call.id for call in commands] != [end.call_id for end in ends]:
         yield "meta.commands: not the commands of the messages, in their order"
     yield from _meta_problems(record.meta, changes)
 
@@ -230,8 +234,9 @@ def _linkage(record: Record) -> Iterator[str]:
     """Yield what is wrong with the order and the linkage of the record's messages.
 
     The order is: a system message if there is one, the user's, then each call followed by its own
-    result, and the assistant's closing words. Of the calls, files are read first; then patches and
-    commands come as they came, with a command at least between two patches.
+    result, and the assistant's closing words if there are any. Of the calls, files are read before
+    the first patch; patches and commands come as they came, with a command at least between two
+    patches.
     """
     kinds = "".join(map(_kind, record.messages))
     match = _ORDER.match(kinds)
@@ -239,10 +244,10 @@ def _linkage(record: Record) -> Iterator[str]:
     found = kinds[end : end + 1]
     if "u" not in kinds[:end]:
         yield f"messages[{end}]: not the user's message"
-    elif found or kinds[-1] != "t":
+    elif found:
         if kinds[end - 1] == "t":
             found = "t"
-        elif found and found in "FPC" and kinds[end + 1 : end + 2] != "r":
+        elif found in "FPC" and kinds[end + 1 : end + 2] != "r":
             found = "C"
         yield f"messages[{end}]: {_OUT_OF_ORDER.get(found, 'neither a call nor its result')}"
     used: set[str] = set()
@@ -270,7 +275,7 @@ def _order(
 ) -> Iterator[str]:
     for ops in patches:
         for before, after in pairwise(ops):
-            if (RANK[type(before)], before.path) >= (RANK[type(after)], after.path):
+            if contracts.operation_order(before) >= contracts.operation_order(after):
                 yield "apply_patch: operations are deletes, updates, creates, each once and by path"
                 break
     first: dict[str, contracts.Operation] = {}
@@ -287,17 +292,19 @@ def _meta_problems(meta: Meta, changes: Sequence[contracts.FileChange]) -> Itera
     """Yield where ``meta`` disagrees with the changes or with itself."""
     of_patches = {"steps"} if meta.contents == "none" else {"steps", "changes", "on_final_tree"}
     repeated = {*of_patches, "cmd", "args", "cwd", "truncated"} if meta.version > 2 else set()
-    for model in (meta, *meta.commands):
+    for model in (meta, *(meta.commands or ())):
         for name in type(model).model_fields:
             if name in repeated and getattr(model, name) is not None:
                 yield f"meta: {to_camel(name)} is for the messages alone to tell"
     both = {change.path for change in changes} & {skipped.path for skipped in meta.skipped}
     for path in sorted(both):
         yield f"meta.skipped: {shown(path)} is among the changes too"
+    if meta.verified and meta.final_tree is None:
+        yield "meta.verified: true, but finalTree is missing"
     if meta.stopped_at < meta.started_at:
         yield "meta.stoppedAt: before startedAt"
-    ids = [meta.final_tree, *([meta.others.first_base] if meta.others else [])]
-    if any(len(each) != len(meta.base_ref) for each in ids):
+    ids = [meta.final_tree, meta.others.first_base if meta.others else None]
+    if any(each is not None and len(each) != len(meta.base_ref) for each in ids):
         yield "meta.finalTree: of another length than baseRef"
     if meta.redactions.unsure > meta.redactions.count:
         yield "meta.redactions: more are unsure than there are"

@@ -228,6 +228,14 @@ class DeleteFile(Contract):
 Operation = Annotated[CreateFile | UpdateFile | DeleteFile, Field(discriminator="type")]
 
 
+_RANK: dict[str, int] = {"delete_file": 0, "update_file": 1, "create_file": 2}
+
+
+def operation_order(operation: Operation) -> tuple[int, str]:
+    """Return what the operations of a patch are sorted by."""
+    return _RANK[operation.type], operation.path
+
+
 class ApplyPatch(Contract):
     """Arguments of ``apply_patch``: deletes, then updates, then creates, each sorted by path."""
 
@@ -344,7 +352,7 @@ class Meta(Contract):
     the messages tell is said here too, and not read."""
     session_id: Identity
     task_id: TaskId
-    recorder: Name
+    recorder: Name | None = ABSENT
     """Name and version, as ``debrief 0.1.0``."""
     repo_name: Name
     repo_remote: Remote | None = None
@@ -353,13 +361,14 @@ class Meta(Contract):
     """None where HEAD was detached."""
     base_ref: CommitId
     """The commit that the patches apply to."""
-    final_tree: CommitId
+    final_tree: CommitId | None = ABSENT
     """Id of the git tree that applying the operations to ``base_ref`` gives, skipped files left
-    as they are at the baseline; of the placeholders' side where secrets were replaced."""
+    as they are at the baseline; of the placeholders' side where secrets were replaced. Without it,
+    a record cannot be verified."""
     started_at: Moment
     stopped_at: Moment
     contents: Contents = "full"
-    verified: bool
+    verified: bool = False
     """The operations were applied to the baseline, patch by patch, and gave back the files of each
     moment, and ``final_tree``."""
     steps: list[PatchStep] | None = ABSENT
@@ -375,8 +384,8 @@ class Meta(Contract):
     others: OthersWork | None = None
     rules: CommandRules | None = None
     """The commands that the repository adds to the allowlist."""
-    commands: list[CommandOutcome] = []
-    """One for each command, in their order."""
+    commands: list[CommandOutcome] | None = ABSENT
+    """One for each command, in their order. Without it, nobody knows how they ended."""
     redactions: Redactions = Field(
         default_factory=Redactions,
         json_schema_extra={"default": {"count": 0, "unsure": 0, "kinds": []}},

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,22 +89,26 @@ def tools_for(rules: contracts.CommandRules | None) -> tuple[contracts.ToolDefin
     return (*others, run.model_copy(update={"function": function}))
 
 
-def encode_record(record: Record, *, only_set: bool = False) -> bytes:
+def encode_record(
+    record: Record, *, only_set: bool = False, without: Collection[str] = ()
+) -> bytes:
     """Return the record as compact JSON in UTF-8; the same record always gives the same bytes.
 
     Args:
         record: the record.
         only_set: leave out what it did not say and has by default: a record that an earlier
             recorder wrote, which knew fewer fields, gives its own bytes again.
+        without: fields of ``meta`` to leave out.
 
     Raises:
         InputError: a text cannot be written in UTF-8.
     """
-    return _dump(record, "record", only_set=only_set).encode()
+    return _dump(record, "record", only_set=only_set, exclude={"meta": set(without)}).encode()
 
 
 def canonical(record: Record) -> Record:
-    """Return the record with its calls' arguments as ``encode_arguments`` writes them.
+    """Return the record with its calls' arguments as ``encode_arguments`` writes them, and the
+    operations of each patch in the contract's order.
 
     Raises:
         InputError: the arguments of a call are not of the contract.
@@ -114,6 +119,8 @@ def canonical(record: Record) -> Record:
             [call] = message.tool_calls
             where = f"messages[{index}], arguments of {call.function.name}"
             given = decode(_ARGUMENTS[call.function.name], call.function.arguments, where)
+            if isinstance(given, contracts.ApplyPatch):
+                given = contracts.ApplyPatch(ops=sorted(given.ops, key=contracts.operation_order))
             function = call.function.model_copy(update={"arguments": encode_arguments(given)})
             calls = [call.model_copy(update={"function": function})]
             message = message.model_copy(update={"tool_calls": calls})
@@ -198,9 +205,15 @@ def place_of(steps: tuple[int | str, ...]) -> str:
     return place or "at the top"
 
 
-def _dump(model: BaseModel, culprit: str, *, only_set: bool = False) -> str:
+def _dump(
+    model: BaseModel,
+    culprit: str,
+    *,
+    only_set: bool = False,
+    exclude: dict[str, set[str]] | None = None,
+) -> str:
     try:
-        return model.model_dump_json(by_alias=True, exclude_unset=only_set)
+        return model.model_dump_json(by_alias=True, exclude_unset=only_set, exclude=exclude)
     except (PydanticSerializationError, UnicodeError) as error:
         raise InputError(culprit, "a text in it cannot be written in UTF-8") from error
 

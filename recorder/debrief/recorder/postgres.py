@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from debrief.errors import DebriefError
+from debrief.files import make_private
 from debrief.processes import make_socket_folder, socket_folder, stop_with_parent
 from debrief.recorder.storage.rows import StorageError
 from debrief.retry import first_line
@@ -128,7 +129,7 @@ class EmbeddedPostgres(AbstractContextManager["EmbeddedPostgres"]):
         self.url = url_of(self._folder)
         """Of the database ``debrief``."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._folder)
             self._identity = _identity(self._data)
             self._programs = _reachable_programs(self._identity)
             self._make_data_folder(durable)

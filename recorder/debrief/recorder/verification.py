@@ -112,7 +112,7 @@ def round_trip(
         tree = _tree_with(scratch, tree, before, {op.path for op in patch})
         if due and tree != due:
             return [f"the operations make the tree {tree} instead of {due}"]
-    if tree != meta.final_tree:
+    if meta.final_tree not in (None, tree):
         return [f"the operations make the tree {tree} instead of {meta.final_tree}"]
     return []
 
@@ -143,6 +143,9 @@ def replay(record: Record, folder: Path) -> list[str]:
         raise InputError("the record", "; ".join(problems))
     if meta.contents != "full":
         raise InputError("the record", "was made without contents: there is nothing to apply")
+    if meta.final_tree is None:
+        reason = "does not tell its final tree (meta.finalTree), so the result cannot be checked"
+        raise InputError("the record", reason, "Apply it by hand.")
     try:
         top = worktree_of(folder)
     except InputError as error:
@@ -163,7 +166,7 @@ def replay(record: Record, folder: Path) -> list[str]:
             if meta.redactions.count:
                 problems = ["secrets are replaced in its texts of the baseline", *problems]
             raise InputError("the record", "; ".join(problems), "Apply it by hand.")
-        changed = _check_out(scratch, record)
+        changed = _check_out(scratch, record, meta.final_tree)
     created = [change.path for change in changes_of(record) if change.kind == "create"]
     tree = snapshot_tree(top, forced=created)
     if tree != meta.final_tree:
@@ -176,7 +179,7 @@ def replay(record: Record, folder: Path) -> list[str]:
     return changed
 
 
-def _check_out(scratch: Scratch, record: Record) -> list[str]:
+def _check_out(scratch: Scratch, record: Record, final_tree: str) -> list[str]:
     """Turn the baseline's files into those of the final tree, all of them or none."""
     top, changes = scratch.repository.top, changes_of(record)
     deleted = {change.path for change in changes if change.kind == "delete"}
@@ -189,7 +192,7 @@ def _check_out(scratch: Scratch, record: Record) -> list[str]:
             if is_file and name not in deleted:
                 raise InputError(shown(name), f"is in the way of {shown(path)}", "Move it away.")
     try:
-        scratch.git("read-tree", "-u", "-m", record.meta.base_ref, record.meta.final_tree)
+        scratch.git("read-tree", "-u", "-m", record.meta.base_ref, final_tree)
     except InputError:
         for path in created:
             with suppress(OSError):

@@ -52,6 +52,8 @@ def test_an_export_is_the_stored_records_one_a_line(record_store: RecordStore) -
         assert _lines(answer) == [as_json(record) for record in records]
         assert answer.content.split(b"\n")[0] == encode_record(records[0])
         assert answer.headers["debrief-count"] == "2"
+        assert_problem(client.get("/export.jsonl", params={"taskId": "other"}), 404, "POST /tasks")
+        ensure_task(record_store, "other")
         assert _lines(client.get("/export.jsonl", params={"taskId": "other"})) == []
         after = {"cursor": answer.headers["debrief-cursor"]}
         assert _lines(client.get("/export.jsonl", params=after)) == []

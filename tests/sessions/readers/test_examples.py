@@ -23,9 +23,13 @@ from debrief.sessions.model import Session, TranscriptRef
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import claims_of
 from debrief.sessions.readers.files import walk
+from debrief.sessions.readers.values import NO_TIME
+from debrief.sessions.sources import read_week, scan
 from tests.sessions.readers.content import lay
+from tools.programs.comparison import misfiled
 
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("examples/*/*/input"))
+SHARED = Path(__file__).parents[4] / "shared" / "sessions"
 WIDTH = 120
 
 
@@ -39,6 +43,31 @@ def test_an_example_is_read_as_expected(
     if request.config.getoption("rewrite"):
         expected.write_text(made)
     assert made == expected.read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_a_scan_files_an_example_under_the_week_that_it_began_in(
+    case: Path, tmp_path: Path
+) -> None:
+    lay(case / "input", tmp_path)
+    assert_filed_where_they_began(tmp_path)
+
+
+def test_a_scan_files_the_shared_sessions_under_the_weeks_that_they_began_in() -> None:
+    if SHARED.is_dir():
+        assert_filed_where_they_began(SHARED)
+
+
+def assert_filed_where_they_began(folder: Path) -> None:
+    """A session without a time says so, and no other is in the week that stands for none."""
+    found = scan([folder])
+    read = {week: list(read_week(found, week)) for week in found.weeks()}
+    assert list(misfiled(read)) == []
+    for session in (each for listed in read.values() for each in listed):
+        if isinstance(session, Session):
+            reasons = [problem.reason for problem in session.problems]
+            says_so = any(reason.startswith("no record tells its time") for reason in reasons)
+            assert (session.started == NO_TIME) <= says_so, session.id
 
 
 def read(folder: Path) -> dict[str, Any]:

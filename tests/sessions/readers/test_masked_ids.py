@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from debrief.sessions.model import Message, Session, ToolCall, Usage
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Usage, calls_of
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.forks import joined
 from debrief.sessions.readers.patches import created
-from debrief.sessions.scanning import ScanEntry, identities
+from debrief.sessions.scanning import ScanEntry, identities, with_unique_calls
 from debrief.sessions.sources import scan
 from tests.sessions.scenario import Log, usage
 
@@ -73,6 +73,33 @@ def test_a_masked_session_is_the_same_in_all_but_its_ids(messages: list[list[str
     true, hidden = told(messages, str), told(messages, masked)
     assert without_ids(hidden) == without_ids(true)
     assert measures(hidden) == measures(true)
+    assert_no_id_is_used_again(hidden)
+
+
+def assert_no_id_is_used_again(session: Session) -> None:
+    ids = [call.id for call in calls_of(session)]
+    assert len(set(ids)) == len(ids)
+
+
+@given(st.lists(st.lists(st.sampled_from(["c", "c-2", "c-3", "d"]), max_size=4), max_size=5))
+def test_no_two_calls_of_a_session_have_one_id_in_whatever_threads_they_are(
+    threads: list[list[str]],
+) -> None:
+    def thread(number: int, ids: list[str]) -> Message:
+        calls = [ToolCall(id=id, name="run", input=f'{{"n":{n}}}') for n, id in enumerate(ids)]
+        return Message(id=f"m{number}", model="model", calls=tuple(calls))
+
+    main = told([["ok"]], str)
+    agents = [
+        Subagent(id=str(number), messages=(thread(number, ids),), call_id=ids[0] if ids else "")
+        for number, ids in enumerate(threads)
+    ]
+    session = replace(main, subagents=tuple(agents))
+    unique = with_unique_calls(session)
+    assert_no_id_is_used_again(unique)
+    assert without_ids(unique) == without_ids(session)
+    assert [call.input for call in calls_of(unique)] == [call.input for call in calls_of(session)]
+    assert with_unique_calls(unique) == unique
 
 
 @given(SESSIONS, st.integers(1, 5))

@@ -26,7 +26,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     "value",
     [f"2026-01-05T{text}" for text in ("12:00:00Z", "14:00:00+02:00", "12:00:00")]
-    + [1767614400, 1767614400.0, 1767614400000],
+    + [1767614400, 1767614400.0, 1767614400000, "1767614400", "1767614400000", "1767614400.0"],
 )
 def test_a_time_in_any_notation_is_the_same_moment(value: Any) -> None:
     assert moment(value) == NOON
@@ -35,7 +35,18 @@ def test_a_time_in_any_notation_is_the_same_moment(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("", "soon", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59-23:00", 0, -5, 10**30, True),
+        *(
+            "",
+            "soon",
+            "123456789",
+            "1" * 17,
+            "1970-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-23:00",
+            0,
+            -5,
+            10**30,
+            True,
+        ),
         float("nan"),
         float("inf"),
         None,
@@ -54,7 +65,19 @@ def test_a_time_of_change_always_has_a_week(nanoseconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "number"),
-    [(3, 3), (2.0, 2), (-1, 0), (True, 0), ("3", 0), (None, 0), (2**60, 0), (float("nan"), 0)],
+    [
+        (3, 3),
+        (2.0, 2),
+        (-1, 0),
+        (True, 0),
+        ("3", 3),
+        ("-3", 0),
+        ("3k", 0),
+        ("9" * 16, 0),
+        (None, 0),
+        (2**60, 0),
+        (float("nan"), 0),
+    ],
 )
 def test_counts_are_whole_numbers_or_nothing(value: Any, number: int) -> None:
     assert whole_number(value) == number

@@ -154,12 +154,13 @@ def test_whole_repositories_or_what_came_later_are_held_out(lake: Lake, tmp_path
     assert "ended after one that is held out began: 0." in page
 
 
-def test_a_relative_on_the_other_side_or_a_session_over_the_date_is_left_out(
+def test_a_family_is_held_out_as_a_whole_and_a_session_over_the_date_is_left_out(
     tmp_path: Path,
 ) -> None:
     shared = [says(f"{n} {text(60)}", id=f"m{n}") for n in range(3)]
     late = {"ended": MONDAY + timedelta(days=8)}
     team = [
+        session("before", turn("Begin.", says(text(99)))),
         session("origin", turn("Go on with it.", *shared)),
         session("fork", turn("Run.", *shared, says(text(99))), started=MONDAY + timedelta(days=7)),
         session("over", turn("Stay.", says(text(99))), **late),
@@ -171,9 +172,11 @@ def test_a_relative_on_the_other_side_or_a_session_over_the_date_is_left_out(
     left_out: dict[str, int] = {}
     options = ExportOptions(split="time:2026-01-12", one_file=True)
     publish(lake, str(tmp_path / "out"), options, lambda _, reasons: left_out.update(reasons))
-    assert exported(tmp_path / "out") == {"origin": "train", "alone": "eval"}
+    sides = {"before": "train", "origin": "eval", "fork": "eval", "alone": "eval"}
+    assert exported(tmp_path / "out") == sides
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "ended after one that is held out began: 1." in page
     assert left_out == {
-        "related to a session on the other side of the split": 1,
         "began before the first day that is held out and ended on it or later": 1,
     }
 
@@ -198,10 +201,13 @@ def test_benchmarks_problems_are_left_out_and_counted(lake: Lake, tmp_path: Path
     problems.write_text("\n".join(map(json.dumps, known)))
     said = told(lake, tmp_path / "out", "--decontaminate", str(problems))
     assert sorted(exported(tmp_path / "out")) == ["s0", "s1", "s2", "s5", "s6", "s7"]
-    assert "of 3 problems of benchmarks, sessions left out: 1 of Repos, 1 of Words" in said
+    assert (
+        "of 3 problems of benchmarks, sessions left out: 1 of Repos by its commit, 1 of Words by its request"
+        in said
+    )
     page = (tmp_path / "out" / "README.md").read_text()
-    assert "| Repos | 2 | 0 | 1 | 0 |" in page
-    assert "| Words | 1 | 1 | 0 | 0 |" in page
+    assert "| Repos | 2 | 0 | 0 | 0 | 0 | 1 | 0 |" in page
+    assert "| Words | 1 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
     assert "3 sessions of these repositories stayed" in page
 
 

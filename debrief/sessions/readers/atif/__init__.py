@@ -269,6 +269,7 @@ def _take_session(document: JsonRecord, draft: TranscriptDraft) -> None:
     draft.repository, draft.branch, draft.cwd = extra.repository, extra.branch, extra.cwd
     draft.title, draft.task, draft.commit = extra.title, extra.task, extra.base_commit
     draft.relative_of = extra.relative_of
+    draft.plan = extra.plan
     draft.usage = Usage(*extra.usage)
     draft.reported_usage = Usage(*extra.reported_usage) if extra.reported_usage else None
     draft.api_calls = extra.api_calls

@@ -24,13 +24,13 @@ from debrief.sessions.readers.base import (
     nothing_in,
 )
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
-from debrief.sessions.readers.claude_code.records import Asked, CountedUsage, record_of
+from debrief.sessions.readers.claude_code.records import LOOK, Asked, CountedUsage, record_of
 from debrief.sessions.readers.claude_code.tree import RecordFile, branch_of_file, joined_records
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.forks import Branch
-from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
-from debrief.sessions.readers.values import is_made_up, mapping, moment, string
+from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, TurnDraft
+from debrief.sessions.readers.values import is_made_up, moment, string
 
 SOURCE = "claude-code"
 
@@ -70,8 +70,10 @@ def _session_of(
     lines = [files[0].lines, *joined, *(file.lines for file in files[1:])]
     main.problems = [*unread, *(problem for line in lines for problem in line.problems)]
     main.references = [line.ref() for line in lines]
-    for file in files[1:]:
-        main.see(file.main.ended)
+    ends = [file.main.ended for file in files if file.main.ended is not None]
+    main.ended = max(ends, default=None)
+    for file in files:
+        file.settle_others()
     threads = _threads(files)
     spent = _attribute(files, threads)
     main.usage = sum((usage.usage for usage in spent), NO_USAGE)
@@ -89,6 +91,8 @@ def _settle_prompts(file: TranscriptFile) -> None:
     replaced: set[str] = set()
     latest: dict[str, str] = {}
     for asked in file.prompts:
+        if asked.is_delivered:  # a record that repeats it was seen already
+            continue
         same = waiting.setdefault(asked.turn.prompt, [])
         if asked.turn.origin == "queued":  # a later record may repeat it
             same.append(asked.turn)
@@ -132,7 +136,6 @@ def _threads(files: Iterable[TranscriptFile]) -> list[TranscriptDraft]:
         for thread in (*own, *file.agents.values()):
             known = best.get(thread.id)
             if known is None or _fullness(thread) > _fullness(known):
-                thread.call_id = thread.call_id or (known.call_id if known else "")
                 best[thread.id] = thread
     return [thread for thread in best.values() if thread.timeline.messages or thread.prompt]
 
@@ -172,28 +175,29 @@ def _attribute(
 
 def _link(thread: TranscriptDraft, files: Iterable[TranscriptFile]) -> None:
     """Link a subagent to the call that started it, and take its type and task from there."""
-    thread.call_id, task = _task_of(thread, files)
-    thread.agent_type = string(task.get("subagent_type"))
+    thread.call, task = _task_of(thread, files)
+    thread.agent_type = thread.agent_type or string(task.get("subagent_type"))
     thread.title = string(task.get("description"))
     thread.prompt = thread.prompt or string(task.get("prompt"))
 
 
 def _task_of(
     thread: TranscriptDraft, files: Iterable[TranscriptFile]
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[CallDraft | None, dict[str, Any]]:
     """Find the call that started a subagent: by a record that says so, else by its prompt."""
+    if thread.call is not None:
+        return thread.call, thread.call.arguments
     for file in files:
-        call_id = file.started_by.get(thread.id) or thread.call_id
-        if call_id in file.tasks:
-            return call_id, file.tasks[call_id]
+        if call := file.started_by.get(thread.id):
+            return call, call.arguments
     for file in files if thread.prompt else ():
-        linked = set(file.started_by.values())
-        for call_id, task in file.tasks.items():
+        linked = {id(call) for call in file.started_by.values()}
+        for call, task in file.tasks:
             same = string(task.get("prompt")).strip() == thread.prompt.strip()
-            if same and call_id not in linked:
-                file.started_by.setdefault(thread.id, call_id)
-                return call_id, task
-    return "", {}
+            if same and id(call) not in linked:
+                file.started_by.setdefault(thread.id, call)
+                return call, task
+    return None, {}
 
 
 _MARKS = re.compile(
@@ -263,24 +267,24 @@ class ClaudeCodeReader(Reader):
                 yield Transcript(source=SOURCE, path=first, companions=tuple(rest))
 
     def peek(self, transcript: Transcript) -> Peek | None:
-        """Look until the session's id, its first time and a word of its conversation are found.
+        """Look at all records for the session's id, its earliest time and a word that was said.
+
+        A resumption may put bookkeeping of its own before all else, so the first time that stands
+        in a file may be a late one.
 
         Raises:
             OSError: the file cannot be read.
         """
-        id, root, started, has_speech = "", "", None, False
-        for record in JsonLines(transcript.path):
-            id = id or string(record.get("sessionId"))
-            root = root or string(record.get("uuid"))
-            if started is None:
-                started = moment(record.get("timestamp"))
-            has_speech = has_speech or _is_speech(record)
-            if id and has_speech and started is not None:
-                break
+        id, root, has_speech, draft = "", "", False, TranscriptDraft(transcript.path)
+        for record in JsonLines(transcript.path).typed(LOOK):
+            id = id or string(record.sessionId)
+            root = root or string(record.uuid)
+            draft.see(moment(record.timestamp))
+            has_speech = has_speech or record.is_speech
         if not has_speech:
             return None
         id = id or _session_id_without(transcript.path)
-        return Peek(session_id=id, started=started, root=root)
+        return Peek(session_id=id, started=draft.started, root=root)
 
     @_no_collection()
     def read(self, transcript: Transcript) -> Session:
@@ -318,7 +322,6 @@ class ClaudeCodeReader(Reader):
         file.take(joined_records(files[first], joined))
         for at in (at for file in files.values() for at in file.times):
             file.main.see(at)
-            file.main.started = min(at, file.main.started or at)
         agents = [file.path for file in files if file not in own]
         agents += [path for file in files for path in file.companions]
         return self._whole(file, agents, [record_file.lines for record_file in joined])
@@ -369,17 +372,6 @@ class ClaudeCodeReader(Reader):
 
 
 READER = ClaudeCodeReader()
-
-
-def _is_speech(record: JsonRecord) -> bool:
-    if record.get("type") in ("user", "assistant"):
-        return type(record.get("message")) is dict
-    attachment = mapping(record.get("attachment"))
-    return (
-        record.get("type") == "attachment"
-        and attachment.get("type") == "queued_command"
-        and attachment.get("commandMode") == "prompt"
-    )
 
 
 def _session_id_without(path: str) -> str:

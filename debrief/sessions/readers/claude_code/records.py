@@ -28,7 +28,9 @@ from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.documents import JsonRecord, compact_json
 from debrief.sessions.readers.timeline import NO_USAGE, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
+    ANTHROPIC_TOKENS,
     declared_tools,
+    is_count,
     mapping,
     mappings,
     moment,
@@ -52,6 +54,7 @@ class Block(Struct, gc=False):
     tool_use_id: Any = None
     content: Any = None
     is_error: Any = None
+    server_name: Any = None
 
 
 class Tokens(Struct, gc=False):
@@ -61,6 +64,8 @@ class Tokens(Struct, gc=False):
     cache_creation_input_tokens: Any = None
     cache_read_input_tokens: Any = None
     output_tokens: Any = None
+    iterations: Any = None
+    """What it is the sum of, and what other models used for it, which it leaves out."""
 
 
 class ClaudeMessage(Struct, gc=False):
@@ -167,6 +172,27 @@ class ClaudeRecord(Struct, gc=False):
     modelUsage: Raw = Raw()
     startTime: Any = None
     hash: Any = None
+    operation: Any = None
+
+
+class RecordLook(Struct, gc=False):
+    """What a look takes of a record."""
+
+    sessionId: Any = None
+    message: Raw = Raw()
+    type: Any = None
+    uuid: Any = None
+    timestamp: Any = None
+    attachment: Raw = Raw()
+
+    @property
+    def is_speech(self) -> bool:
+        """Whether somebody says something in it."""
+        if self.type == "attachment":
+            attachment = mapping(_decoded(self.attachment))
+            is_queued = attachment.get("type") == "queued_command"
+            return is_queued and attachment.get("commandMode") == "prompt"
+        return self.type in ("user", "assistant") and bytes(self.message)[:1] == b"{"
 
 
 def usage_of(tokens: Any) -> Usage:
@@ -179,6 +205,41 @@ def usage_of(tokens: Any) -> Usage:
         whole_number(tokens.cache_creation_input_tokens),
         whole_number(tokens.cache_read_input_tokens),
     )
+
+
+def strange_counts(tokens: Tokens) -> list[str]:
+    """Return the counts of a message that are there and no numbers."""
+    counts = {name: getattr(tokens, name) for name in _COUNTS}
+    return [name for name, value in counts.items() if value is not None and not is_count(value)]
+
+
+_COUNTS = tuple(name for name in Tokens.__struct_fields__ if name.endswith("_tokens"))
+
+
+class OtherUsage(Struct, frozen=True):
+    """What was used for a message beside its own tokens."""
+
+    kind: str
+    model: str
+    """Empty for the message's own."""
+    usage: Usage
+
+
+def others_of(tokens: Any) -> list[OtherUsage]:
+    """Return the tokens in a message's ``usage`` that its sum leaves out: an advisor's, a
+    compaction's."""
+    listed = mappings(tokens.iterations) if type(tokens) is Tokens else []
+    used = [(each, ANTHROPIC_TOKENS.usage(each)) for each in listed]
+    others = [
+        OtherUsage(string(each.get("type")), string(each.get("model")), usage)
+        for each, usage in used
+        if string(each.get("type")) not in ("", "message") and usage != NO_USAGE
+    ]
+    if not others:
+        return []
+    whole = sum((usage for _, usage in used), NO_USAGE)
+    is_inside = all(map(ge, astuple(usage_of(tokens)), astuple(whole)))
+    return [] if is_inside else others
 
 
 class CountedUsage(Struct):
@@ -196,9 +257,12 @@ class Asked(Struct):
     turn: TurnDraft
     uuid: str | None
     parent: str | None
+    is_delivered: bool = False
+    """The queue alone tells it."""
 
 
 DECODER = msgspec.json.Decoder(ClaudeRecord)
+LOOK = msgspec.json.Decoder(RecordLook)
 
 
 def record_of(value: JsonRecord) -> ClaudeRecord:

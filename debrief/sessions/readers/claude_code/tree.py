@@ -115,7 +115,7 @@ def branch_of_file(file: TranscriptFile, records: RecordFile) -> Branch:
                 is_asked=turn.origin == "prompt" and bool(turn.messages),
             )
         )
-    starts = [ids[id(turn)] for turn in file.main.timeline.turns if id(turn) in ids]
+    starts = [ids[id(turn)] for turn in file.main.timeline.turns if ids.get(id(turn))]
     places = [place for place, key in enumerate(records.keys) if key in starts[:2]]
     first, second = (*places, len(records.keys), len(records.keys))[:2]
     return Branch(tuple(marks), is_copy="" not in records.keys[first:second])

@@ -37,6 +37,7 @@ _SESSION = re.compile(
 _ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
 _PARENT = re.compile(rb'(?<!\\)"parentThreadId"\s*:\s*"([^"\\]+)"')
 _TIME = re.compile(rb'(?<!\\)"ts"\s*:\s*(\d{9,16})')
+_STARTED = re.compile(rb'(?<!\\)"started_at"\s*:\s*"([^"\\]+)"')
 _ENVELOPE = re.compile(r"<user_(input|command)\b([^>]*)>(.*?)</user_\1>", re.DOTALL)
 _SLASH = re.compile(r'\bslash="([^"]+)"')
 _EXIT_CODE = re.compile(r"Command exited with code (-?\d+)")
@@ -81,9 +82,11 @@ class ClineReader(TranscriptReader):
         """Return what the beginning says."""
         if path.endswith(tasks.DOCUMENT):
             return tasks.describe(head, path)
+        manifest = Head.of(_manifest(path)) if Path(_manifest(path)).is_file() else Head()
+        times = [manifest.first_time(_STARTED), head.first_time(_TIME)]
         return Peek(
             session_id=head.text(_ID) or Path(path).name.removesuffix(_DOCUMENT),
-            started=head.first_time(_TIME),
+            started=min((at for at in times if at is not None), default=None),
             parent=_parent(head.text(_ID), head.text(_PARENT), head.text(_SESSION)),
         )
 
@@ -91,7 +94,7 @@ class ClineReader(TranscriptReader):
         """Return a session's manifest, or what a task keeps beside its document."""
         if path.endswith(tasks.DOCUMENT):
             return tasks.beside(path)
-        manifest = path.removesuffix(_DOCUMENT) + ".json"
+        manifest = _manifest(path)
         compaction = path.removesuffix(_DOCUMENT) + ".compaction.json"
         return tuple(each for each in (manifest, compaction) if Path(each).is_file())
 
@@ -116,6 +119,10 @@ class ClineReader(TranscriptReader):
 
 
 READER = ClineReader()
+
+
+def _manifest(path: str) -> str:
+    return path.removesuffix(_DOCUMENT) + ".json"
 
 
 def _parent(id: str, parent: str, agent: str) -> str:

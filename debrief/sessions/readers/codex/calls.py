@@ -40,6 +40,9 @@ _FAILURE = re.compile(
     r"|(?:exec command|patch|command) rejected|user rejected|rejected by user|timed out",
     re.IGNORECASE,
 )
+_RUNNING = re.compile(
+    r"^(?:Process running with session|Script running with cell) ID (\w+)", re.MULTILINE
+)
 _WAITED = re.compile(r"\AWall time: [\d.]+ seconds\s+")
 _PICTURES = {"image": "image", "input_image": "image", "input_audio": "audio", "input_file": "file"}
 _HEAD = 400
@@ -156,6 +159,10 @@ class RolloutCalls:
         """The turn's calls that run a script."""
         self._codes: dict[str, dict[str, int]] = {}
         """How the commands of a script ended, by the script's call: the latest run of each."""
+        self._running: dict[str, CallDraft] = {}
+        """Calls that went on after their output, by the number of what goes on."""
+        self._printed: dict[str, list[str]] = {}
+        """What these printed since, by their ids."""
         self._ends: dict[str, tuple[str, bool]] = {}
         """What events say of calls before their own output, which may never come: text, and
         whether it failed."""
@@ -184,15 +191,32 @@ class RolloutCalls:
             return
         output = read_output(payload.get("output", payload.get("tools")))
         edit, code = call.edit, output.exit_code if call.exit_code is None else call.exit_code
-        if codes := self._codes.pop(call_id, None):
+        if codes := self._codes.pop(call.id, None):
             code = next(filter(None, codes.values()), 0)
         if edit is None and call.name == "apply_patch":
             edit = joined(from_apply_patch(first_string(call.arguments, "patch", "input")))
         if call.name.endswith("spawn_agent"):
             agent = string(decoded_arguments(output.text).get("agent_id"))
-            self._draft.child_calls.setdefault(agent, call_id)
+            self._draft.child_calls.setdefault(agent, call.id)
         failed = output.failed or self._ends.pop(call_id, ("", False))[1]
         self._timeline.result(call, output.text, failed=failed, at=at, exit_code=code, edit=edit)
+        self._waited(call, output)
+
+    def _waited(self, call: CallDraft, output: Output) -> None:
+        """Follow background work: the output of a call that waits for it has its end."""
+        given = call.arguments
+        number = str(given.get("session_id") or given.get("cell_id") or "")
+        begun = self._running.get(number)
+        goes_on = _RUNNING.search(output.text, 0, _HEAD)
+        if begun is None:
+            if goes_on:
+                self._running[goes_on[1]] = call
+            return
+        printed = self._printed.setdefault(begun.id, [])
+        printed.append(output.text.partition("\nOutput:\n")[2])
+        if goes_on is None:
+            del self._running[number]
+            begun.end_late("".join(printed), failed=output.failed, exit_code=output.exit_code)
 
     def executed(self, payload: JsonRecord, _: datetime | None) -> None:
         """Take how a command ended: a call of its own, or a script's."""
@@ -207,11 +231,12 @@ class RolloutCalls:
                 commands[str(payload.get("command"))] = code
             return
         call.exit_code = code
-        if call.status == "ok" and code != 0:
-            call.status = "failed"
-        output = payload.get("aggregated_output")
-        if call.status == "unanswered" and type(output) is str:
-            self._ends[call.id] = output, code != 0
+        output = string(payload.get("aggregated_output"))
+        if call.status == "unanswered":
+            self._ends[call.transcript_id] = output, code != 0
+        else:
+            is_late = any(call is each for each in self._running.values())
+            call.end_late(output if is_late else "", failed=code != 0)
 
     def patched(self, payload: JsonRecord, at: datetime | None) -> None:
         """Take what a patch did to files: a call of its own, or a script's."""
@@ -224,11 +249,11 @@ class RolloutCalls:
         if call is None:
             call = self.made(call_id, "apply_patch", {}, at)
             self._timeline.result(call, output, failed=not success, at=at)
-        if call.status == "unanswered" and call.id == call_id:
+        if call.status == "unanswered" and call.transcript_id == call_id:
             self._ends[call_id] = output, not success
         if not success:
             return
-        edits = [call.edit] if call.edit is not None and call.id != call_id else []
+        edits = [call.edit] if call.edit is not None and call.transcript_id != call_id else []
         edits += changes_of(payload.get("changes"))
         call.edit, call.is_edited = joined(edits), True
 

@@ -36,7 +36,7 @@ def take_info(info: JsonRecord, draft: TranscriptDraft) -> None:
     """Take over what a session's own record says of it."""
     names = {"title": "title", "cwd": "directory", "version": "version", "parent": "parentID"}
     draft.take(info, id="id", **names)
-    draft.see(time_of(info, "created"))
+    draft.began = time_of(info, "created")
 
 
 def convert(messages: list[Said], draft: TranscriptDraft) -> None:

@@ -8,9 +8,8 @@ a record's operations, commands have exit codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterator, Sequence
+from datetime import UTC
 from hashlib import sha256
 
 import msgspec
@@ -37,7 +36,7 @@ from debrief.sessions.readers.files import Walk
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder import records
 from debrief.sessions.readers.timeline import CallDraft
-from debrief.sessions.readers.values import declared_tools, time_without_records
+from debrief.sessions.readers.values import NO_TIME, declared_tools
 
 SOURCE = "recorder"
 READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
@@ -49,10 +48,7 @@ def stored_path(record_id: object) -> str:
 
 
 def session_of(
-    data: bytes,
-    path: str,
-    status: RecordStatus | None = None,
-    written: Callable[[], datetime] | None = None,
+    data: bytes, path: str, status: RecordStatus | None = None, *, takes_bare: bool = False
 ) -> Session:
     """Return a record as a session, not yet redacted and without a digest.
 
@@ -60,13 +56,14 @@ def session_of(
         data: the record's bytes.
         path: what it was read from.
         status: of the stored session; a record that was never verified is a draft anyway.
-        written: returns when a bare record was written; None if none is accepted.
+        takes_bare: accept a bare record, which tells no time.
 
     Raises:
         InputError: it is no record, and why.
     """
     try:
-        meta, parts = records.decode_meta(data, written), records.PARTS.decode(data)
+        meta = records.decode_meta(data, takes_bare=takes_bare)
+        parts = records.PARTS.decode(data)
         messages = records.MESSAGES.decode(parts.messages)
     except records.NOT_A_RECORD as error:
         raise InputError(path, f"is no record: {error}") from error
@@ -77,7 +74,7 @@ def session_of(
     draft.repository, draft.branch = meta.repo_name, meta.branch or ""
     draft.declared = declared_tools(bytes(parts.tools).decode())
     draft.api_calls = 0
-    for at in (meta.started_at, meta.stopped_at):
+    for at in (meta.started_at, meta.stopped_at) if meta.started_at != NO_TIME else ():
         draft.see(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
     _Conversion(messages, meta, draft).run()
     session = assemble(draft, source=SOURCE, tool=SOURCE)
@@ -202,7 +199,6 @@ class _Conversion:
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
 _MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')
-_UNKNOWN = datetime.min
 _LONGEST = 64_000_000
 """Bytes of a line that is still read; a record is never so long."""
 
@@ -251,8 +247,7 @@ class RecordReader(Reader):
         if _MANIFEST.match(data):
             raise NoSession(transcript.path, "the last line of an export, which counts the others")
         try:
-            written = partial(time_without_records, transcript.path)
-            return session_of(data, transcript.path, written=written)
+            return session_of(data, transcript.path, takes_bare=True)
         except InputError as error:
             raise BrokenTranscript(transcript.path, error.reason) from error
 
@@ -271,10 +266,10 @@ def _is_records_file(head: bytes, path: str) -> bool:
 
 def _peek(data: bytes) -> Peek | None:
     try:
-        meta = records.decode_meta(data.removesuffix(b"\n"), lambda: _UNKNOWN)
+        meta = records.decode_meta(data.removesuffix(b"\n"), takes_bare=True)
     except records.NOT_A_RECORD:
         return None
-    started = None if meta.started_at is _UNKNOWN else meta.started_at
+    started = None if meta.started_at == NO_TIME else meta.started_at
     return Peek(session_id=meta.session_id, started=started)
 
 

@@ -6,8 +6,6 @@ repository and baseline, in snake case. It has no id, no times and no tools, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from hashlib import sha256
 from typing import Literal
 from uuid import NAMESPACE_OID, uuid5
@@ -16,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from debrief.recorder.stored import RecordMessage, RecordMeta
+from debrief.sessions.readers.values import NO_TIME
 
 NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of decoding what is not a record."""
@@ -62,14 +61,15 @@ MESSAGES = msgspec.json.Decoder(tuple[RecordMessage, ...])
 _META = msgspec.json.Decoder(RecordMeta)
 
 
-def decode_meta(data: bytes, written: Callable[[], datetime] | None = None) -> RecordMeta:
+def decode_meta(data: bytes, *, takes_bare: bool = False) -> RecordMeta:
     """Return where a record came from, without decoding its conversation.
 
-    The id of a bare record is made of its bytes, so that a copy is the same session.
+    The id of a bare record is made of its bytes, so that a copy is the same session. Its times are
+    ``NO_TIME``.
 
     Args:
         data: the record's bytes.
-        written: returns when a bare record was written; None if none is accepted.
+        takes_bare: accept a bare record.
 
     Raises:
         DecodeError: it is not a record; another one of ``NOT_A_RECORD`` is possible.
@@ -82,12 +82,11 @@ def decode_meta(data: bytes, written: Callable[[], datetime] | None = None) -> R
             bare = msgspec.json.decode(raw, type=_BareMeta)
         except msgspec.DecodeError:
             raise error from None
-        if written is None:
+        if not takes_bare:
             raise
-    moment = written()
     return RecordMeta(
         session_id=str(uuid5(NAMESPACE_OID, sha256(data).hexdigest())),
-        started_at=moment,
-        stopped_at=moment,
+        started_at=NO_TIME,
+        stopped_at=NO_TIME,
         **msgspec.structs.asdict(bare),
     )

@@ -204,13 +204,15 @@ class ChatRequest:
         by_id = {shown.text("toolCallId"): shown for shown in own}
         for index, call in enumerate(calls):
             shown = (
-                by_id.get(call.id.partition(_ADDED_TO_IDS)[0]) if len(by_id) == len(own) else None
+                by_id.get(call.transcript_id.partition(_ADDED_TO_IDS)[0])
+                if len(by_id) == len(own)
+                else None
             )
             if shown is None:
                 shown = own[index] if len(own) == len(calls) else _Shown({})
             if shown.is_subagent:
                 self._draft.child_calls[shown.text("toolCallId")] = call.id
-            content = mapping(results.get(call.id)).get("content")
+            content = mapping(results.get(call.transcript_id)).get("content")
             shown.settle(call, self._draft, None if content is None else _text(content))
         for each in self._calls:
             if each.text("toolId") == _EDITS and timeline.message:

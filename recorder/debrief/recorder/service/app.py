@@ -30,7 +30,9 @@ from debrief.recorder.service.access import (
     needs,
     refuse_token,
 )
+from debrief.recorder.service.draining import DrainMiddleware
 from debrief.recorder.service.ingest import Ingest
+from debrief.recorder.service.plain import AnyUpload
 from debrief.recorder.service.problems import REFUSALS, refuse, unavailable
 from debrief.recorder.service.queries import BenchmarkQuery, ExportQuery, SessionQuery
 from debrief.recorder.service.running import ServiceLimits
@@ -40,7 +42,6 @@ from debrief.recorder.storage.rows import (
     NewTask,
     StoredSession,
     Task,
-    Upload,
 )
 from debrief.recorder.storage.store import RecordStore
 from debrief.version import VERSION
@@ -175,6 +176,9 @@ class StoredUpload(StoredSession):
 
     session_id: UUID
     """The session's id."""
+    missing: list[str] = []
+    """The fields that were not sent, as ``record.meta.finalTree``: filled in, or left out. A client
+    that sends them gets more: a record with all of them can be marked ready."""
 
 
 class NewStatus(Contract, defer_build=False):
@@ -184,19 +188,19 @@ class NewStatus(Contract, defer_build=False):
 
 
 @router.post("/sessions", status_code=201, dependencies=[needs("write")])
-def store_session(
-    service: _Service, upload: Annotated[Upload, _as_named(Upload)], response: Response
-) -> StoredUpload:
+def store_session(service: _Service, upload: AnyUpload, response: Response) -> StoredUpload:
     """Check a record and store it, as a draft.
 
-    The id is the client's, so that a repeated upload is harmless: the same record again gets the
-    same answer, another one under the same id 409. A record that contradicts itself, or contains
+    Task, repository, baseline and messages are enough: the service fills in what else it can, and
+    ``missing`` names what the client may add. The id is the client's, or is made of what was sent,
+    so that a repeated upload is harmless: the same record again gets the same answer, another one
+    under the same id 409. A record that contradicts itself, or contains
     a secret that cannot be replaced, is refused with every reason (422). Secrets that can be
     replaced are; the session then stays a draft.
     """
     stored = service.store.add_session(service.ingest.check(upload))
     response.headers["Location"] = f"/sessions/{stored.id}"
-    return StoredUpload(**stored.model_dump(), session_id=stored.id)
+    return StoredUpload(**stored.model_dump(), session_id=stored.id, missing=list(upload.missing))
 
 
 @router.get("/sessions", dependencies=[needs("read")])
@@ -241,13 +245,16 @@ async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]
     """Stream the selected records, in the order in which they were received.
 
     ``Debrief-Count`` says how many sessions are selected, ``Debrief-Cursor`` continues after the
-    last of them. A record of which no line can be made is left out; ``manifest`` names it.
+    last of them. A record of which no line can be made is left out; ``manifest`` names it. 404 when
+    the selected task does not exist.
     """
     if service.exports >= service.limits.exports:
         raise unavailable("service", f"{service.limits.exports} exports run already")
 
     service.exports += 1
     try:
+        if query.task_id is not None:
+            await run_sync(service.store.task, query.task_id)
         chosen = (query.filters, query.cursor, query.limit)
         export = await run_sync(service.store.export, *chosen)
     except BaseException:
@@ -361,4 +368,5 @@ def create_app(service: Service) -> FastAPI:
     app.add_middleware(
         AuthenticationMiddleware, backend=BearerTokens(OPEN_PATHS), on_error=refuse_token
     )
+    app.add_middleware(DrainMiddleware)
     return app

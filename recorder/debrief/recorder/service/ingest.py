@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from hashlib import sha256
 
 from msgspec import Struct
 from pydantic.alias_generators import to_camel
 
+from debrief.errors import InputError
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import RUN_COMMAND, RunCommand
 from debrief.recorder.encoding import canonical, decode_record, encode_record
@@ -39,17 +41,21 @@ class Ingest(Struct, frozen=True):
         Raises:
             UnfitError: it contradicts itself, or contains a secret that cannot be replaced.
         """
-        if reasons := contradictions(upload) + problems_of(upload.record):
+        record = upload.record
+        with suppress(InputError):  # which problems_of names
+            record = canonical(record)
+        if reasons := contradictions(upload) + problems_of(record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
-        commands = calls_of(upload.record, RUN_COMMAND)
+        commands = calls_of(record, RUN_COMMAND)
         ran = {command.arguments(RunCommand).cmd for command in commands}
         if self.programs and (refused := sorted(ran.difference(self.programs))):
             reasons = [
                 f"the program {program} is not one that this service takes" for program in refused
             ]
             raise UnfitError("record", reasons, "Ask who runs the service.")
-        record = canonical(upload.record)
         sent = text = encode_record(record, only_set=True)
+        passed = _times_to_pass(upload)
+        told = encode_record(record, only_set=True, without=passed) if passed else sent
         if clean := scrubbed(record, self.redactor):
             text, record = clean.text, clean.record
             if problems_of(decode_record(text)):
@@ -64,7 +70,7 @@ class Ingest(Struct, frozen=True):
             reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
         return NewRow(
             **upload.model_dump(exclude={"record"}),
-            sha256=sha256(sent).hexdigest(),
+            sha256=sha256(told).hexdigest(),
             text=text,
             verified=record.meta.verified,
             files=len(changes_of(record)),
@@ -72,6 +78,18 @@ class Ingest(Struct, frozen=True):
             redactions=record.meta.redactions.count,
             not_ready=reasons,
         )
+
+
+def _times_to_pass(upload: Upload) -> list[str]:
+    """Return the times that are not part of what was sent: those that the service filled in, and
+    all of them where it made the id. A retry may have others."""
+    missing = upload.missing
+    is_id_made = "id" in missing and "record.meta.sessionId" in missing
+    return [
+        name
+        for name in ("started_at", "stopped_at")
+        if is_id_made or f"record.meta.{to_camel(name)}" in missing
+    ]
 
 
 def contradictions(upload: Upload) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
-from pydantic import AfterValidator, Field, FiniteFloat, JsonValue
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, PrivateAttr
 
 from debrief.errors import DebriefError, InputError
 from debrief.recorder.contracts import (
@@ -55,6 +55,18 @@ class Upload(Contract, defer_build=False):
     created_at: Moment
     """When the session was stopped."""
     record: Record
+    _missing: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The fields that the client left out, as ``record.meta.finalTree``."""
+        return self._missing
+
+    def with_missing(self, missing: Iterable[str]) -> Upload:
+        """Return the upload, marked as one whose client left fields out."""
+        marked = self.model_copy()
+        marked._missing = tuple(missing)
+        return marked
 
 
 def _storable(details: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -120,7 +132,8 @@ class StoredSession(Contract):
     received_at: datetime
     status: Status
     sha256: str
-    """Of the record as it is written in JSON, before the service replaced secrets."""
+    """Of the record as it is written in JSON, before the service replaced secrets; without the
+    times that the service filled in."""
     size: int
     """Bytes of the stored record."""
     verified: bool
@@ -150,8 +163,8 @@ class NewRow(Struct, frozen=True, kw_only=True):
     created_at: datetime
     """When the session was stopped."""
     sha256: str
-    """Of the record's JSON before secrets were replaced, in hex: what makes a repeated upload the
-    same upload."""
+    """Of the record's JSON before secrets were replaced, without times that the service filled in,
+    in hex: what makes a repeated upload the same upload."""
     text: bytes
     """The record's JSON text to store: UTF-8, without NUL and lone surrogates."""
     status: Status = "draft"

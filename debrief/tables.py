@@ -1,0 +1,120 @@
+"""Every table of a lake: the type of its rows, and what may be in them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from debrief.execution.model import Execution
+from debrief.execution.store import EXECUTIONS
+from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
+from debrief.langfuse.listing import ListedSession
+from debrief.langfuse.outgoing import ScoreReceipt
+from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
+from debrief.outcomes.proposing import PROPOSED, ProposedLabel
+from debrief.outcomes.store import (
+    LABELS,
+    PROBLEMS,
+    Label,
+    LabelProblem,
+)
+from debrief.rubrics import model as rubrics
+from debrief.rubrics.agreement import AGREEMENT, AgreementRow
+from debrief.rubrics.probes import ORDER_PROBES, PROBES, OrderProbe, Probe
+from debrief.scoring.model import SessionScores
+from debrief.sessions.forgotten import TABLE as TOMBSTONES
+from debrief.sessions.forgotten import Tombstone
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.recorder_source import LISTING_TABLE as RECORDER_LISTING
+from debrief.sessions.recorder_source import ListedRecord
+from debrief.sessions.scanning import ScanEntry
+from debrief.sessions.store import SCAN_TABLE, SESSIONS_TABLE, UNREAD_TABLE
+from debrief.snapshots.model import NAMES, SNAPSHOTS, PromptName, PromptSnapshotRow
+from debrief.snapshots.model import SessionMetadataRow as MetadataRow
+from debrief.training.candidates import TABLE as PROPOSALS
+from debrief.training.candidates import CandidateRow
+from debrief.training.decomposition import WeeklyMove
+from debrief.training.held import DECISIONS, HELD, HeldDecision, HeldToken
+from debrief.training.kinship import TRAITS_TABLE, SessionTraits
+from debrief.training.leaderboard import LeaderboardRow
+from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
+from debrief.training.publishing.exported import TABLE as EXPORTS
+from debrief.training.publishing.exported import KnownExport
+from debrief.troubles.model import (
+    EFFECTS,
+    EVENTS,
+    TROUBLES,
+    LineEffect,
+    Trouble,
+    TroubleEvent,
+)
+from debrief.weekly import DONE, WeekDone
+
+
+class LakeTable(Struct, frozen=True):
+    """A table of the lake, and what may be in its rows."""
+
+    rows: type[Struct]
+    weekly: bool = False
+    """Its partitions are weeks."""
+    may_quote: bool = False
+    """A row may hold words of sessions without naming them."""
+    holds_files: bool = False
+    """A row of another session may hold files of a repository into which the sessions' work went.
+    Such a row goes as a whole: running it again makes it anew."""
+    keeps_stamp: bool = False
+    """Its stamp says how far something was read, and not what the rows were made from."""
+
+
+TABLES: dict[str, LakeTable] = {
+    # What is read. The sessions themselves go last: until then, their words are known.
+    SESSIONS_TABLE: LakeTable(Session, weekly=True),
+    UNREAD_TABLE: LakeTable(UnreadTranscript, weekly=True, may_quote=True),
+    SCAN_TABLE: LakeTable(ScanEntry, may_quote=True),
+    LISTING_TABLE: LakeTable(ListedSession, keeps_stamp=True),
+    FETCHED_TABLE: LakeTable(Session, keeps_stamp=True),
+    RECORDER_LISTING: LakeTable(ListedRecord, keeps_stamp=True),
+    # What is made of each session.
+    SNAPSHOTS: LakeTable(PromptSnapshotRow, weekly=True),
+    "session_metadata": LakeTable(MetadataRow, weekly=True),
+    "judge_evaluations": LakeTable(JudgeEvaluation, weekly=True),
+    "session_scores": LakeTable(SessionScores, weekly=True),
+    "langfuse_scores": LakeTable(ScoreReceipt, weekly=True),
+    rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation, weekly=True),
+    EXECUTIONS: LakeTable(Execution, weekly=True, holds_files=True),
+    LABELS: LakeTable(Label),
+    PROBLEMS: LakeTable(LabelProblem, may_quote=True),
+    PROPOSED: LakeTable(ProposedLabel),
+    TRAITS_TABLE: LakeTable(SessionTraits, weekly=True),
+    EVENTS: LakeTable(TroubleEvent, weekly=True),
+    # What is mined from several, and quotes them.
+    TROUBLES: LakeTable(Trouble, may_quote=True),
+    EFFECTS: LakeTable(LineEffect, may_quote=True),
+    rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, weekly=True, may_quote=True),
+    rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, weekly=True, may_quote=True),
+    rubrics.UNMINED: LakeTable(rubrics.UnminedSession, weekly=True),
+    rubrics.CANDIDATES: LakeTable(rubrics.Rubric, may_quote=True),
+    rubrics.TRIALS: LakeTable(rubrics.RubricTrial, may_quote=True),
+    rubrics.RUBRICS: LakeTable(rubrics.Rubric, may_quote=True),
+    rubrics.SETS: LakeTable(rubrics.Rubric, may_quote=True),
+    # Training sets, the files of which are `training/**`, and prompts proposed from them.
+    LINES: LakeTable(LineRow),
+    INDEX: LakeTable(TrainingSetRow),
+    HELD: LakeTable(HeldToken),
+    DECISIONS: LakeTable(HeldDecision),
+    PROPOSALS: LakeTable(CandidateRow, may_quote=True),
+    # Figures over all sessions: nobody's words are in them. The next run makes them anew.
+    rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
+    AGREEMENT: LakeTable(AgreementRow),
+    PROBES: LakeTable(Probe),
+    ORDER_PROBES: LakeTable(OrderProbe),
+    "fingerprint_leaderboard": LakeTable(LeaderboardRow),
+    "weekly_moves": LakeTable(WeeklyMove),
+    DONE: LakeTable(WeekDone, weekly=True),
+    # What is no session's.
+    JUDGE_SETS: LakeTable(Judge),
+    NAMES: LakeTable(PromptName),
+    EXPORTS: LakeTable(KnownExport),
+    TOMBSTONES: LakeTable(Tombstone),
+}
+"""Every table of a lake. A file of one that is not here is removed when it names a session or
+holds words of one."""

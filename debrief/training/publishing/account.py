@@ -1,0 +1,59 @@
+"""What became of every session of the exported sets, each counted once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from debrief.training.conversations import label
+from debrief.training.model import LineRow, TrainingSetRow
+from debrief.training.publishing.narrowing import session_of
+
+_NOT_ASKED = "another filter of this export"
+_NO_PLACE = "the form has no place for it"
+
+
+class SessionAccount:
+    """The sessions of some sets, and why those that an export is without are left out.
+
+    Args:
+        sets: the sets, with what they leave out themselves.
+    """
+
+    def __init__(self, sets: Iterable[TrainingSetRow]) -> None:
+        self._reasons: dict[str, str] = {}
+        self._made: set[str] = set()
+        for row in sets:
+            for group in row.left_out:
+                self._reasons |= dict.fromkeys(map(label, group.sessions), group.reason)
+
+    def offer(self, rows: Iterable[LineRow]) -> None:
+        """Note lines that there are to choose from."""
+        self._reasons |= {session_of(row): _NOT_ASKED for row in rows}
+
+    def choose(self, rows: Iterable[LineRow]) -> None:
+        """Note lines that were chosen."""
+        self._reasons |= {session_of(row): _NO_PLACE for row in rows}
+
+    def leave(self, row: LineRow, reason: str) -> None:
+        """Note why a chosen line was left out."""
+        self._reasons[session_of(row)] = reason
+
+    def make(self, *rows: LineRow) -> None:
+        """Note lines that something was made of."""
+        self._made.update(map(session_of, rows))
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self._reasons)
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the reasons with their sessions, behind those that are in the export."""
+        left = Counter(why for name, why in self._reasons.items() if name not in self._made)
+        ranked = sorted(left.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            ("in these files", str(len(self._made))),
+            *((f"left out: {why}", str(count)) for why, count in ranked),
+        ]

@@ -43,7 +43,9 @@ _QUALIFIER = re.compile(
 )
 _GAP = re.compile(
     r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,24}
-    (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==))?
+    (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==)
+    |:[ \t]?&?(?:'\w{1,16}[ ])?[A-Za-z][\w.]{0,24}(?:\[[\w., |]{0,24}\])?(?:[ ]?\|[ ]?[\w.]{1,16}){0,2}
+    [ \t]{0,2}(?==[ \t]{0,4}[fbru]{0,2}\\*["'`]))?
     (?P<op>:=|=>|->|={1,3}|[:：]|\?\?|\|\||[,>(])
     [ \t]{0,4}(?:\{[ \t]{0,4}\\*["']?
     (?:raw|plain|plaintext|value|val|current|default)\\*["']?[ ]?:[ ]?)?

@@ -28,7 +28,7 @@ _SIGNS = "abc XYZ019_-\n|=:\"'$"
 def test_all_patterns_together_find_what_each_finds_alone() -> None:
     """In the cases and near misses of every kind, one by one and as one text."""
     cases = [case.text for make in _SETS for case in make(31)]
-    texts = [text.encode() for text in (*random.Random(31).sample(cases, 400), "\n".join(cases))]
+    texts = [text.encode() for text in (*random.Random(31).sample(cases, 150), "\n".join(cases))]
     together: list[list[set[tuple[int, int]]]] = []
     for text in texts:
         together.append([set() for _ in RULES])

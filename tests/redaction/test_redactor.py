@@ -23,6 +23,7 @@ from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     ALNUM,
+    HEX,
     Maker,
     context_cases,
     coverage,
@@ -113,6 +114,26 @@ def test_every_secret_of_a_command_is_found() -> None:
         assert second not in redacted
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'TOKEN: Final = "{}"',
+        'API_TOKEN: typing.ClassVar[str] = "{}"',
+        'const token: string | undefined = "{}";',
+        'const SECRET: &\'static str = "{}";',
+        'Jwts.builder().signWith(SignatureAlgorithm.HS256, "{}")',
+        'x.signWith("{}")',
+        'Cipher.init(key="{}")',
+        """sops set secrets.yaml '["db"]["pw"]' '"{}"'""",
+        "yes {} | passwd bob",
+    ],
+)
+def test_types_and_calls_hide_no_literal(text: str) -> None:
+    secret = Maker(118).token()
+    assert secret not in REDACTOR.redact(text.format(secret)).text
+    assert secret not in REDACTOR.redact_json(json.dumps({"content": text.format(secret)})).text
+
+
 def test_names_in_a_query_are_read_one_by_one() -> None:
     """A name that begins within what looked like the value of the name before it."""
     for key in ("x", "abc", "abcdef", "a-longer-one"):
@@ -142,6 +163,15 @@ def test_a_json_file_of_thousands_of_settings_is_searched_setting_by_setting() -
     redacted = REDACTOR.redact(rows)
     assert len(redacted.findings) == len(values)
     assert WITHHELD_MARK not in redacted.text
+
+
+def test_tokens_with_nothing_between_them_are_found_in_one_pass() -> None:
+    """Found one a pass, they would take too long, and most would stay."""
+    make = Maker(117)
+    tokens = [f"squ_{make.of(HEX, 40)}" for _ in range(1_000)]
+    redacted = REDACTOR.redact("".join(tokens))
+    assert [token for token in tokens if token in redacted.text] == []
+    assert len(redacted.findings) == len(tokens)
 
 
 def test_a_known_format_is_found_behind_in_and_before_every_escape() -> None:

@@ -28,7 +28,7 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 
-VERSION = "6"
+VERSION = "7"
 """Raised when the careful rules change in a way that their anchors do not show."""
 
 
@@ -72,6 +72,8 @@ SHORTEST = 10
 """Shorter texts hold no secret with what gives it away."""
 _DEEPEST = 3
 _LOOK_BACK = 120
+_PART = 16_384
+"""Characters of a text in which a secret of a known format is looked for behind another."""
 _LINE = re.compile(r"[^\n]+")
 
 
@@ -231,6 +233,8 @@ def _spans(
     """
     done: dict[object, int] = {}
     places: dict[str, list[int]] = {}
+    edges: set[int] = set()
+    """Where secrets end: what begins there needs no other sign before it."""
     for number, hit in enumerate(hits):
         rule = RULES[hit.pattern][0]
         if isinstance(rule, str):
@@ -247,11 +251,14 @@ def _spans(
         last = done.get(key, 0)
         if isinstance(rule, Format):
             if last <= hit.start:
-                match = rule.pattern.match(text, hit.start)
-                found = rule.judged(text, match) if match else None
+                begin = hit.start if hit.start in edges else 0
+                part = text[begin : begin + _PART] if begin else text
+                match = rule.pattern.match(part, hit.start - begin)
+                found = rule.judged(part, match) if match else None
                 if found:
-                    yield SecretSpan(*found, rule.kind)
-                done[key] = found[1] if found else _after(hit.start, match)
+                    yield SecretSpan(begin + found[0], begin + found[1], rule.kind)
+                    edges.add(begin + found[1])
+                done[key] = begin + found[1] if found else _after(hit.start, match)
         elif isinstance(rule, Line):
             end = rule.end(text, hit.end, last)
             done[key] = max(last, end)
@@ -282,7 +289,7 @@ def _after(start: int, found: re.Match[str] | None) -> int:
     A quarter of its length on: one that begins within is found, and no text costs more than time
     in proportion to its length.
     """
-    return start + (found.end() - start) // 4 if found else start + 1
+    return start + (found.end() - found.start()) // 4 if found else start + 1
 
 
 def _through(

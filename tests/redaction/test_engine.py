@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator
+
+import pytest
 
 from debrief.redaction.finder import RULES, prefilter
 from debrief.redaction.spans import Prefilter
@@ -40,6 +43,11 @@ def test_all_patterns_together_find_what_each_finds_alone() -> None:
             assert {place[:2] for place in alone.scan(text)} == found[number], (anchor, text[:99])
 
 
+@pytest.mark.xfail(
+    sys.version_info >= (3, 14),
+    reason="the only release of hyperscan for it has Vectorscan 5.4.12, which misses matches",
+    strict=True,
+)
 def test_patterns_are_found_where_python_finds_them() -> None:
     """Behind so much text that the engine leaps over it, in what the patterns match, long or short.
 

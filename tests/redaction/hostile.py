@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -23,10 +23,17 @@ def units(seed: int) -> list[str]:
     rng = random.Random(seed)
     found = set(_KNOWN)
     for expression in _expressions():
-        for generous in (False, True):
-            unit = _matched(_parser.parse(expression), rng, generous)[:300]
+        for more in ((), (0, 1, 4)):
+            unit = _matched(_parser.parse(expression), rng, more)[:300]
             found |= {unit, unit + " ", unit[: len(unit) // 2 + 1]}
     return sorted(found - {""})
+
+
+def instances(expression: str, count: int, rng: random.Random) -> Iterator[str]:
+    """Yield texts that an expression matches, short and long ones by turns."""
+    tree = _parser.parse(expression)
+    for number in range(count):
+        yield _matched(tree, rng, (0, 0, 1, 4, 17, 40) if number % 2 else ())
 
 
 VARIANTS: dict[str, Callable[[str, int], str]] = {
@@ -55,8 +62,14 @@ def _expressions() -> Iterator[str]:
             yield from (f"{rule.names} {form.pattern}" for form in rule.expressions)
 
 
-def _matched(tree: Any, rng: random.Random, generous: bool) -> str:
-    """Return a text that a parsed expression matches, look-arounds aside."""
+def _matched(tree: Any, rng: random.Random, more: Sequence[int]) -> str:
+    """Return a text that a parsed expression matches, look-arounds aside.
+
+    Args:
+        tree: the parsed expression.
+        rng: what chooses.
+        more: how often what may repeat does, beyond the least; empty for never.
+    """
     text = ""
     for kind, value in tree:
         if kind is _constants.LITERAL:
@@ -65,12 +78,12 @@ def _matched(tree: Any, rng: random.Random, generous: bool) -> str:
             text += rng.choice(_members(value))
         elif kind in _REPEATS:
             least, most, inner = value
-            times = min(most, least + rng.choice([0, 1, 4])) if generous else least
-            text += "".join(_matched(inner, rng, generous) for _ in range(times))
+            times = min(most, least + rng.choice(more)) if more else least
+            text += "".join(_matched(inner, rng, more) for _ in range(times))
         elif kind is _constants.SUBPATTERN:
-            text += _matched(value[3], rng, generous)
+            text += _matched(value[3], rng, more)
         elif kind is _constants.BRANCH:
-            text += _matched(rng.choice(value[1]), rng, generous)
+            text += _matched(rng.choice(value[1]), rng, more)
         elif kind in (_constants.NOT_LITERAL, _constants.ANY):
             text += "x"
     return text

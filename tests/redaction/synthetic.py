@@ -86,7 +86,14 @@ class Maker:
 
 _ALPHABETS = {
     **{"a": ALNUM, "u": URL_SAFE, "h": HEX, "d": string.digits, "l": string.ascii_letters},
-    **{"U": UPPER, "b": BASE32, "s": ALNUM + "/+", "n": "123456789", "t": ALNUM + "_.-"},
+    **{
+        "U": UPPER,
+        "b": BASE32,
+        "s": ALNUM + "/+",
+        "n": "123456789",
+        "t": ALNUM + "_.-",
+        "v": string.digits + string.ascii_lowercase,
+    },
 }
 _FORMS = """
 github-fine    github|_pat_{a22}_{a59}
@@ -142,6 +149,38 @@ dynatrace      dt0|c01.{b24}.{b64}
 hubspot        pat|-na1-{uuid}
 dockerhub      dckr|_pat_{u27}
 rubygems       ruby|gems_{h48}
+square-access  EA|AA{a1}{u59}
+packagist      pack|agist_uut_{h64}
+sourcegraph    sg|p_{h16}_{h40}
+octopus        AP|I-{U26}
+neon           na|pi_{a64}
+apify          apify|_api_{a36}
+onesignal      os_|v2_app_{v103}
+mailersend     ml|sn.{h64}
+linkedin       WPL|_AP1.{a16}.{a6}==
+xendit         xnd|_production_{a48}
+polar          polar|_oat_{a43}
+brex           bx|t_{a36}
+confluent      cf|lt{s60}
+aiven          AV|NS_{a19}
+google-ai      AQ|.Ab{u50}
+llamacloud     ll|x-{a48}
+voyage         p|a-{u43}
+axiom          xa|at-{uuid}
+honeycomb      hc|aik_01{v56}
+launchdarkly   sd|k-{uuid}
+dbt            db|tu_{u36}
+infisical      st|.{h24}.{h32}.{h32}
+swarm          SWM|TKN-1-{v50}-{v25}
+mattermost     https://chat.acme.in|valid/hooks/{v26}
+feishu         https://open.fei|shu.cn/open-apis/bot/v2/hook/{uuid}
+wecom          https://qyapi.weixin.|qq.com/cgi-bin/webhook/send?key={uuid}
+google-chat    https://chat.google|apis.com/v1/spaces/{a11}/messages?key=x&token={u43}
+make-hook      https://hook.eu1.|make.com/{v32}
+ifttt          https://maker.if|ttt.com/trigger/door/with/key/{u22}
+kaggle         KG|AT_{h32}
+bitwarden      0.{uuid}.{a30}:{s22}==
+twitter        AAAAAAAAAAAA|AAAAAAAAAA{a80}
 """
 """By kind: characters of an alphabet and their number, or one of several words, in braces; a bar
 is nothing, and keeps scanners from taking this file for a leak."""
@@ -279,6 +318,33 @@ def generic_cases(seed: int, each: int = 5) -> Iterator[Case]:
 CONTEXTS = (Path(__file__).parent / "contexts.txt").read_text("utf-8").splitlines()
 
 
+_SPOKEN = [
+    "violet",
+    "tractor",
+    "ocean",
+    "tunnel",
+    "garlic",
+    "marble",
+    "candle",
+    "winter",
+    "forest",
+    "silver",
+    "rocket",
+    "anchor",
+    "pepper",
+    "saddle",
+    "copper",
+    "magnet",
+    "puzzle",
+    "orchard",
+    "lantern",
+    "velvet",
+    "thunder",
+    "cabin",
+    "meadow",
+]
+
+
 def context_cases(seed: int, each: int = 2) -> Iterator[Case]:
     """Yield secrets without a format where tools' manuals and people put them."""
     make = Maker(seed)
@@ -292,13 +358,27 @@ def context_cases(seed: int, each: int = 2) -> Iterator[Case]:
                 "p": make.pick(make.password(), make.of(ALNUM, 9) + "7kQ"),
                 "t": make.token(),
                 "b": base64.b64encode(f"svc:{make.password()}".encode()).decode(),
+                "s": make.of(ALNUM + "!@#$%^&*()-_[]{}~+=,.;:/?|", 63) + "k",
+                "w": f"{'-'.join(make.random.sample(_SPOKEN, 3))}-{make.of('123456789', 2)}",
+                "m": " ".join(make.random.sample(_SPOKEN, 12)),
+                "x": make.of(HEX, 32),
+                "l": make.of(HEX, 64),
+                "i": make.of(ALNUM + "/+", 40),
+                "k": make.of(ALNUM, 26),
+                "v": make.of(HEX, 26),
+                "T": make.of(URL_SAFE, 35),
+                "U": make.uuid(),
                 "u": make.pick("bob", "svc_shop", "anna", "deploy"),
                 "h": make.pick("db.invalid", "10.2.0.9"),
             }
-            text = line.replace("\\n", "\n")
+            text = line.replace("\\n", "\n").replace("\\t", "\t")
             for name, value in values.items():
                 text = text.replace(f"{{{name}}}", value)
-            secrets = tuple(values[name] for name in "ptb" if f"{{{name}}}" in line)
+            secrets = tuple(
+                value
+                for name, value in values.items()
+                if name not in "uh" and f"{{{name}}}" in line
+            )
             yield Case(section, line, text + "\n", secrets)
 
 

@@ -67,6 +67,33 @@ def test_a_megabyte_takes_a_second_or_so_whatever_is_in_it(unit: str) -> None:
     assert is_done_within(3, partial(REDACTOR.redact, text)), unit
 
 
+@pytest.mark.parametrize(
+    "unit", ["pass%77ord%3D", "p=61ssw=6Frd=3D", "pass\x1b[1mword=\x1b[0mabc", "pass\\u0077ord="]
+)
+def test_a_run_of_escaped_names_is_read_once(unit: str) -> None:
+    """Each name has all that follows for its value: read to its end, none would be searched."""
+    text = unit * (30_000 // len(unit))
+    assert REDACTOR.redact(text).text is text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "password: |\n  {}\nuser: ann\n",
+        "docker login -u ann -p {} registry.invalid\n",
+        '{{"key":"db_password","value":"{}"}}\n',
+        "<password>{}</password>\n",
+    ],
+)
+def test_a_dump_of_settings_loses_its_secrets_alone(row: str) -> None:
+    make = Maker(42)
+    text = "".join(row.format(make.password()) for _ in range(1_500))
+    document = json.dumps({"type": "user", "content": text})
+    for redacted in (REDACTOR.redact(text), REDACTOR.redact_json(document)):
+        assert WITHHELD_MARK not in redacted.text
+        assert len(redacted.findings) == 1_500
+
+
 def test_no_line_is_withheld_that_holds_no_secret_where_thousands_do() -> None:
     """A log of curl, a HAR file, and a table of password hashes."""
     make = Maker(41)

@@ -28,7 +28,7 @@ RULES: tuple[tuple[Rule, str, bool], ...] = (
 )
 """Each with its anchor, and whether the engine tracks where that starts."""
 
-VERSION = "5"
+VERSION = "7"
 """Raised when the careful rules change in a way that their anchors do not show."""
 
 
@@ -42,21 +42,26 @@ def prefilter() -> Prefilter:
 def may_hold_secret(json_text: str) -> bool:
     """Return whether the strings of a JSON text have to be looked at one by one.
 
-    A secret at the beginning of a line, or over two, shows where line breaks are no escapes.
+    What is beside a secret shows where line breaks, tabs and quotation marks are no escapes.
     """
     data = _with_breaks(json_text).encode("utf-8", "surrogatepass")
-    return "\\/" in json_text or bool(prefilter().scan(data, 1))
+    return bool(_REWRITTEN.search(json_text) or prefilter().scan(data, 1))
 
 
 def may_hold_secrets(json_texts: Iterable[str]) -> set[str]:
     """Return those of many JSON texts whose strings have to be looked at, scanned as one."""
     spelled = {text: _with_breaks(text) for text in json_texts}
     hits = prefilter().hits_in_each(spelled.values())
-    return {text for text, plain in spelled.items() if "\\/" in text or plain in hits}
+    return {text for text, plain in spelled.items() if _REWRITTEN.search(text) or plain in hits}
+
+
+_REWRITTEN = re.compile(r"\\(?:/|u(?!00[0-7]|[dD][89a-fA-F]))")
+"""Signs that JSON escapes without need, and that a rule may look for: ``/`` and other alphabets."""
 
 
 def _with_breaks(json_text: str) -> str:
-    return json_text.replace(r"\\", "\0").replace(r"\n", "\n").replace("\0", r"\\")
+    plain = json_text.replace(r"\\", "\0").replace(r"\n", "\n").replace(r"\"", '"')
+    return plain.replace(r"\t", "\t").replace("\0", r"\\")
 
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>|<withheld: [a-z ]{1,80}>")
@@ -67,8 +72,8 @@ SHORTEST = 10
 """Shorter texts hold no secret with what gives it away."""
 _DEEPEST = 3
 _LOOK_BACK = 120
-_LINE = re.compile(r"[ \t]{0,16}[|\u2502\\]?\r?\n[ \t]{0,32}(?:[>|\u2502+\-] ?)?")
-_BLOCK = re.compile(r"(?:\A|\n)[A-Za-z0-9+/]{40,}\Z")
+_PART = 16_384
+"""Characters of a text in which a secret of a known format is looked for behind another."""
 _LINE = re.compile(r"[^\n]+")
 
 
@@ -126,17 +131,29 @@ def find_at(
         masked = PLACEHOLDER.sub(lambda match: "\0" * len(match[0]), text)
         hits = prefilter().hits(masked, most_hits(text))
     budget = budget or SearchBudget(len(text))
-    spans = list(_spans(masked, hits, budget, 0))
-    if len(hits) >= most_hits(text):
-        spans += _unscanned(masked, max(hit.end for hit in hits))
+    spans: list[SecretSpan] = []
     if hits and text.lstrip()[:1] in _OPENING:
         spans += _in_json(masked, budget)
+        masked = _without(masked, spans)
+    spans += _spans(masked, hits, budget, 0)
+    if len(hits) >= most_hits(text):
+        spans += _unscanned(masked, max(hit.end for hit in hits))
     whole = masked.strip()
     verdict = judge_field(field, whole) if field and whole else None
     if verdict:
         start = masked.index(whole)
         spans.append(SecretSpan(start, start + len(whole), *verdict))
     return [piece for span in without(union(spans), holes) for piece in _lines(text, span)]
+
+
+def _without(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return a text of the same length in which nothing is found twice."""
+    pieces: list[str] = []
+    last = 0
+    for span in spans:
+        pieces += (text[last : span.start], "\0" * (span.end - span.start))
+        last = span.end
+    return "".join([*pieces, text[last:]])
 
 
 def placeholders(text: str) -> list[tuple[int, int]]:
@@ -155,34 +172,36 @@ _OPENING = ("{", "[")
 def _in_json(text: str, budget: SearchBudget) -> Iterator[SecretSpan]:
     """Find the values of a JSON text whose names say that they are secrets, and of JSON in it."""
     at = 0
-    for number, (value, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
+    for number, (spellings, (kind, sure)) in enumerate(_named_values(text, _DEEPEST)):
         if not number % 64 and budget.is_spent():
             return
-        if (begin := text.find(value, at)) >= 0:
-            at = begin + len(value)
-            yield SecretSpan(begin, at, kind, sure)
+        for value in spellings:
+            if (begin := text.find(value, at)) >= 0:
+                at = begin + len(value)
+                yield SecretSpan(begin, at, kind, sure)
+                break
 
 
-def _named_values(text: str, depth: int) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Yield the values as the text spells them, in order, with kind and certainty."""
+def _named_values(text: str, depth: int) -> Iterator[tuple[Iterable[str], tuple[str, bool]]]:
+    """Yield the values in order, as the text may spell them, with kind and certainty."""
     try:
         leaves = strings_in(text)
     except (ValueError, RecursionError):
         return
     for leaf, name, _ in leaves:
         if depth and leaf.lstrip()[:1] in _OPENING:
-            inner = _named_values(leaf, depth - 1)
-            yield from (
-                (spelled, verdict) for value, verdict in inner for spelled in _spelled(value, text)
-            )
+            for values, inner in _named_values(leaf, depth - 1):
+                yield dict.fromkeys(form for value in values for form in _spelled(value)), inner
         elif name and (verdict := judge_field(name, leaf.strip())):
-            yield from ((spelled, verdict) for spelled in _spelled(leaf.strip(), text))
+            yield _spelled(leaf.strip()), verdict
 
 
-def _spelled(value: str, text: str) -> list[str]:
-    """Return how a JSON text spells a string, of which it has one."""
-    forms = {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    return [form for form in (*forms, value) if form in text][:1]
+def _spelled(value: str) -> Iterable[str]:
+    """Return how a JSON text may spell a string."""
+    if value.isalnum() and value.isascii():
+        return (value,)
+    forms = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True))
+    return dict.fromkeys((*forms, value))
 
 
 def _unscanned(text: str, at: int) -> Iterator[SecretSpan]:
@@ -214,13 +233,16 @@ def _spans(
     """
     done: dict[object, int] = {}
     places: dict[str, list[int]] = {}
+    edges: set[int] = set()
+    """Where secrets end: what begins there needs no other sign before it."""
     for number, hit in enumerate(hits):
-        rule, _, _ = RULES[hit.pattern]
-        if rule == DOCUMENT:
-            continue
+        rule = RULES[hit.pattern][0]
         if isinstance(rule, str):
-            places.setdefault(rule, []).append(hit.end)
+            if rule != DOCUMENT:
+                places.setdefault(rule, []).append(hit.end)
             continue
+        if text[hit.end - 1] == "\0" or text[hit.end : hit.end + 1] == "\0":
+            continue  # what follows has been found
         if not number % 8 and budget.is_spent():
             unread = (hit.end for hit in hits[number:])
             yield from _windows(text, itertools.chain(unread, *places.values()))
@@ -229,11 +251,14 @@ def _spans(
         last = done.get(key, 0)
         if isinstance(rule, Format):
             if last <= hit.start:
-                match = rule.pattern.match(text, hit.start)
-                found = rule.judged(text, match) if match else None
+                begin = hit.start if hit.start in edges else 0
+                part = text[begin : begin + _PART] if begin else text
+                match = rule.pattern.match(part, hit.start - begin)
+                found = rule.judged(part, match) if match else None
                 if found:
-                    yield SecretSpan(*found, rule.kind)
-                done[key] = found[1] if found else _after(hit.start, match)
+                    yield SecretSpan(begin + found[0], begin + found[1], rule.kind)
+                    edges.add(begin + found[1])
+                done[key] = begin + found[1] if found else _after(hit.start, match)
         elif isinstance(rule, Line):
             end = rule.end(text, hit.end, last)
             done[key] = max(last, end)
@@ -264,7 +289,7 @@ def _after(start: int, found: re.Match[str] | None) -> int:
     A quarter of its length on: one that begins within is found, and no text costs more than time
     in proportion to its length.
     """
-    return start + (found.end() - start) // 4 if found else start + 1
+    return start + (found.end() - found.start()) // 4 if found else start + 1
 
 
 def _through(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -33,8 +32,10 @@ _VARIABLE = re.compile(
     r"|<[A-Za-z_][^<>]*>|\[[A-Za-z_ -]+\]|\{[\w.:!\[\]'\"-]*\}|#\{|@\{|\[\^|\\[wWdDsS][+*]"
     r"|\[[^\]]*-[^\]]*\]|\{\d+,\d*\}|^#[0-9a-fA-F]{3,8}$"
 )
+_OF_VARIABLES = re.compile(r"[$%<\[{}#@\\]")
 _ENOUGH = 512
 """How many characters of a value its randomness is measured on."""
+_WEIGHTS = [0.0, *(n * log2(n) for n in range(1, _ENOUGH + 1))]
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+\Z")
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+\Z")
@@ -49,22 +50,27 @@ _TIME = re.compile(
 )
 _QUERY = re.compile(r"&[A-Za-z_][\w.\-\[\];]*=")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_STEPS = re.compile(
-    r"(?:012|123|234|345|456|567|678|789|890|abc|bcd|cde|def|xyz|qwe|asd|zxc){1,8}\d?",
-    re.IGNORECASE,
+_STEP = (
+    *("012", "123", "234", "345", "456", "567", "678", "789", "890"),
+    *("abc", "bcd", "cde", "def", "xyz", "qwe", "asd", "zxc"),
 )
+_STEPS = re.compile(rf"(?:{'|'.join(_STEP)}){{1,8}}\d?", re.IGNORECASE)
 _REPEATS = re.compile(r"(.)\1{2,}")
 _KINDS = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[^\w\-.]"))
 _DIGIT, _LETTER, _SPACE = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile(r"[\s\x00-\x1f]")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~:|!@#$%^&*]+\Z")
-_LEET = str.maketrans("0134578@$!", "oleastbasi")
+_NO_LETTERS = bytes(code for code in range(256) if not 97 <= code <= 122)
+_LEET = bytes.maketrans(b"0134578@$!", b"oleastbasi")
+_WEAK = frozenset(word.encode() for word in WORDS["weak"])
 
 
 def entropy(value: str) -> float:
     """Return the Shannon entropy of a value's characters, in bits a character."""
     value = value[:_ENOUGH]
     total = len(value)
-    return -sum([n / total * log2(n / total) for n in Counter(value).values()])
+    if not total:
+        return 0.0
+    return log2(total) - sum([_WEIGHTS[value.count(char)] for char in set(value)]) / total
 
 
 @lru_cache(maxsize=4096)
@@ -73,7 +79,9 @@ def is_placeholder(value: str) -> bool:
     plain = value.lower().replace("_", "-")
     if plain in ("null", "none", "hidden") or _STOCK.search(plain):
         return True
-    return bool(_STUTTER.search(value) or _VARIABLE.search(value))
+    if len(value) - len(set(value)) >= 5 and _STUTTER.search(value):
+        return True
+    return bool(_OF_VARIABLES.search(value) and _VARIABLE.search(value))
 
 
 def is_sample(secret: str) -> bool:
@@ -105,20 +113,28 @@ def wordiness(value: str) -> float:
     value = value[:_ENOUGH]
     if not value:
         return 1.0
+    words = {word for word in _CHUNK.findall(value) if _is_word(word.lower())}
+    patterns = [_STEPS] if any(map(value.lower().__contains__, _STEP)) else []
+    if len(value) - len(set(value)) >= 2:
+        patterns.append(_REPEATS)
+    places = [found.span() for pattern in patterns for found in pattern.finditer(value)]
+    if not words and not places:
+        return 0.0
+    places += [chunk.span() for chunk in _CHUNK.finditer(value) if chunk[0] in words]
     boring = bytearray(len(value))
-    for chunk in _CHUNK.finditer(value):
-        word = chunk.group().lower()
-        if word in WORDS["boring"] or (len(word) >= 4 and _sayable(word)):
-            boring[chunk.start() : chunk.end()] = b"\1" * len(word)
-    for pattern in (_STEPS, _REPEATS):
-        for found in pattern.finditer(value):
-            boring[found.start() : found.end()] = b"\1" * (found.end() - found.start())
-    silent = sum(1 for char in value if char in "_-. ")
-    return sum(boring) / max(1, len(value) - silent)
+    for start, end in places:
+        boring[start:end] = b"\1" * (end - start)
+    silent = sum(map(value.count, "_-. "))
+    return boring.count(1) / max(1, len(value) - silent)
+
+
+def _is_word(word: str) -> bool:
+    return word in WORDS["boring"] or (len(word) >= 4 and _sayable(word))
 
 
 def _sayable(word: str) -> bool:
-    pairs = sum(word[at : at + 2] in WORDS["pairs"] for at in range(len(word) - 1))
+    known = WORDS["pairs"]
+    pairs = sum([word[at : at + 2] in known for at in range(len(word) - 1)])
     return pairs * 10 >= (len(word) - 1) * 6
 
 
@@ -150,11 +166,11 @@ def is_random(value: str, least: int = 16) -> bool:
 
 def is_weak(value: str) -> bool:
     """Return whether a value is one of the passwords that only samples and tests use."""
-    plain = value.lower()
+    plain = value.lower().encode("utf-8", "surrogatepass")
     for form in (plain, plain.translate(_LEET)):
-        if {re.sub(r"[^a-z]+", "", form), re.sub(r"[\W_\d]+\Z", "", form)} & WORDS["weak"]:
+        if form.rstrip(_NO_LETTERS) in _WEAK or form.translate(None, _NO_LETTERS) in _WEAK:
             return True
-    return bool(re.fullmatch(r"\d{1,8}", value))
+    return len(value) <= 8 and value.isdigit()
 
 
 @lru_cache(maxsize=4096)
@@ -166,24 +182,39 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
         least: how many characters it must have.
         strict: ask for three kinds of characters, as where no assignment introduces the value.
     """
+    if not _may_be_password(value, least, strict):
+        return False
+    if is_placeholder(value) or is_weak(value) or is_uuid(value) or is_reference(value):
+        return False
+    return _is_unlike_words(value, strict)
+
+
+def _may_be_password(value: str, least: int, strict: bool) -> bool:
+    """Return whether a value has the length and the characters of a password."""
     if not least <= len(value) <= 128 or _SPACE.search(value):
         return False
     kinds = classes(value)
     digits = _DIGIT.search(value) is not None
-    if kinds < 2 or (strict and kinds < 3) or not any(char.isalpha() for char in value):
+    if kinds < 2 or (strict and kinds < 3) or not any(map(str.isalpha, value)):
         return False
-    if strict and not digits and not re.search(r"[!#$%^*?~@]", value):
+    if strict and not digits and not _STRICT_SIGN.search(value):
         return False
-    if not digits and not (kinds >= 3 and re.search(r"[^\w\-./:]", value)):
-        return False
-    if is_placeholder(value) or is_weak(value) or is_uuid(value) or is_reference(value):
-        return False
-    bar = 0.5 if strict or not digits else 0.6 if kinds < 4 else 0.7
-    return wordiness(value) < bar and entropy(value) >= 2.5
+    return digits or (kinds >= 3 and _SIGN.search(value) is not None)
 
 
+def _is_unlike_words(value: str, strict: bool = False) -> bool:
+    digits = _DIGIT.search(value) is not None
+    bar = 0.5 if strict or not digits else 0.6 if classes(value) < 4 else 0.7
+    if wordiness(value) >= bar:
+        return False
+    different = len(set(value))  # three in four, and eight, have 2.5 bits at least
+    return (different >= 8 and 4 * different >= 3 * len(value)) or entropy(value) >= 2.5
+
+
+_STRICT_SIGN, _SIGN = re.compile(r"[!#$%^*?~@]"), re.compile(r"[^\w\-./:]")
 _IDENTIFIER = re.compile(r"\$?[A-Za-z_]\w*\Z")
 _WORDS = re.compile(r"(?=.*[_.!?#$%^&*+~-])(?=.*\d{3})[A-Za-z][\w.!?#$%^&*+~-]*\Z")
+_NUMBERED = re.compile(r"[A-Za-z]+(?:[-_./][A-Za-z]+)*[-_./]?\d{1,3}\Z")
 _OF_CODE = {
     *WORDS["boring"], *WORDS["weak"], *WORDS["password"], *WORDS["secret"], *WORDS["key_of"],
     *WORDS["harmless"], *WORDS["harmless_last"], "expected", "refresh", "value",
@@ -204,15 +235,22 @@ def is_given(value: str, least: int = 6) -> bool:
         return False
     if _WORDS.match(value) and _is_phrase(value):
         return True
-    if is_reference(value):
+    if is_reference(value) or _is_numbered(value):
         return False
-    if is_password(value, least) or is_random(value, least):
+    if _may_be_password(value, least, strict=False) and _is_unlike_words(value):
+        return True
+    if is_random(value, least):
         return True
     if not _LETTER.search(value) or _MARKUP.search(value):
         return False
     if _DIGIT.search(value):
         return not _IDENTIFIER.match(value) or wordiness(value) < 0.5
     return not _IDENTIFIER.match(value) and wordiness(value) < 0.5
+
+
+def _is_numbered(value: str) -> bool:
+    """Return whether a value is a short name with a number: ``shop-2``, ``eu-central-1``."""
+    return len(value) < 14 and _NUMBERED.match(value) is not None and wordiness(value) >= 0.65
 
 
 def _is_phrase(value: str) -> bool:
@@ -228,7 +266,7 @@ or a key of which only the value itself can return whether it is secret."""
 KEYWORDS = (
     r"pass(?:w|phr|code|\b)|pwd?\b|pw[_\-]|pwd|kennwort|senha|contrase|mot_?de_?passe|secret|"
     r"token(?:\b|[_\-0-9])|key(?:\b|[_\-0-9])|cred(?:s|ential|\b)|auth\b|bearer|jwt|[_\-]pat\b|"
-    r"salt\b|connection_?string"
+    r"salt\b|psk\b|connection_?string"
 )
 """Parts of names that may introduce a secret, as one caseless expression for the prefilter."""
 

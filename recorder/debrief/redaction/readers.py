@@ -43,11 +43,13 @@ _QUALIFIER = re.compile(
 )
 _GAP = re.compile(
     r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,24}
-    (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==))?
+    (?::[ \t]?(?:str|[Ss]tring|&str|bytes|Optional\[str\]|str[ ]\|[ ]None)[ \t]{0,2}(?==)
+    |:[ \t]?&?(?:'\w{1,16}[ ])?[A-Za-z][\w.]{0,24}(?:\[[\w., |]{0,24}\])?
+    (?:[ ]?\|[ ]?[\w.]{1,16}){0,2}[ \t]{0,2}(?==[ \t]{0,4}[fbru]{0,2}\\*["'`]))?
     (?P<op>:=|=>|->|={1,3}|[:：]|\?\?|\|\||[,>(])
     [ \t]{0,4}(?:\{[ \t]{0,4}\\*["']?
     (?:raw|plain|plaintext|value|val|current|default)\\*["']?[ ]?:[ ]?)?
-    (?:[\w.]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
+    (?:[\w.:]{0,24}(?:fromhex|b64decode|unhexlify|from|bytes|PASSWORD)\((?=["']))?
     (?:[fbruFBRUN@$]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
@@ -55,8 +57,11 @@ _WEAK_GAP = re.compile(
     r"""["'`\\*_]{0,4}[ \t]{1,4}(?:(?:is|was|to|of|as|with|ist|es|est|=|:)[ \t]{1,4})?"""
 )
 _QUOTE = re.compile(r"\\*[\"'`]")
-_BARE = re.compile(rf"[^\s\"'`<>\\,;]{{4,{_LONGEST_BARE}}}")
-_BARE_LINE = re.compile(rf"[^\s\"'`<>\\]{{4,{_LONGEST_BARE}}}")
+_BARE, _BARE_LINE = (
+    {most: re.compile(rf"[^\s\"'`<>\\{more}]{{4,{most}}}") for most in (_JUDGED, _LONGEST_BARE)}
+    for more in (",;", "")
+)
+"""A value without quotation marks, by how many characters of it are read at most."""
 _CODE = re.compile(r"[A-Za-z_$][\w$.:]*[(\[]")
 _SYNTAX = re.compile(r"[)\]}][)\]}:({?]|\?\.|=>|&&|\|\|")
 _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
@@ -74,9 +79,9 @@ def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     """
     promised = class_of(name)
     if promised == "password":
-        if is_password(value, strict=not strong) or (strong and is_random(value)):
-            return True
-        return True if strong and is_given(value) else None
+        if strong:
+            return True if is_given(value) or is_random(value) else None
+        return True if is_password(value, strict=True) else None
     if promised == "secret":
         if is_random(value) or (strong and is_uuid(value)):
             return True
@@ -119,11 +124,15 @@ def is_basic(value: str) -> bool:
 
 def assignments(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     """Read the names that end shortly before a place, and the values given to them."""
-    start = max(since, text.rfind("\n", since, end) + 1)
+    before = text[max(0, since - 48) : since]
+    begin = since - len(before) + len(before.rstrip(_NAME_CHARACTERS))  # of a name begun there
+    start = max(begin, text.rfind("\n", begin, end) + 1)
     line = text[start:end]
     found = _SMALL_NAME.finditer(line.lower()) if line.isascii() else _NAME.finditer(line)
     for named in found:
         at, stop = start + named.start(), start + named.end()
+        if at < since and _NAME.match(text, at, since):  # read already
+            continue
         if stop == end and (whole := _NAME.match(text, at)):
             stop = whole.end()
         span = _assignment(text, at, stop)
@@ -142,6 +151,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     if not class_of(name):
         return None
     before_name = text[max(0, start - 1) : start]
+    if before_name == ":" and _ARN.search(text, max(0, start - 120), start):
+        return None
     gap = _GAP.match(text, stop)
     if gap is None:
         flag = (start < at and text[start] == "-") or before_name == "-"
@@ -162,7 +173,8 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
             return None
         if operator == ">" and before_name not in ("<", ":"):
             return None
-    found = _value(text, gap.end(), whole_line=operator == "=" and _begins_line(text, start))
+    is_line = operator == "=" and _begins_line(text, start)
+    found = _value(text, gap.end(), _JUDGED, whole_line=is_line)
     if found is None:
         return None
     begin, end, quoted = found
@@ -173,9 +185,18 @@ def _assignment(text: str, at: int, stop: int) -> SecretSpan | None:
     if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>") and not is_option:
         strong = False
     verdict = judge(name, value, strong=strong)
-    return None if verdict is None else SecretSpan(begin, end, kind_of(name), verdict)
+    if verdict is None:
+        return None
+    if not quoted and end - begin >= _JUDGED - 8:  # the rest of it
+        found = _value(text, begin, _LONGEST_BARE, whole_line=is_line)
+        if found is None:
+            return None
+        end = found[1]
+    return SecretSpan(begin, end, kind_of(name), verdict)
 
 
+_ARN = re.compile(r"(?:\barn:[\w:\-]*|::)\Z")
+"""The name of a thing at Amazon, or a type, up to its last part: ``arn:aws:…:secret:shop/db``."""
 _QUOTED_ONLY = (",", "(", "==", "===", "->", "||", "??")
 _QUOTES = ('"', "'", "`")
 _SETTER = re.compile(r"(?:set|with|add|use|put)_?[A-Z_]|(?:password|secret|token)\Z")
@@ -188,23 +209,30 @@ def _begins_line(text: str, start: int) -> bool:
     return line in ("", "export", "set", "ENV", "$ export", "declare -x")
 
 
+_OPERATOR = re.compile(r"&&|\|\|")
 _CLOSING = (")", "]", "}")
 
 
-def _value(text: str, at: int, *, whole_line: bool = False) -> tuple[int, int, bool] | None:
+def _value(
+    text: str, at: int, most: int, *, whole_line: bool = False
+) -> tuple[int, int, bool] | None:
+    """Return where the value at a place is, of which so many characters are read without quotes.
+
+    One of ``_LONGEST_BARE`` characters is no value but a file.
+    """
     quote = _QUOTE.match(text, at)
     if quote:
         mark, begin = quote.group(), quote.end()
         end = text.find(mark, begin, begin + _REACH)
         line_end = text.find("\n", begin, begin + _REACH)
         if end < 0 or 0 <= line_end < end:
-            bare = _BARE.match(text, begin)
+            bare = _BARE[_LONGEST_BARE].match(text, begin)
             return (begin, bare.end(), True) if bare else None
         return begin, end, True
-    bare = (_BARE_LINE if whole_line else _BARE).match(text, at)
+    bare = (_BARE_LINE if whole_line else _BARE)[most].match(text, at)
     if bare is None or len(bare.group()) >= _LONGEST_BARE:
         return None
-    value = bare.group()
+    value = _OPERATOR.split(bare.group(), maxsplit=1)[0]
     following = _NEXT_PARAMETER.search(value) if "&" in value and not whole_line else None
     if following:
         value = value[: following.start()]
@@ -246,7 +274,9 @@ def _line_end(text: str, at: int, most: int) -> int:
 
 
 _COOKIES = re.compile(
-    r"cookies?[\"'\\]{0,3}\s{0,2}[:=]\s{0,2}[\"'\\]{0,3}(?P<rest>[^\n\"']{8,4096})", re.IGNORECASE
+    r"(?:cookies?[\"'\\]{0,3}\s{0,2}[:=]|[ ]-b[ ]|[ ]--cookie[ ])\s{0,2}[\"'\\]{0,3}"
+    r"(?P<rest>[^\n\"']{8,4096})",
+    re.IGNORECASE,
 )
 _PAIR = re.compile(r"(?P<name>[\w.\-]{1,64})=(?P<v>[^\s;,\"'\\]{16,2048})")
 _TRACKING = re.compile(r"_{0,2}(?:ga|gid|fbp|utm|gcl|hj|cf_bm|cfduid|cfruid)", re.IGNORECASE)
@@ -369,7 +399,8 @@ _ENTRY = re.compile(r"""^[ ]+[\w.\-]+:[ ]+["']?(?P<v>[^\s"'|>][^\s"']{5,4096})""
 
 def _manifest(text: str, at: int, since: int) -> Iterator[SecretSpan]:
     """Read the data of a Kubernetes secret: whatever stands there is one."""
-    block = _MANIFEST.search(text, at, at + _REACH)
+    begin = max(text.rfind("\n---", max(0, at - _REACH), at), at - _REACH, 0)
+    block = _MANIFEST.search(text, at, at + _REACH) or _MANIFEST.search(text, begin, at)
     for entry in _ENTRY.finditer(text, *block.span(1)) if block else ():
         if is_given(entry["v"][:_JUDGED]):
             yield SecretSpan(*entry.span("v"), "secret")

@@ -132,8 +132,8 @@ class Redactor:
     def replace_in_json(self, json_text: str, find: Find, budget: SearchBudget) -> Redacted:
         """Replace what ``find`` finds in the strings of a JSON text, then in the text itself.
 
-        The second look sees what lies between the strings: ``["--password", "…"]``. Where there
-        is no time for it, short strings are withheld; long ones have been searched.
+        The second look sees what lies between the short strings: ``["--password", "…"]``. Where
+        there is no time for it, they are withheld.
         """
         findings: list[Finding] = []
 
@@ -147,7 +147,11 @@ class Redactor:
             inner = encode(value) if findings else json_text
         except (ValueError, RecursionError):
             return self.replace(json_text, "", find, budget)
-        outer = self.replace(inner, "", find, budget)
+
+        def find_between(text: str, name: str, budget: SearchBudget) -> list[SecretSpan]:
+            return find(_without_long_strings(text), name, budget)
+
+        outer = self.replace(inner, "", find_between, budget)
         if any(found.kind == WITHHELD for found in outer.findings):
             outer = _without_short_strings(inner, outer.findings)
         elif outer.findings:
@@ -195,6 +199,19 @@ class Redactor:
             passes.append(moves)
             text = "".join([*pieces, text[last:]])
         return Redacted(text, tuple(sorted(findings, key=lambda finding: finding.start)))
+
+
+def _without_long_strings(json_text: str) -> str:
+    """Blank the long strings of a JSON text, which have been searched by themselves."""
+    if len(json_text) < _LONG_STRING:
+        return json_text
+
+    def blank(string: re.Match[str]) -> str:
+        if string[2] is not None or len(string[1]) < _LONG_STRING:
+            return string[0]
+        return f'"{" " * len(string[1])}"'
+
+    return _STRING.sub(blank, json_text)
 
 
 def _without_short_strings(json_text: str, findings: Sequence[Finding]) -> Redacted:

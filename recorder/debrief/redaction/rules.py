@@ -24,13 +24,14 @@ from debrief.redaction.plausibility import (
     entropy,
     is_given,
     is_password,
+    is_placeholder,
     is_random,
     is_sample,
 )
 from debrief.redaction.readers import READERS, is_basic, line_before
 from debrief.redaction.spans import SecretSpan
 
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=/bot))"
 _LONGEST = 4096
 _OPEN = re.compile(r"\{(\d+),\}")
 _B62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -190,10 +191,11 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
             start = at - len(line_before(text, at, 160))
             found += self._before.finditer(text, start, at)
         for match in found:
-            group = match.lastindex or 0
-            value = match[group].rstrip(_BEHIND)
-            if _CHECKS[self.check](value):
-                yield SecretSpan(match.start(group), match.start(group) + len(value), self.kind)
+            for group in range(1, match.re.groups + 1):
+                value = (match[group] or "").rstrip(_BEHIND)
+                if value and _CHECKS[self.check](value):
+                    start = match.start(group)
+                    yield SecretSpan(start, start + len(value), self.kind)
 
 
 _BEHIND = ".,;:)]}\"'`*"
@@ -237,6 +239,15 @@ def _any_of(forms: list[str], end: str) -> re.Pattern[str]:
     return re.compile("|".join(_filled(form) + end for form in forms), re.IGNORECASE)
 
 
+def _is_encoded(value: str) -> bool:
+    """Return whether a value is base64 of some words, which the view of it shows."""
+    try:
+        plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except ValueError:
+        return False
+    return b" " in plain and plain.isascii() and plain.decode().isprintable()
+
+
 _SYMBOL = re.compile(r"\d[!#$%*+?^&]|[!#$%*+?^&]\d|\d[!#$%*+?^&]\Z")
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "plausible": _is_plausible,
@@ -244,12 +255,17 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "signed": lambda secret: has_crc(secret) or _is_plausible(secret),
     "varied": lambda secret: not is_sample(secret) and len(set(secret)) > 7,
     "dense": lambda secret: _is_mixed(secret) and entropy(secret) >= 3.8,
+    "padded": lambda secret: _is_mixed(secret.lstrip("A")) and entropy(secret) >= 3.8,
     "sas": lambda secret: "sig=" in secret,
     "facebook": lambda secret: _is_mixed(secret) and "AAA" not in secret[4:],
     "jwt": _is_jwt,
     "pem": _is_pem,
     "password": lambda value: is_password(value, 6),
-    "strong password": lambda value: is_password(value, strict=True),
+    "strong password": lambda value: is_password(value, strict=True) and not _is_encoded(value),
+    "chosen": lambda value: is_password(value, strict=True) or is_random(value),
+    "quoted": lambda value: (
+        is_given(value) or (len(value.split()) > 2 and not is_placeholder(value))
+    ),
     "random": is_random,
     "basic": is_basic,
     "header": lambda value: is_basic(value) or is_random(value),

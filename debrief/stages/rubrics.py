@@ -180,6 +180,8 @@ def _candidate_inputs(run: StageRun, score_name: str) -> str:
 
 def _consolidate(run: StageRun, score_name: str, stored: list[Rubric]) -> Iterable[Rubric]:
     rows = _of_score_name(run, score_name)
+    if not rows and of_miner(run, UNMINED, UnminedSession):
+        return stored  # the miner answered nothing yet: what another one found stays
     return run.evaluators.miner.consolidate(rows, score_name, stored)
 
 
@@ -326,7 +328,11 @@ def _evaluate(
             sessions, final_rubrics_of(run), by.rubric_judge, known, workers=by.concurrency
         )
 
-    return evaluated_rows(run, week, stored, [run.evaluators], evaluate, lambda by, row: True)
+    rows = evaluated_rows(run, week, stored, [run.evaluators], evaluate, lambda by, row: True)
+    if rows and all(row.status == "failed" for row in rows):
+        # The judge answered nothing: what another one said stays until it does.
+        rows += [row for row in stored if row.status != "failed"]
+    return rows
 
 
 RUBRIC_EVALUATIONS = TableStage(

@@ -16,7 +16,7 @@ from debrief.lake import Lake
 from debrief.outcomes.giving import given_labels
 from tests.view.shown import OWN, fill, served, session_of, settings_of
 
-ASKS = 'exec 3<>"/dev/tcp/$1/$2"; printf %s "$3" >&3; {then}'
+ASKS = 'exec 3<>"/dev/tcp/$1/$2"; printf %s "$3" | cat >&3; {then}'
 ROOT_ONLY = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.getuid() != 0,
     reason="only root on Linux can ask as another account",

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from assets import versions
 from assets.evaluations import score_check, session_scores
+from assets.outcomes import labels
 from assets.partitions import all_of
 from assets.presentation import listed, markdown, measured, preview
 from assets.sessions import raw_sessions
@@ -51,7 +52,7 @@ from resources import EvaluatorResource, LakeResource, ScopeResource
 @weekly_asset(
     group_name="rubrics",
     code_version=versions.MINING,
-    deps=[raw_sessions, session_scores],
+    deps=[raw_sessions, session_scores, labels],
     pool=MODEL_POOL,
 )
 def extracted_rubrics(
@@ -128,7 +129,7 @@ class Trials(dg.Config):
     group_name="rubrics",
     pool=MODEL_POOL,
     code_version=versions.RUBRICS,
-    deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores)],
+    deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores), labels],
 )
 def rubrics(
     context: dg.AssetExecutionContext,

@@ -16,9 +16,9 @@ import pytest
 from debrief.cli.offer import HOW_TO_ASK
 from debrief.errors import InputError
 from debrief.files import only_writer
-from debrief.lake import Lake
+from debrief.lake import DAMAGED_SUFFIX, Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings, load_settings
 from pipelines import reading as reading_process
@@ -202,8 +202,8 @@ def test_a_stop_while_what_is_new_is_scored_ends_the_process(
     assert len(asked) == 2
 
 
-def test_a_week_that_is_damaged_costs_no_other_and_is_tried_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_week_that_is_damaged_is_read_again_and_its_file_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transcripts = home.path / ".claude" / "projects" / "shop"
     transcripts.mkdir(parents=True)
@@ -215,7 +215,9 @@ def test_a_week_that_is_damaged_costs_no_other_and_is_tried_once(
     stored.write_bytes(stored.read_bytes()[:40])
     write(transcripts, "two.jsonl", conversation("two"))
     reading.catch_up(reading.look(), bool)
-    assert f"The week of {WEEK} was not read: " in capsys.readouterr().err
+    lake = Lake(settings.lake)
+    assert {row.id for row in lake.read(SESSIONS_TABLE, WEEK, Session)} == {"one", "two"}
+    assert len(list(stored.parent.glob(f"*{DAMAGED_SUFFIX}"))) == 1
     assert not reading.look()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -68,3 +69,11 @@ def _behind_others(anchor: str, count: int, rng: random.Random) -> Iterator[byte
     for text in instances(anchor, count, rng):
         before = rng.choice(("a", own, _SIGNS))
         yield f"{''.join(rng.choices(before, k=rng.randrange(90)))}{text}{'a' * 50}".encode()
+
+
+def test_a_process_with_the_engine_and_other_compiled_packages_ends_well() -> None:
+    """Two copies of one C++ library in a process may free each other's memory as it ends."""
+    others = "pyarrow, pyarrow.parquet, pandas, scipy.stats, tiktoken, orjson, zstandard, rensa"
+    code = f"import hyperscan, {others}, msgspec, psycopg2, grpc"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from tests.judging.repository import PLAN_ID, make_repository, work, write
+from tests.machine import keep_patterns
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 
 SECRET = "sk-ant-api03-" + "Zx9_kQ2vLm8Tn4Rb" * 5 + "AA"
@@ -48,6 +49,7 @@ class Shop:
             "OPENROUTER_API_KEY": None,
             "COLUMNS": "100",
         }
+        keep_patterns(folder / "home")
 
     def run(self, *arguments: str, **environment: str | None) -> Result:
         """Run the command as if it had been typed here."""

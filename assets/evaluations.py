@@ -23,7 +23,7 @@ from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
 from debrief.stages.run import StageRun
@@ -149,7 +149,7 @@ def session_scores(
     evaluator: EvaluatorResource,
     scope: ScopeResource,
 ) -> dg.MaterializeResult[None]:
-    """The verdict on each session with its ground; six dimensions and `overall_quality`, each with
+    """The verdict on each session with its basis; six dimensions and `overall_quality`, each with
     a rationale and its evidence by turn.
 
     A session too long for one call is cut into chunks by tokens, none over budget, and put
@@ -264,7 +264,7 @@ def langfuse_scores(
             continue
         receipts = write_scores(
             client,
-            speaking_rows(tables.read("session_scores", week, SessionScores)),
+            effective_rows(tables.read("session_scores", week, SessionScores)),
             stored,
             annotations=annotations,
             options=langfuse.options(),

@@ -68,7 +68,7 @@ def executed_outcomes(
             week,
             filled,
             f"{done} done, {failed} not done, nothing said of {silent}",
-            {"done": done, "not_done": failed, "says_nothing": dict(reasons)},
+            {"done": done, "failed": failed, "says_nothing": dict(reasons)},
         )
     return weeks.result()
 

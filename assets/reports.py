@@ -198,7 +198,7 @@ def weekly_report(
                 "path": dg.MetadataValue.path(written.path),
                 "failures": len(report.now.failures),
                 "with_a_verdict": verdicts.known,
-                "cannot_tell": verdicts.unknown,
+                "undetermined": verdicts.unknown,
                 **{key: round(value, 6) for key, value in figures.items() if value is not None},
             },
         )

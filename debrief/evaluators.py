@@ -198,7 +198,7 @@ def _by_model(
     second_opinion: str = "",
     **common: Any,
 ) -> Evaluators:
-    from debrief.facts.request import VERSION
+    from debrief.signals.request import VERSION
     from debrief.judging.dspy_judge import FORM, DspyJudge
     from debrief.models.templates import SCORER, version_of
     from debrief.rubrics.judging import ModelRubricJudge

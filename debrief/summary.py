@@ -15,16 +15,16 @@ from debrief.models.usage import total_cost
 from debrief.outcomes.store import places_in
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.scoring.order import FactPlace, OrderPlace
-from debrief.scoring.speaking import speaking_judgements, speaking_rows
+from debrief.scoring.precedence import effective_judgements, effective_rows
 from debrief.scoring.verdict import (
-    GROUNDS_SHOWN,
+    BASIS_LABELS,
     SHORT_OF_DONE,
     SHOWN,
     WORST_FIRST,
-    Ground,
+    Basis,
     SessionVerdict,
     VerdictName,
-    ground_with_turns,
+    basis_with_turns,
 )
 from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
@@ -44,7 +44,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
 
     sessions: int = 0
     by_verdict: Mapping[str, int] = {}
-    by_ground: Mapping[str, int] = {}
+    by_basis: Mapping[str, int] = {}
     """Of those that cannot be told, by what they lack."""
 
     @property
@@ -55,7 +55,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
     @property
     def unknown(self) -> int:
         """Return of how many sessions nothing shows whether they did what was asked."""
-        return sum(self.by_ground.values())
+        return sum(self.by_basis.values())
 
     @property
     def shown(self) -> str:
@@ -69,9 +69,9 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
         return [(name, SHOWN[name], self.by_verdict[name]) for name in found]
 
     @property
-    def grounds_shown(self) -> list[tuple[Ground, str, int]]:
+    def bases_shown(self) -> list[tuple[Basis, str, int]]:
         """Return why others have none, in words, and how many they are, the most first."""
-        found = [(name, said, self.by_ground.get(name, 0)) for name, said in GROUNDS_SHOWN.items()]
+        found = [(name, said, self.by_basis.get(name, 0)) for name, said in BASIS_LABELS.items()]
         return sorted((one for one in found if one[2]), key=lambda one: -one[2])
 
     def sentences(self) -> str:
@@ -79,7 +79,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
         each = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
         lines = [f"{self.shown}: {each}." if each else f"{self.shown}."]
         if self.unknown:
-            why = ", ".join(f"{said} ({count:,})" for _, said, count in self.grounds_shown)
+            why = ", ".join(f"{said} ({count:,})" for _, said, count in self.bases_shown)
             lines.append(f"{self.unknown:,} cannot be told: {why}.")
         if rest := self.sessions - self.known - self.unknown:
             lines.append(f"{counted(rest, 'session')} not scored.")
@@ -87,26 +87,26 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
 
 
 def counted_verdicts(sessions: int, verdicts: Iterable[tuple[str, str, int]]) -> CountedVerdicts:
-    """Count sessions by verdict, and those without one by ground.
+    """Count sessions by verdict, and those without one by basis.
 
     Args:
         sessions: how many there are, scored or not.
-        verdicts: verdict, ground, and of how many sessions.
+        verdicts: verdict, basis, and of how many sessions.
     """
     known, unknown = Counter[str](), Counter[str]()
-    for verdict, ground, count in verdicts:
-        if verdict == "cannot_tell":
-            unknown[ground] += count
+    for verdict, basis, count in verdicts:
+        if verdict == "undetermined":
+            unknown[basis] += count
         else:
             known[verdict] += count
-    return CountedVerdicts(sessions=sessions, by_verdict=known, by_ground=unknown)
+    return CountedVerdicts(sessions=sessions, by_verdict=known, by_basis=unknown)
 
 
 class VerdictHead(Struct, frozen=True, kw_only=True):
     """What a summary needs of a verdict."""
 
     verdict: VerdictName
-    ground: Ground
+    basis: Basis
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
@@ -208,15 +208,15 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def verdicts(self) -> CountedVerdicts:
         """Return how many sessions have which verdict."""
-        said = (row.verdict for row in speaking_rows(self.scored))
-        each = ((head.verdict, head.ground, 1) for head in said if head is not None)
+        said = (row.verdict for row in effective_rows(self.scored))
+        each = ((head.verdict, head.basis, 1) for head in said if head is not None)
         return counted_verdicts(len(self.heads), each)
 
     @property
     def qualities(self) -> list[float]:
         """Return the overall quality of the sessions that have one, calibrated where labels
         suffice."""
-        numbers = map(self.calibrations.quality, speaking_rows(self.scored))
+        numbers = map(self.calibrations.quality, effective_rows(self.scored))
         return [number for number in numbers if number is not None]
 
     @property
@@ -228,7 +228,7 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def judges_mean(self) -> float | None:
         """Return the mean of the judges' scores, each judgement weighted by its judge."""
-        return weighted_average(speaking_judgements(self.judged))
+        return weighted_average(effective_judgements(self.judged))
 
     @property
     def cost_usd(self) -> float | None:
@@ -302,7 +302,7 @@ def ranked_sessions(
     rows = {
         row.session_id: (week, row)
         for week in weeks
-        for row in speaking_rows(lake.read("session_scores", week, _Scored))
+        for row in effective_rows(lake.read("session_scores", week, _Scored))
     }
 
     def height(id_: str) -> float:
@@ -317,7 +317,7 @@ def ranked_sessions(
     done = (
         id_
         for id_, verdict in said.items()
-        if verdict.verdict == "done_verified" and id_ not in first
+        if verdict.verdict == "complete_verified" and id_ not in first
     )
     sides = first[:most], sorted(done, key=height, reverse=True)[:most]
     by_week: dict[str, set[str]] = defaultdict(set)
@@ -334,7 +334,7 @@ def ranked_sessions(
             id=id_,
             verdict=verdict,
             title=titles.get(id_, ""),
-            reason=why or ("" if verdict is None else ground_with_turns(verdict)),
+            reason=why or ("" if verdict is None else basis_with_turns(verdict)),
         )
 
     look_first, best = (

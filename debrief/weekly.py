@@ -242,7 +242,7 @@ def _figures(content: Content) -> tuple[str, ...]:
         return "–" if value is None else format(value, form)
 
     heads, verdicts, marks = content.heads, content.verdicts, len(content.qualities)
-    counts = {**verdicts.by_verdict, "cannot_tell": verdicts.unknown}
+    counts = {**verdicts.by_verdict, "undetermined": verdicts.unknown}
     mean = number(content.quality, ".3f")
     if 0 < marks < len(heads):
         mean += f" (of {counted(marks, 'session')})"

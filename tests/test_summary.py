@@ -32,9 +32,9 @@ def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -
     counted = counted_verdicts(
         300,
         [
-            ("done_verified", "check", 60), ("done_verified", "outcome", 8),
-            ("not_done", "person", 1), ("cannot_tell", "no_work", 22),
-            ("cannot_tell", "no_change", 40),
+            ("complete_verified", "check", 60), ("complete_verified", "outcome", 8),
+            ("failed", "person", 1), ("undetermined", "no_work", 22),
+            ("undetermined", "no_change", 40),
         ],
     )  # fmt: skip
     assert (counted.known, counted.unknown) == (69, 62)
@@ -91,7 +91,7 @@ def test_without_an_order_those_that_are_not_done_come_first(tmp_path: Path) -> 
         lake,
         [(session, quality) for session, quality in zip(made, (0.3, 0.9, 0.6, 0.3), strict=True)],
     )
-    partly = SessionVerdict(verdict="partly", ground="open_end", evidence=(Evidence(1),))
+    partly = SessionVerdict(verdict="partial", basis="open_end", evidence=(Evidence(1),))
     rows = [scores_of(session, 0.9) for session in made[1:2]]
     rows += [scores_of(session, 0.3) for session in (made[0], made[3])]
     rows += [replace(scores_of(made[2], 0.6), verdict=partly)]

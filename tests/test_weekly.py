@@ -35,8 +35,8 @@ from tests.training.scenario import judgement, scores
 BEFORE, WEEK = "2026-10-05", "2026-10-12"
 
 
-DONE = SessionVerdict(verdict="done_verified", ground="check", check="pytest")
-UNTOLD = SessionVerdict(verdict="cannot_tell", ground="no_change")
+DONE = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
+UNTOLD = SessionVerdict(verdict="undetermined", basis="no_change")
 
 
 def lake_of(tmp_path: Path) -> Lake:

@@ -78,7 +78,7 @@ def _names(nodes: _Nodes, path: Path, place: str) -> Iterator[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             named.setdefault(node.id, node.lineno)
     for name, line in named.items():
-        if name.strip("_") == "cannot_tell":
+        if name.strip("_") == "undetermined":
             continue
         banned = BANNED & set(re.findall(r"[a-z]+", re.sub(r"([A-Z])", r"_\1", name).lower()))
         if banned:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.scoring import order
 from debrief.scoring.order import VALUES, OrderedSession, TableKind, ranks_of, values_of
 from debrief.validity.references import corpora_in
@@ -69,7 +69,7 @@ def read(folders: Sequence[Path]) -> Iterator[LabelledRun]:
         for corpus in corpora_in(folder)[0]:
             sessions = []
             for session in corpus.sessions(lambda session: session):
-                facts = facts_of(session)
+                facts = extract_signals(session)
                 sessions.append(
                     OrderedSession(
                         session_id=session.id,

@@ -11,14 +11,14 @@ from rich.text import Text
 from debrief.execution.comparing import compared_tests
 from debrief.execution.shown import check_shown, reason_shown, tree_shown
 from debrief.markdown import counted, shorten
-from debrief.scoring.verdict import ground_with_turns
+from debrief.scoring.verdict import basis_with_turns
 from debrief.view.assessment import OF_READING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from debrief.execution.model import Execution
-    from debrief.scoring.reading import TrainOn
+    from debrief.scoring.llm_review import TrainOn
     from debrief.view.assessment import ShownReason
     from debrief.view.figures import Figure
     from debrief.view.transcript import CitedPlace, ShownTranscript
@@ -76,7 +76,7 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
     if verdict is not None:
         style = _VERDICT_STYLES.get(said.verdict_tone, "bold cyan")
         print_line(out, Text.assemble(("verdict  ", "bold"), (verdict.shown, style)))
-        print_line(out, ground_with_turns(verdict), 4)
+        print_line(out, basis_with_turns(verdict), 4)
     if said.reading_shown:
         print_line(out, f"{main.model}: {said.reading_shown}", 4, "dim")
     if said.first_opinion:

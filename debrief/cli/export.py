@@ -84,8 +84,8 @@ def export(
     verdicts: Annotated[
         str,
         typer.Option(
-            help="Only lines of these verdicts, with commas between: done_verified, "
-            "done_unverified, partly, not_done, cannot_tell."
+            help="Only lines of these verdicts, with commas between: complete_verified, "
+            "complete_unverified, partly, failed, undetermined."
         ),
     ] = "",
     min_quality: Annotated[

@@ -81,9 +81,9 @@ def print_comparison(out: Console, compared: SessionComparison) -> None:
     for said in compared.orders:
         better = f"{said.better} did better" if said.better else "neither did better"
         out.print(_plain(f"{said.shown_first} first: {better}"), style="bold cyan")
-        for ground in said.grounds:
-            line = f"{ground.what} ({ground.session_id}, turn {ground.place.turn}: "
-            shown = _plain(f"{line}“{ground.place.quote}”)")
+        for basis in said.grounds:
+            line = f"{basis.what} ({basis.session_id}, turn {basis.place.turn}: "
+            shown = _plain(f"{line}“{basis.place.quote}”)")
             out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
         for session_id, lesson in said.lessons.items():
             shown = _plain(f"{session_id} could learn: {lesson}")
@@ -130,7 +130,7 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
         f"{counted(len(chunks), 'part')}, {over} of them over {target:,} tokens; "
         f"{counted(several, 'session')} in several parts, {uncertain} uncertain"
     )
-    heads = ((row.verdict.verdict, row.verdict.ground, 1) for row in rows if row.verdict)
+    heads = ((row.verdict.verdict, row.verdict.basis, 1) for row in rows if row.verdict)
     out.print(counted_verdicts(len(rows), heads).sentences())
     if good:
         largest = max(good, key=lambda row: row.tokens)

@@ -225,18 +225,18 @@ def _compared(
     """
     from debrief.cli.asking import agreed
     from debrief.evaluators import comparer_of
-    from debrief.facts.session_facts import facts_of
+    from debrief.signals.extract import extract_signals
     from debrief.scoring.model import SessionScores
     from debrief.scoring.pairwise import median_session, placed_of
-    from debrief.scoring.speaking import speaking_rows
+    from debrief.scoring.precedence import effective_rows
     from debrief.sessions.model import SessionHead
 
     one, other = find_session(session, settings, lake, redact), against
     if against == "median":
-        rows = speaking_rows(lake.rows("session_scores", SessionScores))
+        rows = effective_rows(lake.rows("session_scores", SessionScores))
         heads = lake.rows("raw_sessions", SessionHead)
         placed = placed_of(rows, {head.id: head.repository for head in heads})
-        other = median_session(one, facts_of(one).kind, placed)
+        other = median_session(one, extract_signals(one).kind, placed)
     second = find_session(other, settings, lake, redact)
     if settings.offline and not settings.model:
         raise InputError("--against", "needs a model", "Name one: --model NAME.")

@@ -17,7 +17,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.execution.file_events import calls_in_order
 from debrief.execution.model import BaseSource
-from debrief.facts.shell import simple_commands
+from debrief.signals.shell import simple_commands
 from debrief.git import Scratch
 from debrief.outcomes.history import COMMITTED
 from debrief.sessions.model import Session, ToolCall

@@ -22,7 +22,7 @@ import orjson
 
 from debrief.errors import InputError
 from debrief.execution.model import Check, CheckOrigin
-from debrief.facts.shell import Command, check_of, commands_in
+from debrief.signals.shell import Command, check_of, commands_in
 from debrief.git import git
 from debrief.sessions.model import Session, calls_of
 

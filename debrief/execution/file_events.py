@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.facts.shell import placed_commands, writes_of
+from debrief.signals.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
 from debrief.sessions.readers.edit_arguments import NEW, OLD, PATHS, WHOLE
 from debrief.sessions.readers.patches import edits_of_call

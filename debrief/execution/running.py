@@ -17,7 +17,7 @@ from debrief.execution.model import Check, ExecutedCheck, NoOutcome, SandboxRun
 from debrief.execution.preparing import Prepared
 from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
 from debrief.execution.test_results import REPORTS, reporting, results_of
-from debrief.facts.shell import check_of, commands_in, pattern
+from debrief.signals.shell import check_of, commands_in, pattern
 
 _KEPT = 20_000
 _NOT_FOUND = frozenset([97, 126, 127])

@@ -21,8 +21,8 @@ import orjson
 
 from debrief.execution.model import TestStatus
 from debrief.execution.sandbox import TREE
-from debrief.facts.quoting import ANSI
-from debrief.facts.shell import check_of, commands_in
+from debrief.signals.excerpts import ANSI
+from debrief.signals.shell import check_of, commands_in
 
 REPORTS = "/tmp/reports"
 """The folder of reports in the sandbox."""

@@ -16,10 +16,10 @@ from posixpath import join, normpath
 
 from msgspec import Struct
 
-from debrief.facts.quoting import label
-from debrief.facts.request import spelled_out
-from debrief.facts.session_facts import Facts, facts_of, is_work
-from debrief.facts.shell import commands_in, folder_of
+from debrief.signals.excerpts import label
+from debrief.signals.request import spelled_out
+from debrief.signals.extract import Facts, extract_signals, is_work
+from debrief.signals.shell import commands_in, folder_of
 from debrief.judging.fitting import (
     FileDiff,
     count_lines,
@@ -89,7 +89,7 @@ def context_from_session(session: Session, max_size: int = MAX_SIZE) -> ChangeCo
         max_size: characters of requests and changes together; notes, and at most half of it for
             what is beside the diffs, come on top.
     """
-    change, facts = change_of(session), facts_of(session)
+    change, facts = change_of(session), extract_signals(session)
     files, part = change.files, max_size // _SHARE
     beside = "\n\n".join(
         [*_named_only(change, part), _outcomes(facts, part), _closing(session, facts, part)]
@@ -145,7 +145,7 @@ def change_of(session: Session) -> SessionChange:
     """Return what a session changed, and what the person did not let it change."""
     own = changes_of(session)
     places = {_placed(session, file.path) for file in own}
-    named = _named_by_call(facts_of(session))
+    named = _named_by_call(extract_signals(session))
     calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(session, call)]
     in_shell = (path for _, call in calls if not call.path for path in named.get(call.id, ()))
     unseen = {_placed(session, path) for path in in_shell}

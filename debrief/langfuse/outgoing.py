@@ -23,7 +23,7 @@ from debrief.scoring.dimensions import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
-from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, ground_with_turns
+from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, basis_with_turns
 from debrief.sessions.model import Evidence
 from debrief.settings import ScoreTarget
 
@@ -36,7 +36,7 @@ VERDICT = "verdict"
 NAMES: tuple[str, ...] = (VERDICT, *BY_NAME, OVERALL)
 """The scores that a session gets."""
 _WITHOUT_ORDER = -1
-"""The number of ``cannot_tell`` among a server's categories: it is neither above nor below."""
+"""The number of ``undetermined`` among a server's categories: it is neither above nor below."""
 _YES_OR_NO = "success"
 _NAME = re.compile(r"[A-Za-z0-9_ .()-]{1,35}\Z")
 
@@ -65,7 +65,7 @@ def config_request(name: str) -> dict[str, Any]:
     elif name == VERDICT:
         description = "Whether what was asked was done, and whether something shows it"
         numbers = {verdict: number for number, verdict in enumerate(WORST_FIRST)}
-        numbers["cannot_tell"] = _WITHOUT_ORDER
+        numbers["undetermined"] = _WITHOUT_ORDER
         categories = [{"label": verdict, "value": numbers[verdict]} for verdict in VERDICT_NAMES]
         kind = {"data_type": "CATEGORICAL", "categories": categories}
     elif name == OVERALL:
@@ -173,7 +173,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
     scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
     if row.verdict is not None:
         said = row.verdict
-        scores.append((VERDICT, said.verdict, ground_with_turns(said), said.evidence))
+        scores.append((VERDICT, said.verdict, basis_with_turns(said), said.evidence))
     for verdict in row.verdicts:
         if verdict.value is None:
             continue

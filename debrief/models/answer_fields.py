@@ -26,7 +26,7 @@ def word(value: Any) -> Any:
     """Return a word as the form writes it; anything but text as it is.
 
     >>> word("Done, seen."), word("Not-Done"), word(0.5)
-    ('done_seen', 'not_done', 0.5)
+    ('done_seen', 'failed', 0.5)
     """
     if not isinstance(value, str):
         return value

@@ -249,7 +249,7 @@ _UNQUOTED = re.compile(r"[^\"'`]*")
 _OF_JUDGING = re.compile(
     r"\b(?:scor(?:e|es|ed|ing)|grad(?:e|es|ed|ing)|rat(?:e|ed|ings?)|judg(?:e|es|ed|ing|e?ment)"
     r"|evaluat(?:e|es|ed|ing|ion|or)|verdicts?|rubrics?|lenient|flawless|full marks"
-    r"|done_verified|task_completion)\b",
+    r"|complete_verified|task_completion)\b",
     re.IGNORECASE,
 )
 _LONGEST_SIGN = 80

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from debrief.errors import InputError
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.git import scratch_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
@@ -145,7 +145,7 @@ def outcomes_of(lake: Lake, named: Sequence[Path], now: datetime) -> Labels:
 
 
 def _checked(session: Session) -> Iterator[Label]:
-    run = facts_of(session).last_check
+    run = extract_signals(session).last_check
     if run is not None and run.passed is not None:
         detail = f"{run.tool}: {run.evidence.quote}"
         yield outcome(session.id, "check", run.passed, detail, "transcript", session.ended)

@@ -18,7 +18,7 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
 from debrief.outcomes.store import LABELS, ORDER, Label, all_labels, only_label_writer
 from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import SessionVerdict, ground_shown
+from debrief.scoring.verdict import SessionVerdict, basis_text
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
 COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
@@ -145,9 +145,9 @@ def _parts(
 
 def _of_verdict(verdict: SessionVerdict) -> tuple[float, str]:
     if not verdict.is_known:
-        return _NOTHING_TELLS, f"Nothing tells whether it was done. {ground_shown(verdict)}"
-    if verdict.verdict == "done_unverified":
-        return _UNCHECKED, f"It looks done, and nothing shows it. {ground_shown(verdict)}"
+        return _NOTHING_TELLS, f"Nothing tells whether it was done. {basis_text(verdict)}"
+    if verdict.verdict == "complete_unverified":
+        return _UNCHECKED, f"It looks done, and nothing shows it. {basis_text(verdict)}"
     return 0.0, ""
 
 

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.facts.ending import PUBLISHES
-from debrief.facts.shell import simple_commands
+from debrief.signals.termination import PUBLISHES
+from debrief.signals.shell import simple_commands
 from debrief.git import Scratch, find_commit
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of

@@ -19,8 +19,8 @@ from debrief.lake import Lake
 from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import PEOPLE, SUCCESS, Label, Roll, all_labels, labelled_sessions
 from debrief.scoring.model import SessionScores
-from debrief.scoring.reading import Confidence, SessionReading
-from debrief.scoring.speaking import in_order
+from debrief.scoring.llm_review import Confidence, SessionReview
+from debrief.scoring.precedence import in_order
 from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Evidence, Session
 from debrief.sessions.store import SESSIONS_TABLE
@@ -29,11 +29,11 @@ PROPOSED = "proposed_labels"
 """A table with a partition for each model, replaced session by session."""
 Said = Literal["good", "bad", "unsure"]
 _SAID: Final[Mapping[VerdictName, Said]] = {
-    "done_verified": "good",
-    "done_unverified": "good",
-    "partly": "bad",
-    "not_done": "bad",
-    "cannot_tell": "unsure",
+    "complete_verified": "good",
+    "complete_unverified": "good",
+    "partial": "bad",
+    "failed": "bad",
+    "undetermined": "unsure",
 }
 
 
@@ -52,7 +52,7 @@ class ProposedLabel(Struct, frozen=True, kw_only=True):
     proposed_at: datetime
 
 
-def said_of(reading: SessionReading) -> Said:
+def said_of(reading: SessionReview) -> Said:
     """Return the label that a reading comes to; one of low confidence is ``unsure``.
 
     What is probably done and was not checked is ``good``: the proposal shows its verdict, and a

@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct, structs
 
-from debrief.facts.request import spelled_out
+from debrief.signals.request import spelled_out
 from debrief.models.answers import fold
 from debrief.models.fencing import (
     BAR,

@@ -131,7 +131,7 @@ def score_of(scores: Scores, score_name: str) -> float | None:
 
 def excellence_of(verdict: VerdictName | None) -> float | None:
     """Return 1 for what is done and checked, 0 for what is partly or not done, else None."""
-    return 1.0 if verdict == "done_verified" else 0.0 if verdict in SHORT_OF_DONE else None
+    return 1.0 if verdict == "complete_verified" else 0.0 if verdict in SHORT_OF_DONE else None
 
 
 def values_of(sessions: Iterable[SessionValues], score_name: str) -> dict[str, float]:

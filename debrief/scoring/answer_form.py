@@ -23,7 +23,7 @@ from debrief.judging.answers import JudgeAnswer
 from debrief.models.answer_fields import AnswerPart, Fraction, Text, is_null, word
 from debrief.models.answers import fold
 from debrief.scoring.dimensions import DIMENSIONS, Dimension
-from debrief.scoring.reading import (
+from debrief.scoring.llm_review import (
     TROUBLE_KINDS,
     Attitude,
     ClaimState,
@@ -173,7 +173,7 @@ def _confidence(value: Any) -> Any:
 
 
 def _verdict(value: Any) -> Any:
-    return "cannot_tell" if is_null(value) else word(value)
+    return "undetermined" if is_null(value) else word(value)
 
 
 def _scalar_as_score(value: Any) -> Any:
@@ -189,7 +189,7 @@ class DimensionAnswer(AnswerPart):
     score: Any
 
 
-class ReadingAnswer(AnswerPart):
+class ReviewAnswer(AnswerPart):
     """What a model answers for a session or a part of one, in the order in which it is asked:
     what was asked for first, numbers last.
     """
@@ -244,7 +244,7 @@ def _answer_on(dimension: Dimension) -> Any:
 
 
 @cache
-def answer_form(judges: tuple[str, ...] = ()) -> type[ReadingAnswer]:
+def answer_form(judges: tuple[str, ...] = ()) -> type[ReviewAnswer]:
     """Return the form of an answer.
 
     Args:
@@ -265,7 +265,7 @@ def answer_form(judges: tuple[str, ...] = ()) -> type[ReadingAnswer]:
         }
         made = create_model("Judges", __base__=AnswerPart, **named)
         fields["judges"] = (made | None, None)
-    return create_model("Reading", __base__=ReadingAnswer, **fields)
+    return create_model("Reading", __base__=ReviewAnswer, **fields)
 
 
 @cache
@@ -311,10 +311,10 @@ _EXAMPLE: Final[Mapping[str, Any]] = {
             "state": "done_seen",
             "proof": {"turn": 4, "quote": "12 passed"},
         },
-        {"turn": 2, "asked": "...", "state": "partly", "proof": None},
+        {"turn": 2, "asked": "...", "state": "partial", "proof": None},
     ],
     "claims": [{"turn": 4, "quote": "All tests pass", "state": "supported", "proof": _PLACE}],
-    "verdict": "partly",
+    "verdict": "partial",
     "confidence": "medium",
     "quality": 0.45,
     "effort": 0.7,

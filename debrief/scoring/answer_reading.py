@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from debrief.models.answer_fields import folded_keys, one_object, problem_of, word
 from debrief.models.answers import answer_text, is_cut_short, json_values, refuse
-from debrief.scoring.answer_form import ReadingAnswer, answer_form
+from debrief.scoring.answer_form import ReviewAnswer, answer_form
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.reading import MOST_TROUBLES
+from debrief.scoring.llm_review import MOST_TROUBLES
 
 
-def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReadingAnswer:
+def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReviewAnswer:
     """Read an answer.
 
     Args:
@@ -62,7 +62,7 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReadingAnswer:
     return read.model_copy(update={"troubles": read.troubles[:MOST_TROUBLES]})
 
 
-_KNOWN = frozenset(ReadingAnswer.model_fields) | frozenset(BY_NAME)
+_KNOWN = frozenset(ReviewAnswer.model_fields) | frozenset(BY_NAME)
 
 
 _TELLING: Collection[str] = {"verdict", "dimensions", "requests", *BY_NAME}

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.facts.session_facts import SessionKind
-from debrief.scoring.reading import Confidence, SessionReading
+from debrief.signals.extract import SessionKind
+from debrief.scoring.llm_review import Confidence, SessionReview
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence, Session
 
@@ -98,7 +98,7 @@ class ChunkScores(Struct, frozen=True, kw_only=True):
     """Each of several independent answers, which ``verdicts`` are made of; empty for one."""
     bounds: tuple[float, ...] = ()
     """The most that the overall quality is by each of them."""
-    reading: SessionReading | None = None
+    reading: SessionReview | None = None
     """Of the part; None offline, and in a row, which has that of the whole session."""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -117,7 +117,7 @@ class ChunkScorer(Protocol):
 
 
 UnsureReason = Literal[
-    "refused", "low_confidence", "cannot_tell", "parts_differ", "contradicts_check"
+    "refused", "low_confidence", "undetermined", "parts_differ", "contradicts_check"
 ]
 """Why one model's reading does not do: its answers could not be used, it says so itself, nothing
 decides for it, its parts were scored differently, or the last check says the opposite."""
@@ -175,7 +175,7 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     verdict: SessionVerdict | None = None
     """Whether what was asked was done: an outcome says so, else the model that read it, else the
     rules; None where the session could not be read for it."""
-    reading: SessionReading | None = None
+    reading: SessionReview | None = None
     """What the model read, request by request; None offline, and in rows of before it was asked."""
     facts: dict[str, float] = {}
     """What the order of sessions is made of (``debrief.scoring.order``), by name."""

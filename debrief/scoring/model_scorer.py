@@ -22,7 +22,7 @@ from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScore
 from debrief.scoring.quotations import Recording, checked
-from debrief.scoring.reading import SessionReading, middle_reading
+from debrief.scoring.llm_review import SessionReview, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
 from debrief.scoring.traces import shows_task
 from debrief.sessions.model import Session
@@ -145,7 +145,7 @@ Ask = Callable[[Question], Answer]
 class Read(Struct, frozen=True, kw_only=True):
     """One answer for a part of a session, read and checked."""
 
-    reading: SessionReading
+    reading: SessionReview
     verdicts: tuple[DimensionScore, ...]
     judged: Mapping[str, JudgeAnswer] = {}
     """What is said to the judges whose questions ride in the same call, by name."""

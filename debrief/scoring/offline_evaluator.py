@@ -17,19 +17,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from debrief.errors import ConfigurationError
 from debrief.evaluation import OFFLINE
-from debrief.facts.session_facts import Facts, facts_of
+from debrief.signals.extract import Facts, extract_signals
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.markdown import counted
 from debrief.scoring.dimensions import dimension_score
 from debrief.scoring.model import Chunk, ChunkScores, DimensionName, DimensionScore
 from debrief.scoring.rules import RULES, verdict_of
-from debrief.scoring.verdict import SessionVerdict, ground_shown
+from debrief.scoring.verdict import SessionVerdict, basis_text
 from debrief.sessions.model import Evidence, Session, messages_of, sentence
 
 _FEW_CALLS = 3
 _SENTENCES = 4
 _GRAVE = ("remote_code", "secret")
-_COMPLETION = {"done_verified": "complete", "partly": "partial", "not_done": "failed"}
+_COMPLETION = {"complete_verified": "complete", "partial": "partial", "failed": "failed"}
 
 Reason = tuple[str, Iterable[Evidence]]
 
@@ -56,9 +56,9 @@ def task_completion(verdict: SessionVerdict) -> DimensionScore:
     or an outcome. Nothing shows a need that was met unasked, so nothing is ``exceeded``."""
     category = _COMPLETION.get(verdict.verdict)
     if category is None:
-        return nothing("task_completion", ground_shown(verdict))
+        return nothing("task_completion", basis_text(verdict))
     return _verdict(
-        "task_completion", category, [(ground_shown(verdict).removesuffix("."), verdict.evidence)]
+        "task_completion", category, [(basis_text(verdict).removesuffix("."), verdict.evidence)]
     )
 
 
@@ -202,7 +202,7 @@ class OfflineEvaluator:
                 f"names the model {judge.model} and would be answered offline",
                 "Load the judges with the model set to offline.",
             )
-        facts = facts_of(session)
+        facts = extract_signals(session)
         score: float | None
         if judge.name == "code-reuse":
             score, reasons = _reuse(facts)
@@ -217,7 +217,7 @@ class OfflineEvaluator:
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Score a session, of which the chunk is the whole."""
-        facts = facts_of(session)
+        facts = extract_signals(session)
         return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
@@ -237,9 +237,9 @@ class OfflineEvaluator:
         if session.source == WORKTREE:
             return level(away), [*found, ("changes alone do not show how the work went", ())]
         verdict = verdict_of(facts)
-        worth = {"done_verified": 1.5, "done_unverified": 0.0, "partly": -1.0, "not_done": -2.0}
+        worth = {"complete_verified": 1.5, "complete_unverified": 0.0, "partial": -1.0, "failed": -2.0}
         reached: Reason = (
-            f"{verdict.shown}: {ground_shown(verdict).removesuffix('.')}",
+            f"{verdict.shown}: {basis_text(verdict).removesuffix('.')}",
             verdict.evidence,
         )
         return level(away + worth.get(verdict.verdict, 0.0)), [*found, reached]

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.facts.session_facts import Facts, SessionKind
+from debrief.signals.extract import Facts, SessionKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from debrief.errors import InputError
-from debrief.facts.session_facts import SessionKind
+from debrief.signals.extract import SessionKind
 from debrief.models.answer_fields import Text, is_null, word
 from debrief.models.answers import (
     Answer,
@@ -231,14 +231,14 @@ def _read(text: str, one: _Shown, other: _Shown) -> OrderedComparison:
         wrong = error.errors(include_url=False)[0]
         refuse(f"{' '.join(map(str, wrong['loc']))}: {wrong['msg']}")
     refuse_lifted(
-        text, [ground.what for ground in said.grounds if ground.what], one.bare + other.bare
+        text, [basis.what for basis in said.grounds if basis.what], one.bare + other.bare
     )
     by_number = {1: one, 2: other}
     grounds = [
-        ComparisonGround(session_id=by_number[ground.recording].id, place=place, what=ground.what)
-        for ground in said.grounds
-        if ground.quote
-        and (place := by_number[ground.recording].recording.place(ground)) is not None
+        ComparisonGround(session_id=by_number[basis.recording].id, place=place, what=basis.what)
+        for basis in said.grounds
+        if basis.quote
+        and (place := by_number[basis.recording].recording.place(basis)) is not None
     ]
     if said.better and not grounds:
         refuse("none of its quotations stands in the recordings")

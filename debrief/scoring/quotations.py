@@ -9,16 +9,16 @@ from functools import cached_property
 from debrief.models.answers import refuse
 from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words
-from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReadingAnswer
+from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReviewAnswer
 from debrief.scoring.dimensions import DIMENSIONS, dimension_score
 from debrief.scoring.model import Chunk, DimensionScore
-from debrief.scoring.reading import (
-    ClaimReading,
+from debrief.scoring.llm_review import (
+    ClaimReview,
     Incident,
     PersonWords,
     ReadTrouble,
-    RequestReading,
-    SessionReading,
+    RequestReview,
+    SessionReview,
     TrainOn,
 )
 from debrief.scoring.traces import trace_text
@@ -127,8 +127,8 @@ def _stands(pieces: Iterable[str], text: str) -> bool:
 
 
 def checked(
-    answer: ReadingAnswer, recording: Recording
-) -> tuple[SessionReading, tuple[DimensionScore, ...]]:
+    answer: ReviewAnswer, recording: Recording
+) -> tuple[SessionReview, tuple[DimensionScore, ...]]:
     """Return the reading and the six scores of an answer, with quotations that stand.
 
     Satisfaction has a value only where words of the person approve or correct: that somebody goes
@@ -163,7 +163,7 @@ def checked(
     return reading, tuple(verdicts)
 
 
-def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
+def _reading(answer: ReviewAnswer, recording: Recording) -> SessionReview:
     place = recording.place
     known = recording.turns
     incidents = ((incident, place(incident)) for incident in answer.incidents)
@@ -173,9 +173,9 @@ def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
     claims = ((claim, place(claim)) for claim in answer.claims)
     person = ((words, place(words, by_person=True)) for words in answer.person)
     train = answer.train
-    return SessionReading(
+    return SessionReview(
         requests=tuple(
-            RequestReading(
+            RequestReview(
                 turn=request.turn if request.turn in known and request.turn is not None else 0,
                 asked=request.asked[:LONGEST_TEXT],
                 state=request.state,
@@ -184,7 +184,7 @@ def _reading(answer: ReadingAnswer, recording: Recording) -> SessionReading:
             for request in answer.requests
         ),
         claims=tuple(
-            ClaimReading(
+            ClaimReview(
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,

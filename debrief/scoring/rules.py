@@ -14,9 +14,9 @@ No word list decides: what somebody says of the work is shown beside the verdict
 
 from __future__ import annotations
 
-from debrief.facts.checks import CheckRun
-from debrief.facts.session_facts import Facts
-from debrief.scoring.verdict import Ground, SessionVerdict, VerdictName
+from debrief.signals.check_commands import CheckRun
+from debrief.signals.extract import Facts
+from debrief.scoring.verdict import Basis, SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence
 
 RULES = "2"
@@ -36,27 +36,27 @@ def verdict_of(facts: Facts, outcome: tuple[bool, str] | None = None) -> Session
     """
     if outcome is not None:
         done, source = outcome
-        return _said("done_verified" if done else "not_done", "outcome", facts, source=source)
+        return _said("complete_verified" if done else "failed", "outcome", facts, source=source)
     end, changed = facts.end, facts.edits[-_SHOWN:]
     stopped = end.ending in ("interrupted", "limit")
     at_end = (end.evidence,) if end.evidence else ()
     if facts.calls < _LEAST_CALLS and not facts.edits:
-        return _said("cannot_tell", "no_work", facts, *at_end)
+        return _said("undetermined", "no_work", facts, *at_end)
     if not facts.edits:
-        ground: Ground = "stopped" if stopped else "open_end" if facts.broke_off else "no_change"
-        return _said("cannot_tell", ground, facts, *at_end)
+        basis: Basis = "stopped" if stopped else "open_end" if facts.broke_off else "no_change"
+        return _said("undetermined", basis, facts, *at_end)
     if facts.broke_off:
-        return _said("partly", "stopped" if stopped else "open_end", facts, *at_end)
+        return _said("partial", "stopped" if stopped else "open_end", facts, *at_end)
     last = facts.last_check
     if last is None and facts.turns >= _MANY:
-        return _said("cannot_tell", "many_requests", facts, *changed)
+        return _said("undetermined", "many_requests", facts, *changed)
     if last is None:
-        ground = "check_not_covering" if _ran_after(facts) else "no_check"
-        return _said("done_unverified", ground, facts, *changed)
+        basis = "check_not_covering" if _ran_after(facts) else "no_check"
+        return _said("complete_unverified", basis, facts, *changed)
     if not last.passed:
-        return _said("partly", "check", facts, last.evidence, check=last.tool)
+        return _said("partial", "check", facts, last.evidence, check=last.tool)
     before = (facts.failed_before.evidence,) if facts.failed_before else ()
-    return _said("done_verified", "check", facts, last.evidence, *before, check=last.tool)
+    return _said("complete_verified", "check", facts, last.evidence, *before, check=last.tool)
 
 
 def _ran_after(facts: Facts) -> list[CheckRun]:
@@ -65,7 +65,7 @@ def _ran_after(facts: Facts) -> list[CheckRun]:
 
 def _said(
     verdict: VerdictName,
-    ground: Ground,
+    basis: Basis,
     facts: Facts,
     *evidence: Evidence,
     source: str = "",
@@ -73,7 +73,7 @@ def _said(
 ) -> SessionVerdict:
     return SessionVerdict(
         verdict=verdict,
-        ground=ground,
+        basis=basis,
         source=source,
         check=check,
         evidence=evidence,

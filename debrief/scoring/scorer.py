@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import OFFLINE, evaluate, failure_of, interval_of, version_of
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.judging.fitting import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
@@ -47,7 +47,7 @@ from debrief.scoring.model import (
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.offline_evaluator import task_completion
 from debrief.scoring.order import VALUES, values_of
-from debrief.scoring.reading import SessionReading, whole_reading
+from debrief.scoring.llm_review import SessionReview, whole_review
 from debrief.scoring.rules import RULES, verdict_of
 from debrief.scoring.second_opinion import VERSION as SECOND_OPINION
 from debrief.scoring.second_opinion import is_assumed, unsure_reason, with_first
@@ -242,7 +242,7 @@ def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, A
     Where that goes wrong there are none: scores that were paid for are not lost for it.
     """
     try:
-        facts = facts_of(session)
+        facts = extract_signals(session)
         verdict = verdict_of(facts, outcome)
     except Exception:
         LOG.exception("%s: its verdict could not be told", session.id)
@@ -250,24 +250,24 @@ def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, A
     return {"kind": facts.kind, "verdict": verdict, "facts": values_of(facts)}
 
 
-def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkScores]) -> SessionReading | None:
+def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkScores]) -> SessionReview | None:
     """Return what a model read in all parts; None where one of them has no reading."""
     readings = [part.reading for part in said if part.reading is not None]
     if len(readings) < len(said):
         return None
     turns = [(chunk.traces[0].number, chunk.traces[-1].number) for chunk in chunks]
-    return whole_reading(readings, turns, [part.own_tokens for part in said])
+    return whole_review(readings, turns, [part.own_tokens for part in said])
 
 
 def _decided(
-    verdict: SessionVerdict | None, reading: SessionReading | None, model: str
+    verdict: SessionVerdict | None, reading: SessionReview | None, model: str
 ) -> SessionVerdict | None:
     """Return the verdict on a session: an outcome's, else the reading's, else the rules'."""
-    if reading is None or (verdict is not None and verdict.ground == "outcome"):
+    if reading is None or (verdict is not None and verdict.basis == "outcome"):
         return verdict
     return SessionVerdict(
         verdict=reading.verdict,
-        ground="model",
+        basis="model",
         source=model,
         evidence=reading.proofs,
         unanswered=verdict is not None and verdict.unanswered,
@@ -275,7 +275,7 @@ def _decided(
 
 
 def _overall(
-    verdicts: Sequence[DimensionScore], reading: SessionReading | None, whole: bool
+    verdicts: Sequence[DimensionScore], reading: SessionReview | None, whole: bool
 ) -> float | None:
     """Return the overall quality; offline there is none without completion or execution."""
     if reading is not None:

@@ -24,7 +24,7 @@ ASSUMED_SHOWN = (
 UNSURE_SHOWN: Final[dict[UnsureReason, str]] = {
     "refused": "its answers could not be used",
     "low_confidence": "its confidence is low",
-    "cannot_tell": "nothing decides for it",
+    "undetermined": "nothing decides for it",
     "parts_differ": "its parts were scored differently",
     "contradicts_check": "the last check says the opposite",
 }
@@ -48,20 +48,20 @@ def unsure_reason(
         return "refused" if isinstance(error, NoAnswerError | TooLongError) else None
     if row.uncertain:
         return "parts_differ"
-    if by_rules is not None and by_rules.ground == "outcome":
+    if by_rules is not None and by_rules.basis == "outcome":
         return None
-    if row.reading.verdict == "cannot_tell":
-        return "cannot_tell"
+    if row.reading.verdict == "undetermined":
+        return "undetermined"
     if row.reading.confidence == "low":
         return "low_confidence"
     return "contradicts_check" if _contradicts(row, by_rules) else None
 
 
 def _contradicts(row: SessionScores, by_rules: SessionVerdict | None) -> bool:
-    if row.reading is None or by_rules is None or by_rules.ground != "check":
+    if row.reading is None or by_rules is None or by_rules.basis != "check":
         return False
     failed, said = by_rules.verdict in SHORT_OF_DONE, row.reading.verdict
-    return said in DONE if failed else said == "not_done"
+    return said in DONE if failed else said == "failed"
 
 
 def is_assumed(session_id: str) -> bool:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from debrief.facts.checks import CheckRun
-from debrief.facts.shell import arguments, commands_in, pattern
+from debrief.signals.check_commands import CheckRun
+from debrief.signals.shell import arguments, commands_in, pattern
 from debrief.scoring.shortening import around, shortened
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.documents import compact_json

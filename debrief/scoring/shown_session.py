@@ -11,9 +11,9 @@ from posixpath import join, normpath
 
 from msgspec.structs import replace
 
-from debrief.facts.checks import ANY, CheckRun
-from debrief.facts.ending import End
-from debrief.facts.session_facts import Facts, facts_of
+from debrief.signals.check_commands import ANY, CheckRun
+from debrief.signals.termination import End
+from debrief.signals.extract import Facts, extract_signals
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import defuse, defuse_line
 from debrief.scoring.model import Chunk, Trace
@@ -61,7 +61,7 @@ def shown_text(session: Session, chunk: Chunk) -> str:
 
 def session_facts(session: Session) -> str:
     """Return what is known of a session beside its text, one fact a line."""
-    facts = facts_of(session)
+    facts = extract_signals(session)
     minutes = (session.ended - session.started).total_seconds() / 60
     preamble = any(turn.number == 0 and turn.messages for turn in session.turns)
     known = {
@@ -97,7 +97,7 @@ def end_once_more(session: Session) -> str:
 
     It is for the end of a prompt: models read the middle of a long one less well.
     """
-    facts = facts_of(session)
+    facts = extract_signals(session)
     parts = [*_last_words(session), *(_last_checks(facts) or [NO_CHECK])]
     parts += _broken_off(facts.end)
     closing = next(

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from debrief.facts.checks import CheckRun
-from debrief.facts.quoting import label
-from debrief.facts.request import spelled_out
-from debrief.facts.session_facts import facts_of
-from debrief.facts.shell import arguments
+from debrief.signals.check_commands import CheckRun
+from debrief.signals.excerpts import label
+from debrief.signals.request import spelled_out
+from debrief.signals.extract import extract_signals
+from debrief.signals.shell import arguments
 from debrief.markdown import shorten
 from debrief.models.fencing import defuse, finish
 from debrief.scoring.model import Observation, Trace
@@ -148,7 +148,7 @@ class _Writer:
         self._deeds: dict[int, list[Intervention]] = {}
         """What the person did to a call."""
         self._checks: dict[str, list[CheckRun]] = {}
-        for run in facts_of(session).checks:
+        for run in extract_signals(session).checks:
             if run.evidence.call:
                 self._checks.setdefault(run.evidence.call, []).append(run)
         self._started_by, self._loose = _places(session)

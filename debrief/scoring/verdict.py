@@ -1,4 +1,4 @@
-"""The verdict of a session: whether what was asked for was done, and on what ground."""
+"""The verdict of a session: whether what was asked for was done, and on what basis."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from debrief.sessions.model import Evidence
 
-VerdictName = Literal["done_verified", "done_unverified", "partly", "not_done", "cannot_tell"]
-"""``done_verified``: done, and something that could have failed shows it. ``done_unverified``:
-changed as asked as far as one sees, and nothing checked it. ``partly``: some of it is open or
-fails. ``not_done``: it failed, or was thrown away. ``cannot_tell``: nothing decides."""
+VerdictName = Literal["complete_verified", "complete_unverified", "partial", "failed", "undetermined"]
+"""``complete_verified``: done, and something that could have failed shows it. ``complete_unverified``:
+changed as asked as far as one sees, and nothing checked it. ``partial``: some of it is open or
+fails. ``failed``: it failed, or was thrown away. ``undetermined``: nothing decides."""
 VERDICT_NAMES: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
 
-Ground = Literal[
+Basis = Literal[
     "outcome",
     "model",
     "check",
@@ -37,31 +37,31 @@ at what was changed. ``no_check``: nothing was run after the last edit. ``open_e
 nothing to check (a question, a review). ``no_work``: hardly anything was done. ``many_requests``:
 no check shows what became of each of them."""
 
-DONE: Final[frozenset[VerdictName]] = frozenset(["done_verified", "done_unverified"])
-SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partly", "not_done"])
+DONE: Final[frozenset[VerdictName]] = frozenset(["complete_verified", "complete_unverified"])
+SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partial", "failed"])
 """The bad side wherever good sessions are compared with bad ones; the good one is
-``done_verified``."""
+``complete_verified``."""
 
 SHOWN: Final[Mapping[VerdictName, str]] = {
-    "done_verified": "done, checked",
-    "done_unverified": "done, not checked",
-    "partly": "partly done",
-    "not_done": "not done",
-    "cannot_tell": "cannot tell",
+    "complete_verified": "done, checked",
+    "complete_unverified": "done, not checked",
+    "partial": "partly done",
+    "failed": "not done",
+    "undetermined": "cannot tell",
 }
 """Each verdict in a few words."""
 
 
 class SessionVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict on one session, with its ground."""
+    """The verdict on one session, with its basis."""
 
     verdict: VerdictName
-    ground: Ground
+    basis: Basis
     source: str = ""
     """Of an outcome: ``execution``, ``kept``, ``ci``, ``view`` …; of a reading the model's name;
     empty for other grounds."""
     check: str = ""
-    """The command that checked the work; empty where the ground is no check."""
+    """The command that checked the work; empty where the basis is no check."""
     evidence: tuple[Evidence, ...] = ()
     """Where the session shows it."""
     unanswered: bool = False
@@ -76,7 +76,7 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
     @property
     def is_known(self) -> bool:
         """Return whether something decided."""
-        return self.verdict != "cannot_tell"
+        return self.verdict != "undetermined"
 
 
 _BY_PERSON = "A person's label says so."
@@ -92,7 +92,7 @@ _OUTCOMES: Final[Mapping[str, str]] = {
 }
 
 
-def ground_shown(row: SessionVerdict) -> str:
+def basis_text(row: SessionVerdict) -> str:
     """Return what a verdict rests on, as one sentence without its evidence."""
     failed = row.verdict in SHORT_OF_DONE
     sentence = {
@@ -106,12 +106,12 @@ def ground_shown(row: SessionVerdict) -> str:
         "no_change": "Nothing was changed, so there is nothing to check.",
         "no_work": "Hardly anything was done.",
         "many_requests": "It holds many requests, and no check shows what became of them.",
-    }[row.ground]
+    }[row.basis]
     more = " The last request has no answer." if row.unanswered else ""
     return sentence + more
 
 
-GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
+BASIS_LABELS: Final[Mapping[Basis, str]] = {
     "outcome": "what became of the work",
     "model": "a model read it",
     "check": "the last check",
@@ -123,20 +123,20 @@ GROUNDS_SHOWN: Final[Mapping[Ground, str]] = {
     "no_work": "hardly anything was done",
     "many_requests": "many requests and no check",
 }
-"""Each ground in a few words, where sessions are counted by it."""
+"""Each basis in a few words, where sessions are counted by it."""
 WORST_FIRST: Final[tuple[VerdictName, ...]] = (
-    *("not_done", "partly", "done_unverified", "done_verified"),
-    "cannot_tell",
+    *("failed", "partial", "complete_unverified", "complete_verified"),
+    "undetermined",
 )
 """Verdicts in the order of a list; what cannot be told comes last."""
 
 
-def ground_with_turns(row: SessionVerdict) -> str:
+def basis_with_turns(row: SessionVerdict) -> str:
     """Return what a verdict rests on, with the turns that show it and the words of the first."""
     turns = list(dict.fromkeys(place.turn for place in row.evidence))
     if not turns:
-        return ground_shown(row)
+        return basis_text(row)
     more = f" and {len(turns) - 3} more" if len(turns) > 3 else ""
     where = f"turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, turns[:3]))}{more}"
     quote = f": “{row.evidence[0].quote}”" if row.evidence[0].quote else ""
-    return f"{ground_shown(row).removesuffix('.')} ({where}{quote})."
+    return f"{basis_text(row).removesuffix('.')} ({where}{quote})."

@@ -45,7 +45,7 @@ from debrief.rubrics.trial import (
     try_rubrics,
 )
 from debrief.scoring.model import SessionScores
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.precedence import effective_rows
 from debrief.sessions.model import Session
 from debrief.stages.evaluations import evaluated_rows, none_open
 from debrief.stages.run import StageRun
@@ -70,7 +70,7 @@ def _rows(
 def _scores(run: StageRun, *weeks: str) -> list[SessionScores]:
     """Return the row that speaks for each session, of all weeks if none is named."""
     chosen = weeks or run.lake.partitions("session_scores")
-    return list(speaking_rows(run.lake.rows("session_scores", SessionScores, chosen)))
+    return list(effective_rows(run.lake.rows("session_scores", SessionScores, chosen)))
 
 
 def _labelled(run: StageRun) -> dict[str, dict[str, float]]:

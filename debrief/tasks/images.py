@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from debrief.execution.model import Check
-from debrief.facts.checks import languages_of
-from debrief.facts.shell import check_of, commands_in
+from debrief.signals.check_commands import languages_of
+from debrief.signals.shell import check_of, commands_in
 from debrief.tasks.files import Image
 from debrief.tasks.instruction import WORKDIR
 

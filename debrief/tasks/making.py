@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.execution.model import Execution, RebuiltTree
 from debrief.execution.trees import lay_out
-from debrief.facts.request import request_of, spelled_out
+from debrief.signals.request import request_of, spelled_out
 from debrief.git import scratch_into
 from debrief.redaction import contains_secret, refuse_secrets
 from debrief.redaction.gate import refuse_random

@@ -15,7 +15,7 @@ NotProvenReason = (
     NoOutcome
     | Literal[
         "not_executed",
-        "not_done",
+        "failed",
         "no_request",
         "answer_given",
         "changes_dependencies",
@@ -26,7 +26,7 @@ NotProvenReason = (
         "fails_with_change",
     ]
 )
-"""Those of executions, and: ``not_executed``: nobody ran its checks. ``not_done``: running them
+"""Those of executions, and: ``not_executed``: nobody ran its checks. ``failed``: running them
 shows that it broke something. ``no_request``: no person asked for the change in the session.
 ``answer_given``: the request gives the answer away. ``changes_dependencies``: the change needs
 other packages than its base, which a container would lack. ``no_exit_code``: no test command ends

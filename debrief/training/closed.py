@@ -10,16 +10,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from debrief.scoring.verdict import Ground, SessionVerdict
+from debrief.scoring.verdict import Basis, SessionVerdict
 from debrief.sessions.model import Session, Turn
 from debrief.training.given import is_answer, is_stopped
 
-_BROKE_OFF: Final[frozenset[Ground]] = frozenset(["open_end", "stopped"])
+_BROKE_OFF: Final[frozenset[Basis]] = frozenset(["open_end", "stopped"])
 
 
 def broke_off(verdict: SessionVerdict | None) -> bool:
     """Return whether a verdict rests on how the session ended, and on nothing that came of it."""
-    return verdict is not None and verdict.ground in _BROKE_OFF
+    return verdict is not None and verdict.basis in _BROKE_OFF
 
 
 def until_closed(session: Session) -> Session | None:

@@ -30,7 +30,7 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.facts.talk import correction_in
+from debrief.signals.user_feedback import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.sessions.readers.documents import mend, mend_text
 from debrief.training.given import Request, requests_in, thoughts_and_words

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.facts.shell import check_of, simple_commands
+from debrief.signals.shell import check_of, simple_commands
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session

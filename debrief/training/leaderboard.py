@@ -24,7 +24,7 @@ from debrief.markdown import interval, plain
 from debrief.outcomes.store import LabelledSession, Success, own_task, success_labels
 from debrief.reports import Markdown, report
 from debrief.scoring.model import SessionScores
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.precedence import effective_rows
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.stats import (
     NO_ESTIMATE,
@@ -195,7 +195,7 @@ def leaderboard(
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
     groups: dict[tuple[str, ...], dict[_Who, list[_Entry]]]
     groups = defaultdict(lambda: defaultdict(list))
-    for row, known in _known(speaking_rows(scores), metadata):
+    for row, known in _known(effective_rows(scores), metadata):
         who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
         strata = _strata(row, known, work.get(row.session_id))
         for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
@@ -290,7 +290,7 @@ def _ranked(
 def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
     known = ((session.strata, session.scores.verdict) for session in sessions)
     return [
-        (strata, float(verdict.verdict == "done_verified"))
+        (strata, float(verdict.verdict == "complete_verified"))
         for strata, verdict in known
         if verdict is not None and verdict.is_known
     ]
@@ -373,7 +373,7 @@ def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
         session.scores.verdict for session in sessions if session.scores.verdict is not None
     ]
     with_verdict = sum(verdict.is_known for verdict in verdicts)
-    verified = sum(verdict.verdict == "done_verified" for verdict in verdicts)
+    verified = sum(verdict.verdict == "complete_verified" for verdict in verdicts)
     return LeaderboardRow(
         sessions=len(sessions),
         with_verdict=with_verdict,

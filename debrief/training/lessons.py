@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from debrief.errors import InputError
 from debrief.execution.model import Execution
 from debrief.execution.store import executions_by_session, results_before_and_after
-from debrief.facts.request import points_elsewhere, request_of
+from debrief.signals.request import points_elsewhere, request_of
 from debrief.keys import slugify, week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten

@@ -205,7 +205,7 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     scoring_fingerprint: str
     scoring_model: str
     verdict: VerdictName
-    """``cannot_tell`` where nobody looked, too."""
+    """``undetermined`` where nobody looked, too."""
     verdict_ground: str
     """What it rests on; empty where nobody looked."""
     sample_weight: float
@@ -460,7 +460,7 @@ class LineRow(Struct, frozen=True, kw_only=True):
     window: int
     split: Split
     status: Status = "draft"
-    verdict: VerdictName = "cannot_tell"
+    verdict: VerdictName = "undetermined"
     quality: float | None = None
     """Overall quality; None where there is none."""
     offset: int

@@ -14,7 +14,7 @@ from debrief.settings import Settings
 from debrief.training.given import SystemPrompt
 
 EVAL_SHARE = 0.2
-TAKEN: Final[tuple[VerdictName, ...]] = ("done_verified", "done_unverified", "cannot_tell")
+TAKEN: Final[tuple[VerdictName, ...]] = ("complete_verified", "complete_unverified", "undetermined")
 """The verdicts that are asked for by default: what is not known to fall short of done."""
 
 
@@ -41,9 +41,9 @@ class TrainingOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     verdicts: Verdicts = TAKEN
-    """Sessions of these verdicts: `done_verified`, `done_unverified`, `partly`, `not_done`,
-    `cannot_tell`. Else all but `partly` and `not_done`. Empty: any. What a recorder's owner
-    released is taken where the verdict is `cannot_tell`, whatever stands here."""
+    """Sessions of these verdicts: `complete_verified`, `complete_unverified`, `partial`, `failed`,
+    `undetermined`. Else all but `partial` and `failed`. Empty: any. What a recorder's owner
+    released is taken where the verdict is `undetermined`, whatever stands here."""
     outcome: Literal["any", "succeeded"] = "any"
     """`succeeded`: only sessions of which a label other than their own checks says so."""
     min_probability: float = Field(default=0.0, ge=0, le=1)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.facts.shell import simple_commands
+from debrief.signals.shell import simple_commands
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.outcomes.store import Success
@@ -22,7 +22,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, ground_shown
+from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, basis_text
 from debrief.sessions.model import Session, Subagent, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.closed import broke_off, until_closed
@@ -153,8 +153,8 @@ def sample_of(
             eval_digest=digest if digest.startswith(fingerprint) else "",
             scoring_fingerprint=scores.scoring_fingerprint,
             scoring_model=label(scores.model),
-            verdict=verdict.verdict if verdict else "cannot_tell",
-            verdict_ground=verdict.ground if verdict else "",
+            verdict=verdict.verdict if verdict else "undetermined",
+            verdict_ground=verdict.basis if verdict else "",
             sample_weight=sample_weight,
             scores=tuple(
                 score_entries(scores, judgements, on_rubrics, outcome, place, raw_quality)
@@ -182,7 +182,7 @@ def weight_by_verdict(verdict: SessionVerdict | None, place: OrderPlace | None) 
     """Return 1 for a session that is done and checked, 0 for one that is partly or not done, else
     the probability that it was done; 1 where that is not known. Of one that broke off, only what
     was closed is trained on."""
-    if verdict is not None and verdict.verdict == "done_verified":
+    if verdict is not None and verdict.verdict == "complete_verified":
         return 1.0
     if verdict is not None and verdict.verdict in SHORT_OF_DONE and not broke_off(verdict):
         return 0.0
@@ -253,8 +253,8 @@ def score_entries(
         name="verdict",
         value=0.0,
         maximum=0.0,
-        category=known.verdict if known else "cannot_tell",
-        comment=ground_shown(known) if known else "",
+        category=known.verdict if known else "undetermined",
+        comment=basis_text(known) if known else "",
     )
     if outcome is not None:
         said = float(outcome.success)

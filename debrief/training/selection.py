@@ -98,7 +98,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """It was scored, and that did not fail."""
     quality: float | None = None
     """Overall quality; None where nothing shows one."""
-    verdict: VerdictName = "cannot_tell"
+    verdict: VerdictName = "undetermined"
     """By an outcome, else as the session shows it."""
     is_cut: bool = False
     """It broke off, and only its turns up to the last closed one are trained on."""
@@ -158,7 +158,7 @@ def candidate_of(
         has_metadata=metadata is not None,
         has_scores=scores is not None and scores.status == "ok",
         quality=scores.overall_quality if scores else None,
-        verdict=verdict.verdict if verdict else "cannot_tell",
+        verdict=verdict.verdict if verdict else "undetermined",
         is_cut=traits.closed and broke_off(verdict),
         place=place,
         outcome=outcome,
@@ -180,10 +180,10 @@ def verdict_by(scores: SessionScores | None, outcome: Success | None) -> Session
     known = scores.verdict if scores is not None else None
     if outcome is None:
         return known
-    verdict: VerdictName = "done_verified" if outcome.success else "not_done"
-    if known is not None and (known.verdict, known.ground) == (verdict, "outcome"):
+    verdict: VerdictName = "complete_verified" if outcome.success else "failed"
+    if known is not None and (known.verdict, known.basis) == (verdict, "outcome"):
         return known
-    return SessionVerdict(verdict=verdict, ground="outcome", source=outcome.source)
+    return SessionVerdict(verdict=verdict, basis="outcome", source=outcome.source)
 
 
 def select(
@@ -224,7 +224,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
     )
     is_success = candidate.outcome is not None and candidate.outcome.success
     verdict = candidate.verdict
-    asked = verdict in (options.verdicts or SHOWN) or (released and verdict == "cannot_tell")
+    asked = verdict in (options.verdicts or SHOWN) or (released and verdict == "undetermined")
     asked = asked or candidate.is_cut  # of which the closed turns' own verdict decides
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
@@ -301,7 +301,7 @@ def _capped(
 
 
 _BEST_FIRST: tuple[VerdictName, ...] = (
-    *("done_verified", "done_unverified", "cannot_tell", "partly", "not_done"),
+    *("complete_verified", "complete_unverified", "undetermined", "partial", "failed"),
 )
 
 

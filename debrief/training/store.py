@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import OFFLINE
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -31,7 +31,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import OrderPlace
 from debrief.scoring.rules import verdict_of
-from debrief.scoring.speaking import in_order
+from debrief.scoring.precedence import in_order
 from debrief.scoring.verdict import SHOWN
 from debrief.sessions.model import Session
 from debrief.snapshots.fingerprint import eval_digest
@@ -411,7 +411,7 @@ def make_lines(
             assert material.metadata is not None
             assert material.scores is not None, "without either, no session is selected"
             if candidate.is_cut:
-                closed = verdict_of(facts_of(until_closed(session) or session)).verdict
+                closed = verdict_of(extract_signals(until_closed(session) or session)).verdict
                 if closed not in (options.verdicts or SHOWN):
                     selection.left_out[session.id] = Exclusion("verdict", SHOWN[closed])
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from debrief.facts.quoting import printed_lines
+from debrief.signals.excerpts import printed_lines
 from debrief.sessions.model import ToolCall
 from debrief.troubles.model import TroubleReason
 from debrief.troubles.naming import forms

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from debrief.facts.quoting import ANSI
-from debrief.facts.shell import bare_words, check_of, commands_in
+from debrief.signals.excerpts import ANSI
+from debrief.signals.shell import bare_words, check_of, commands_in
 from debrief.troubles.model import TroubleReason
 from debrief.troubles.naming import is_warning, pattern, plain_error, tables, without_diffs
 

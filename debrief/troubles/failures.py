@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.facts.quoting import first_line
-from debrief.facts.shell import writes_of
+from debrief.signals.excerpts import first_line
+from debrief.signals.shell import writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.edit_arguments import OLD

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from debrief.facts.checks import can_check, language_of, languages_of
-from debrief.facts.ending import end_of
-from debrief.facts.quoting import label, printed_lines
-from debrief.facts.session_facts import is_work
-from debrief.facts.shell import bare_words, check_of, commands_in, pattern, writes_of
+from debrief.signals.check_commands import can_check, language_of, languages_of
+from debrief.signals.termination import end_of
+from debrief.signals.excerpts import label, printed_lines
+from debrief.signals.extract import is_work
+from debrief.signals.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
 from debrief.troubles.background import Background

@@ -17,8 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.facts.quoting import ANSI, printed_lines
-from debrief.facts.shell import raw_commands, unwrapped
+from debrief.signals.excerpts import ANSI, printed_lines
+from debrief.signals.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
 from debrief.sessions.readers.documents import mend_text
 from debrief.troubles.model import TroubleReason

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from debrief.facts.quoting import label
-from debrief.facts.talk import approval_in, correction_in, own_words
+from debrief.signals.excerpts import label
+from debrief.signals.user_feedback import approval_in, correction_in, own_words
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Intervention, Turn
 from debrief.troubles.model import TroubleReason

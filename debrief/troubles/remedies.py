@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from debrief.facts.hazards import hazards_of
-from debrief.facts.shell import check_of, commands_in
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.sessions.model import ToolCall, Usage

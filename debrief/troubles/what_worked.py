@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from debrief.facts.shell import folder_of
+from debrief.signals.shell import folder_of
 from debrief.sessions.model import ToolCall
 from debrief.troubles.absent import absent_lines
 from debrief.troubles.failed_calls import answers, check_behind_a_pipe, has_failed, went_well

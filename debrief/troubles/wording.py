@@ -6,7 +6,7 @@ import json
 import re
 
 from debrief.errors import ModelError
-from debrief.facts.hazards import hazards_of
+from debrief.signals.risky_commands import hazards_of
 from debrief.models.answers import answer_text, refuse
 from debrief.models.fencing import defuse, fence, injection_signs, make_visible
 from debrief.models.prompting import PromptedModel

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.files import read_text
 from debrief.keys import digest_of
 from debrief.scoring.verdict import DONE, SessionVerdict, VerdictName
@@ -27,7 +27,7 @@ from debrief.sessions.actions import described
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.validity.references import LEVELS
 
-Must = Literal["not be done_verified", "fall", "not rise"]
+Must = Literal["not be complete_verified", "fall", "not rise"]
 VerdictOf = Callable[[Session], SessionVerdict]
 _JUNK_LINES = 500
 
@@ -53,8 +53,8 @@ class Move(Struct, frozen=True, kw_only=True):
     @property
     def holds(self) -> bool:
         """Return whether the verdict moved as it must."""
-        if self.must == "not be done_verified":
-            return self.after != "done_verified"
+        if self.must == "not be complete_verified":
+            return self.after != "complete_verified"
         if self.must == "fall":
             return LEVELS[self.after] < LEVELS[self.before]
         return LEVELS[self.after] <= LEVELS[self.before]
@@ -80,9 +80,9 @@ def moves_of(
 ) -> Iterator[Move]:
     """Yield what each change does to the verdict on a session, where it could do anything.
 
-    A change after which a session may not be ``done_verified`` is made to those that are; one after
+    A change after which a session may not be ``complete_verified`` is made to those that are; one after
     which the verdict must fall to those that are done; one after which it must not rise to those
-    that are not ``done_verified``.
+    that are not ``complete_verified``.
 
     Args:
         session: as it was read.
@@ -101,9 +101,9 @@ def moves_of(
 
 def could_show(must: Must, verdict: VerdictName) -> bool:
     """Return whether a change that must do this could show on a session with this verdict."""
-    if must == "not be done_verified":
-        return verdict == "done_verified"
-    return verdict in DONE if must == "fall" else verdict != "done_verified"
+    if must == "not be complete_verified":
+        return verdict == "complete_verified"
+    return verdict in DONE if must == "fall" else verdict != "complete_verified"
 
 
 def changed_by(name: str, session: Session, wordings: Wordings, seed: int = 0) -> Session | None:
@@ -156,7 +156,7 @@ def _unanswered(call: ToolCall) -> ToolCall:
 
 def _last_check_fails(session: Session, draw: _Draw) -> Session | None:
     """Let the last check fail that could have failed because of the change."""
-    check = facts_of(session).last_check
+    check = extract_signals(session).last_check
     if check is None:
         return None
     checking = check.evidence.call
@@ -229,9 +229,9 @@ def _junk(session: Session, draw: _Draw) -> Session | None:
 
 
 CHANGES: tuple[tuple[str, Must, Callable[[Session, _Draw], Session | None]], ...] = (
-    ("breaks off half way", "not be done_verified", _cut_in_half),
-    ("the last check fails", "not be done_verified", _last_check_fails),
-    ("its files are changed after the last check", "not be done_verified", _changed_after),
+    ("breaks off half way", "not be complete_verified", _cut_in_half),
+    ("the last check fails", "not be complete_verified", _last_check_fails),
+    ("its files are changed after the last check", "not be complete_verified", _changed_after),
     ("the person complains", "fall", _complaint),
     ("the last message admits failure", "fall", _admission),
     ("the last message claims success", "not rise", _claim),

@@ -135,7 +135,7 @@ _EVEN = 0.5
 
 
 def _verdict(row: Measured) -> str:
-    return row.verdict.verdict if row.verdict else "cannot_tell"
+    return row.verdict.verdict if row.verdict else "undetermined"
 
 
 def _place(row: Measured) -> float | None:
@@ -147,7 +147,7 @@ def _shown(row: Measured) -> float:
 
 
 def _decided(rows: Sequence[Measured]) -> list[Measured]:
-    return [row for row in rows if _verdict(row) != "cannot_tell"]
+    return [row for row in rows if _verdict(row) != "undetermined"]
 
 
 def _share(name: str, held: Sequence[bool], chance: float | None = None) -> Statistic:
@@ -157,7 +157,7 @@ def _share(name: str, held: Sequence[bool], chance: float | None = None) -> Stat
 
 def _coverage(rows: Sequence[Measured]) -> Iterator[Statistic]:
     def has_verdict(some: Sequence[Measured]) -> list[bool]:
-        return [_verdict(row) != "cannot_tell" for row in some]
+        return [_verdict(row) != "undetermined" for row in some]
 
     yield _share("a verdict, of all", has_verdict(rows))
     yield _share(
@@ -174,7 +174,7 @@ def _agreement(rows: Sequence[Measured]) -> Iterator[Statistic]:
 
 
 def _verdicts(rows: Sequence[Measured]) -> Iterator[Statistic]:
-    read = [row for row in _decided(rows) if row.reference.verdict not in (None, "cannot_tell")]
+    read = [row for row in _decided(rows) if row.reference.verdict not in (None, "undetermined")]
     pairs = [(_verdict(row), str(row.reference.verdict)) for row in read]
     if pairs:
         yield _share(
@@ -219,7 +219,7 @@ def _done_or_not(rows: Sequence[Measured]) -> Iterator[Statistic]:
 
 
 def _is_gross(ours: str, theirs: str) -> bool:
-    return (ours in DONE and theirs == "not_done") or (ours == "not_done" and theirs in DONE)
+    return (ours in DONE and theirs == "failed") or (ours == "failed" and theirs in DONE)
 
 
 def _task(row: Measured) -> str:

@@ -14,7 +14,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.keys import digest_of
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
@@ -50,7 +50,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     @property
     def shown(self) -> float:
         """Return what a person sees first as one number: the verdict, and then the place."""
-        level = LEVELS[self.verdict.verdict if self.verdict else "cannot_tell"]
+        level = LEVELS[self.verdict.verdict if self.verdict else "undetermined"]
         return level + 0.99 * (0.5 if self.place is None else self.place)
 
 
@@ -106,14 +106,14 @@ def _scored(part: Corpus, changing: Changing) -> list[_Scored]:
     for session in part.sessions(_redact()):
         row = score_session(session, scorer)
         is_changed = session.id in part.references and session.id in changing.ids
-        edited = bool(facts_of(session).edits)
+        edited = bool(extract_signals(session).edits)
         moves = moves_of(session, _verdict, changing.wordings, changing.seed) if is_changed else ()
         found.append(_Scored(columns_of(row), row.verdict, edited, tuple(moves)))
     return found
 
 
 def _verdict(session: Session) -> SessionVerdict:
-    return verdict_of(facts_of(session))
+    return verdict_of(extract_signals(session))
 
 
 def columns_of(row: SessionScores) -> OrderedSession:

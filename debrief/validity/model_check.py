@@ -186,7 +186,7 @@ def questions_of(cases: Sequence[CalibrationSession], wordings: Wordings, seed: 
 
 def _opposed(cases: Sequence[CalibrationSession], seed: int) -> Iterator[_Opposed]:
     """Yield each session that is done and checked with one that fell short."""
-    good = [case for case in cases if case.known.verdict == "done_verified"]
+    good = [case for case in cases if case.known.verdict == "complete_verified"]
     bad = [case for case in cases if case.known.verdict in SHORT_OF_DONE]
     yield from zip(good, Random(f"{seed} pairs").sample(bad, len(bad)), strict=False)
 

@@ -29,16 +29,16 @@ from debrief.sessions.store import sessions_of_lake
 
 LABELS = "labels.csv"
 LEVELS: dict[VerdictName, int] = {
-    "not_done": 0,
-    "partly": 1,
-    "cannot_tell": 2,
-    "done_unverified": 3,
-    "done_verified": 4,
+    "failed": 0,
+    "partial": 1,
+    "undetermined": 2,
+    "complete_unverified": 3,
+    "complete_verified": 4,
 }
 """Verdicts from the worst to the best; of what nothing is known stands in the middle."""
 _MOVE = (
     "Put beside the sessions a file of lines such as "
-    '{"session_id": "0a1b…", "verdict": "done_verified", "quality": 80}, '
+    '{"session_id": "0a1b…", "verdict": "complete_verified", "quality": 80}, '
     "or labels.csv with session_id,success,task,family."
 )
 

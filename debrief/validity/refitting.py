@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief import stats
-from debrief.facts.session_facts import SessionKind
+from debrief.signals.extract import SessionKind
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import counted, interval

@@ -24,17 +24,17 @@ from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
-from debrief.scoring.reading import (
+from debrief.scoring.llm_review import (
     STATES_SHOWN,
     Attitude,
     ClaimState,
     RequestState,
-    SessionReading,
+    SessionReview,
 )
 from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import mean_shown, parts_shown, reason_shown, value_shown
-from debrief.scoring.speaking import in_order, speaking_judgements
-from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, ground_shown
+from debrief.scoring.precedence import in_order, effective_judgements
+from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, basis_text
 from debrief.sessions.model import Evidence
 from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
 from debrief.troubles.session_troubles import SessionTrouble, session_troubles
@@ -70,17 +70,17 @@ _LEAST, _RANGE = 1, 4
 
 
 VERDICT_TONES: Mapping[VerdictName, Tone] = {
-    "done_verified": "good",
-    "done_unverified": "calm",
-    "partly": "fair",
-    "not_done": "bad",
-    "cannot_tell": "none",
+    "complete_verified": "good",
+    "complete_unverified": "calm",
+    "partial": "fair",
+    "failed": "bad",
+    "undetermined": "none",
 }
 """How each verdict is coloured."""
 _STATE_TONES: Mapping[RequestState, Tone] = {
     "done_seen": "good",
     "done_unseen": "calm",
-    "partly": "fair",
+    "partial": "fair",
     "not": "bad",
     "withdrawn": "none",
 }
@@ -168,7 +168,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return "" if self.verdict is None else VERDICT_TONES[self.verdict.verdict]
 
     @property
-    def reading(self) -> SessionReading | None:
+    def reading(self) -> SessionReview | None:
         """Return what the model that speaks for the session read in it; None where none did."""
         return None if self.main is None else self.main.reading
 
@@ -295,7 +295,7 @@ def labels_shown(labels: Iterable[Label]) -> tuple[str, ...]:
 
 def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     """Return each reason, in the order in which pages show them."""
-    heard = list(speaking_judgements(assessment.judgements))
+    heard = list(effective_judgements(assessment.judgements))
     found = [
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
         *_of_others(assessment),
@@ -323,7 +323,7 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
         group="verdict",
         name="verdict",
         shown=verdict.shown,
-        text=ground_shown(verdict),
+        text=basis_text(verdict),
         evidence=verdict.evidence,
     )
 
@@ -333,26 +333,26 @@ def _of_others(assessment: Assessment) -> Iterator[ShownReason]:
     where an outcome decided, what the model read."""
     for row in assessment.scores:
         said = row.verdict
-        if row.reading is not None and (said is None or said.ground != "model"):
+        if row.reading is not None and (said is None or said.basis != "model"):
             said = SessionVerdict(
                 verdict=row.reading.verdict,
-                ground="model",
+                basis="model",
                 source=row.model,
                 evidence=row.reading.proofs,
             )
-        if said is not None and said.ground != "outcome" and said != assessment.verdict:
+        if said is not None and said.basis != "outcome" and said != assessment.verdict:
             yield ShownReason(
                 group="other",
                 name=f"verdict by {row.model}",
                 shown=said.shown,
                 tone=VERDICT_TONES[said.verdict],
-                text=ground_shown(said),
+                text=basis_text(said),
                 by=row.model,
                 evidence=said.evidence,
             )
 
 
-def _of_reading(reading: SessionReading) -> Iterator[ShownReason]:
+def _of_reading(reading: SessionReview) -> Iterator[ShownReason]:
     for number, request in enumerate(reading.requests, 1):
         yield ShownReason(
             group="request",

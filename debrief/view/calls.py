@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from debrief.facts.shell import arguments
+from debrief.signals.shell import arguments
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.edit_arguments import NEW, OLD, WHOLE
 

@@ -17,7 +17,7 @@ _HEIGHT, _WIDEST, _GAP = 96, 40, 2
 _MOST = 26
 """Weeks of a drawing."""
 _STACKED: tuple[VerdictName, ...] = (*reversed(WORST_FIRST[:-1]), WORST_FIRST[-1])
-"""From the ground up."""
+"""From the basis up."""
 
 
 class Piece(Struct, frozen=True):

@@ -43,7 +43,7 @@ def figures_by(
 def verdicts_of(index: Index, where: str, values: tuple[str, ...]) -> CountedVerdicts:
     """Count the verdicts of the sessions for which an SQL expression is true."""
     rows = index.select(
-        f"SELECT verdict, ground, count(*) FROM sessions WHERE {where} GROUP BY verdict, ground",
+        f"SELECT verdict, basis, count(*) FROM sessions WHERE {where} GROUP BY verdict, basis",
         values,
     )
     sessions = sum(row[2] for row in rows)
@@ -56,9 +56,9 @@ def sides_of(index: Index, where: str, values: tuple[str, ...]) -> dict[str, Any
     Where none has a place in the order, those that are not done, or partly, take the first side.
     """
     ordered = bool(index.select(f"SELECT 1 FROM sessions WHERE {where} AND place >= 0", values))
-    short = "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"
+    short = "verdict IN ('failed', 'partial')", "verdict = 'partial', started DESC"
     chosen, order = (f"place < {LOOK_FIRST}", "place, started DESC") if ordered else short
     first = index.sessions(f"{where} AND {chosen}", values, order, _SHOWN)
-    good = f"{where} AND verdict = 'done_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
+    good = f"{where} AND verdict = 'complete_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
     best = index.sessions(good, values, "place IS NULL, place DESC, started DESC", _SHOWN)
     return {"is_ordered": ordered, "first": first, "best": best}

@@ -115,7 +115,7 @@ def home(page: Page) -> Response:
 def recent_days(index: Index, today: date) -> Recent:
     """Return from which day on the page looks: the last 30 days, or the newest weeks that hold a
     few verdicts."""
-    known = "SELECT {} FROM sessions WHERE verdict NOT IN ('', 'cannot_tell') {}"
+    known = "SELECT {} FROM sessions WHERE verdict NOT IN ('', 'undetermined') {}"
     late = today - timedelta(days=_DAYS)
     count = known.format("count(*)", "AND started >= ?")
     if index.select(count, (late.isoformat(),))[0][0] >= _FEWEST:
@@ -139,7 +139,7 @@ def worth_reading(index: Index, known: list[Trouble], day: str) -> Iterator[Wort
 
 
 def _verified(index: Index, day: str) -> Iterator[WorthReading]:
-    good = f"started >= ? AND verdict = 'done_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
+    good = f"started >= ? AND verdict = 'complete_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
     order = "place IS NULL, place DESC, started DESC"
     for row in index.sessions(good, (day,), order, 1):
         yield WorthReading(row=row, why="verified")
@@ -158,19 +158,19 @@ def _of_all_kinds(
         _costly(index, known, day),
         _corrected(index, day),
         found("first", f"place < {LOOK_FIRST}", "place"),
-        found("short", "verdict IN ('not_done', 'partly')", "verdict = 'partly', started DESC"),
-        found("broke_off", "ground = 'open_end'", "started DESC"),
+        found("short", "verdict IN ('failed', 'partial')", "verdict = 'partial', started DESC"),
+        found("broke_off", "basis = 'open_end'", "started DESC"),
     ]
     chosen = [[reading for reading in reason if _is_chosen(reading, without)] for reason in reasons]
     for tier in zip_longest(*chosen):
         yield from (one for one in tier if one is not None)
-    newest = found("newest", "true", "ground = 'no_work', started DESC")
+    newest = found("newest", "true", "basis = 'no_work', started DESC")
     yield from (reading for reading in newest if reading.row.id not in without)
 
 
 def _is_chosen(one: WorthReading, without: set[str]) -> bool:
     """Return whether there is something to read in a session that is not shown anyway."""
-    return one.row.id not in without and one.row.ground != "no_work"
+    return one.row.id not in without and one.row.basis != "no_work"
 
 
 def _costly(index: Index, known: list[Trouble], day: str) -> list[WorthReading]:

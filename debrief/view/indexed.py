@@ -34,9 +34,9 @@ from debrief.outcomes.store import (
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
-from debrief.scoring.reading import STATES_SHOWN
-from debrief.scoring.speaking import in_order, speaking_judgements
-from debrief.scoring.verdict import ground_with_turns
+from debrief.scoring.llm_review import STATES_SHOWN
+from debrief.scoring.precedence import in_order, effective_judgements
+from debrief.scoring.verdict import basis_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn, Usage
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.sessions.titles import title_of
@@ -94,7 +94,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     """Whose verdict and numbers these are: a model's name, or ``offline``."""
     verdict: str = ""
     """Whether what was asked was done; empty where nobody has looked."""
-    ground: str = ""
+    basis: str = ""
     """What the verdict rests on."""
     reason: str = ""
     """The same as a sentence, with the turns that show it."""
@@ -130,7 +130,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 _MADE_LATER = (
     *(*BY_NAME, "quality", "raw_quality", "judges", "scored_by", "cost_usd", "fingerprint"),
-    *("verdict", "ground", "reason", "reason_turn", "uncertain", "suspected", "failed"),
+    *("verdict", "basis", "reason", "reason_turn", "uncertain", "suspected", "failed"),
     *("worth", "worth_why"),
 )
 MADE_LATER: dict[str, Any] = {
@@ -246,7 +246,7 @@ def week_rows(
         judged[judgement.session_id].append(judgement)
     for session_id, judgements in judged.items():
         columns = found[session_id]
-        heard = speaking_judgements(judgements)
+        heard = effective_judgements(judgements)
         columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, heard))
         failures = [
             f"{judgement.judge}: {judgement.failure}"
@@ -272,8 +272,8 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
     if verdict is not None:
         columns |= {
             "verdict": verdict.verdict,
-            "ground": verdict.ground,
-            "reason": shorten(_read_as(row) or ground_with_turns(verdict), _REASON),
+            "basis": verdict.basis,
+            "reason": shorten(_read_as(row) or basis_with_turns(verdict), _REASON),
             "reason_turn": verdict.evidence[0].turn if verdict.evidence else None,
         }
     return columns | {
@@ -290,9 +290,9 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
 def _read_as(row: SessionScores) -> str:
     """Return what speaks most against a session that a model's reading decides: what is not done,
     else what stood in the way; empty where there is neither, or something else decides."""
-    if row.reading is None or row.verdict is None or row.verdict.ground != "model":
+    if row.reading is None or row.verdict is None or row.verdict.basis != "model":
         return ""
-    states = ("not", "partly")
+    states = ("not", "partial")
     found = (
         *(
             f"{STATES_SHOWN[state]}: {request.asked}"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
-from debrief.facts.request import spelled_out
+from debrief.signals.request import spelled_out
 from debrief.lake import Lake
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
@@ -22,8 +22,8 @@ from debrief.rubrics.probes import FEWEST_LABELS, FEWEST_TASKS, PROBES, Probe
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import LEAST, shipped_table
-from debrief.scoring.speaking import in_order
-from debrief.scoring.verdict import ground_shown
+from debrief.scoring.precedence import in_order
+from debrief.scoring.verdict import basis_text
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
@@ -170,7 +170,7 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
     return {
         "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),
         "answer": answers[-1] if answers else "",
-        "ground": ground_shown(verdict) if verdict else "",
+        "basis": basis_text(verdict) if verdict else "",
         "evidence": verdict.evidence if verdict else (),
     }
 

@@ -29,7 +29,7 @@ from debrief.rubrics.model import (
     RubricSearch,
 )
 from debrief.rubrics.shown import EFFECT_MEANS, meaning_of, rubric_shown
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.precedence import effective_rows
 from debrief.snapshots.model import (
     NAMES,
     SNAPSHOTS,
@@ -110,7 +110,7 @@ def _rows(page: PageContext) -> list[PromptRow]:
     before: dict[str, str] = {}
     for fingerprint, first, last, sessions, with_verdict, verified in page.index.select(
         "SELECT fingerprint, min(started), max(started), count(*), "
-        "sum(verdict NOT IN ('', 'cannot_tell')), sum(verdict = 'done_verified') "
+        "sum(verdict NOT IN ('', 'undetermined')), sum(verdict = 'complete_verified') "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
     ):
         task = tasks[fingerprint]
@@ -167,9 +167,9 @@ def prompt(page: Page, fingerprint: str) -> Response:
             if row.prompt_fingerprint == fingerprint
         ],
         worst=page.index.sessions(
-            "fingerprint = ? AND verdict IN ('not_done', 'partly')",
+            "fingerprint = ? AND verdict IN ('failed', 'partial')",
             (fingerprint,),
-            "verdict = 'partly', started DESC",
+            "verdict = 'partial', started DESC",
             _WORST,
         ),
     )
@@ -366,7 +366,7 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
     else:
         values = {
             row.session_id: value
-            for row in speaking_rows(page.lake.rows("session_scores", _Qualities))
+            for row in effective_rows(page.lake.rows("session_scores", _Qualities))
             if (value := score_of(row, one.score_name)) is not None
         }
     judged = {

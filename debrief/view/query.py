@@ -17,18 +17,18 @@ from debrief.errors import without_controls
 from debrief.keys import is_week
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.order import LOOK_FIRST
-from debrief.scoring.verdict import GROUNDS_SHOWN, SHOWN, VERDICT_NAMES, WORST_FIRST
+from debrief.scoring.verdict import BASIS_LABELS, SHOWN, VERDICT_NAMES, WORST_FIRST
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
 from debrief.view.values import number_of, refused
 
 if TYPE_CHECKING:
-    from debrief.scoring.verdict import Ground, VerdictName
+    from debrief.scoring.verdict import Basis, VerdictName
 
 ON_A_PAGE = 50
 _EQUAL = (
-    *("verdict", "ground", "scored_by"),
+    *("verdict", "basis", "scored_by"),
     *("task", "tool", "model", "fingerprint", "week", "source", "repository"),
 )
 """Filters that name one value of the column of their name."""
@@ -40,7 +40,7 @@ _LIMITS: Mapping[str, tuple[str, str]] = {
     for side, sign in (("min", ">="), ("max", "<="))
 }
 """Filters that limit a column, with how they do."""
-_SHORT = "verdict IN ('not_done', 'partly')"
+_SHORT = "verdict IN ('failed', 'partial')"
 _FLAGS = {
     "first": (f"place < {LOOK_FIRST}", "look at these first"),
     "failed": ("failed != ''", "failed"),
@@ -82,14 +82,14 @@ SORTS: Mapping[str, str] = {
 DEFAULT = "verdict"
 _BY_VERDICT = " ".join(
     f"WHEN '{name}' THEN {number}"
-    for number, name in enumerate(name for name in WORST_FIRST if name != "cannot_tell")
+    for number, name in enumerate(name for name in WORST_FIRST if name != "undetermined")
 )
 _SORTED_BY = {"verdict": f"(CASE verdict {_BY_VERDICT} END)"}
 """What SQL sorts by instead of a column's own values; sessions that cannot be told come last."""
 _SET, _NOT_SET = ("1", "on", "yes"), ("0", "off", "no")
 _FIXED: Mapping[str, Collection[str]] = {
     "verdict": (*VERDICT_NAMES, *_NO_VERDICT),
-    "ground": tuple(GROUNDS_SHOWN),
+    "basis": tuple(BASIS_LABELS),
     "outcome": ("yes", "no", "none"),
 }
 """Filters whose values are the same on every lake."""
@@ -150,7 +150,7 @@ def _in_words(name: str, value: str) -> str:
         "scored_by": f"scored by {value}",
         "verdict": _NO_VERDICT.get(value, ("", SHOWN.get(cast("VerdictName", value), value)))[1],
         "trouble": "with one trouble",
-        "ground": GROUNDS_SHOWN.get(cast("Ground", value), value),
+        "basis": BASIS_LABELS.get(cast("Basis", value), value),
     }
     return words.get(name, f"{name}: {value}")
 

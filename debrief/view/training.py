@@ -66,7 +66,7 @@ class ChatView(Struct, frozen=True, kw_only=True):
 
 
 class _Verdict(Struct, frozen=True):
-    verdict: VerdictName = "cannot_tell"
+    verdict: VerdictName = "undetermined"
 
 
 class _Turns(Struct, frozen=True):

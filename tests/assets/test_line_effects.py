@@ -15,7 +15,7 @@ from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
 from debrief.troubles.advising import advised_lines, section
 from debrief.troubles.model import ALL, EFFECTS, TROUBLES, LineEffect, Trouble
 from tests.assets.running import metadata, resources
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import day
 from tests.troubles.test_failures import wrong_runner
 

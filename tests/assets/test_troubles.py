@@ -15,7 +15,7 @@ from debrief.sessions.model import Session
 from debrief.troubles import finding
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from tests.assets.running import metadata, resources
-from tests.facts.scenario import START, Story
+from tests.signals.scenario import START, Story
 from tests.troubles.scenario import day
 from tests.troubles.test_failures import wrong_runner
 

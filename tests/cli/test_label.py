@@ -37,7 +37,7 @@ from tests.view.shown import (
     words,
 )
 
-UNTOLD = SessionVerdict(verdict="cannot_tell", ground="no_change")
+UNTOLD = SessionVerdict(verdict="undetermined", basis="no_change")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def reading(call: Call) -> Reply:
     proof = {"turn": 1, "quote": "The cart adds up now."}
     requests = [{"turn": 1, "asked": "Fix the cart", "state": "done_seen", "proof": proof}]
     is_open = "Fix the open cart." in call.user
-    said = answer(verdict="done_verified" if is_open else "partly", requests=requests)
+    said = answer(verdict="complete_verified" if is_open else "partial", requests=requests)
     return Reply(said)
 
 
@@ -132,7 +132,7 @@ def test_a_session_that_went_on_is_read_again_and_its_proposal_replaced(settings
     grown = session_of("open", "Fix the open cart, and then the till.", digest="grown")
     sessions = [row for row in lake.read("raw_sessions", week, Session) if row.id != "open"]
     lake.write("raw_sessions", week, [*sessions, grown], Session)
-    with OpenAIServer(lambda _: Reply(answer(verdict="not_done"))) as server:
+    with OpenAIServer(lambda _: Reply(answer(verdict="failed"))) as server:
         assert label(settings, server, "--sample", 1, "--yes").exit_code == 0
     after = proposals_by_session(lake)["open"]
     assert (before.value, after.value, after.session_digest) == ("good", "bad", "grown")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from debrief.execution.checks import checks_of, future_tests, is_test_file, own_checks
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.snapshots.scenario import commit, git, write
 
 HOME = "/home/ada/shop"

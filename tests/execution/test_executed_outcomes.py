@@ -140,7 +140,7 @@ def test_a_comparison_on_executed_outcomes_leaves_all_others_without_a_verdict(
     verdicts = {row.session_id: row.verdict for row in rows}
     assert verdicts["not-run"] is None
     assert verdicts["ran"] is not None
-    assert (verdicts["ran"].verdict, verdicts["ran"].source) == ("not_done", "execution")
+    assert (verdicts["ran"].verdict, verdicts["ran"].source) == ("failed", "execution")
     asked = ["leaderboard", "--outcomes", "execution", "--lake", lake.url]
     said = CliRunner().invoke(app, asked)
     assert said.exit_code == 0, said.output

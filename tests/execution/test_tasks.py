@@ -276,7 +276,7 @@ def test_what_is_not_proven_is_listed_with_its_reason(shop: Shop, tmp_path: Path
         "passing": "passes_without_change",
         "answered": "answer_given",
         "leaking": "secret",
-        "broken": "not_done",
+        "broken": "failed",
         "wrong": "fails_with_change",
         "flaky": "flaky",
         "idle": "not_executed",

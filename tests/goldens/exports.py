@@ -24,7 +24,7 @@ FORMS = (
 EXPORTS = {
     **dict.fromkeys(FORMS, ()),
     "trl single-calls": ("--single-calls",),
-    "trl ready": ("--status", "ready", "--verdicts", "done_verified"),
+    "trl ready": ("--status", "ready", "--verdicts", "complete_verified"),
     "trl one file": ("--one-file", "--max-tokens", "2048", "--licence", "mit"),
     "messages parquet": ("--parquet",),
     "rl parquet": ("--parquet",),

@@ -207,8 +207,8 @@ def test_a_dimension_without_a_value_writes_no_score(server: LangfuseServer) -> 
 
 
 TOLD = SessionVerdict(
-    verdict="partly",
-    ground="check",
+    verdict="partial",
+    basis="check",
     check="pytest <b>",
     evidence=(Evidence(3, "c1", "hush, 1 failed"), Evidence(4)),
 )
@@ -219,17 +219,17 @@ def test_the_verdict_is_a_category_with_its_ground_beside_it(server: LangfuseSer
     client = client_of(server)
     first = write_scores(client, [row], redact=lambda text: text.replace("hush", "****"))
     (kept,) = (score for score in server.scores.values() if score["name"] == VERDICT)
-    assert (kept["value"], kept["dataType"]) == ("partly", "CATEGORICAL")
+    assert (kept["value"], kept["dataType"]) == ("partial", "CATEGORICAL")
     assert kept["comment"].startswith(
         "The last check failed: pytest ‹b› (turns 3, 4: “****, 1 failed”)."
     )
     assert "Evidence: session s1, turns 3, 4\n" in kept["comment"]
     (config,) = (config for config in server.configs if config["name"] == VERDICT)
     assert {one["label"] for one in config["categories"]} == set(VERDICT_NAMES)
-    later = replace(row, verdict=replace(TOLD, verdict="done_verified"))
+    later = replace(row, verdict=replace(TOLD, verdict="complete_verified"))
     second = write_scores(client, [later], first)
     assert [receipt.score_id for receipt in second] == [receipt.score_id for receipt in first]
-    assert values_of(server)[VERDICT] == "done_verified"
+    assert values_of(server)[VERDICT] == "complete_verified"
 
 
 def test_a_mean_is_sent_only_where_there_is_one_and_says_of_how_few_it_is() -> None:

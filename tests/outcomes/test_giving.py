@@ -139,9 +139,9 @@ def test_what_a_terminal_would_obey_is_not_kept() -> None:
 
 def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
     (session, *_) = SESSIONS
-    sure = SessionVerdict(verdict="done_verified", ground="check", check="pytest")
-    unchecked = SessionVerdict(verdict="done_unverified", ground="no_check")
-    mute = SessionVerdict(verdict="cannot_tell", ground="no_change")
+    sure = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
+    unchecked = SessionVerdict(verdict="complete_unverified", basis="no_check")
+    mute = SessionVerdict(verdict="undetermined", basis="no_change")
     high, low = scenario.judgement(session, score=0.9), scenario.judgement(session, "tidy", 0.2)
     parts = {"uncertain": True, "chunk_agreement": 0.4}
     ranked = [
@@ -167,7 +167,7 @@ def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
 
 def test_judges_differ_from_a_quarter_on() -> None:
     (session, *_) = SESSIONS
-    sure = scenario.scores(session, verdict=SessionVerdict(verdict="done_verified", ground="check"))
+    sure = scenario.scores(session, verdict=SessionVerdict(verdict="complete_verified", basis="check"))
     high = scenario.judgement(session, score=0.75)
     apart, near = (
         worth_of([sure], [high, scenario.judgement(session, "tidy", score)])

@@ -116,7 +116,7 @@ def test_a_label_makes_the_week_of_its_session_stale_and_no_other(home: Path) ->
     again = offline(home, "--stage", "session_scores")
     assert "1 week to make, 2 up to date" in again.all
     rows = lake_of(home).rows("session_scores", SessionScores)
-    by_outcome = [row.session_id for row in rows if row.verdict and row.verdict.ground == "outcome"]
+    by_outcome = [row.session_id for row in rows if row.verdict and row.verdict.basis == "outcome"]
     assert by_outcome == [head.id]
 
 

@@ -92,8 +92,8 @@ def test_it_ends_with_tests_before_and_after_or_says_why_none_were_run(demo: Dem
     assert {row.value for row in rows} == {"yes"}
     scores = {row.session_id: row for row in rows_of(demo, "session_scores", SessionScores)}
     verdicts = [scores[row.session_id].verdict for row in rows]
-    assert {(v.verdict, v.ground, v.source) for v in verdicts if v is not None} == {
-        ("done_verified", "outcome", "execution")
+    assert {(v.verdict, v.basis, v.source) for v in verdicts if v is not None} == {
+        ("complete_verified", "outcome", "execution")
     }
 
 

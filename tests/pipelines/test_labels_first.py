@@ -15,7 +15,7 @@ FIRST, SECOND = "0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4000-8000
 
 def grounds(lake: Path) -> dict[str, str]:
     rows = Lake(str(lake)).rows("session_scores", SessionScores, WEEKS)
-    return {row.session_id: row.verdict.ground for row in rows if row.verdict is not None}
+    return {row.session_id: row.verdict.basis for row in rows if row.verdict is not None}
 
 
 def test_a_run_with_nothing_to_do_but_a_new_label_scores_its_week_again(tmp_path: Path) -> None:

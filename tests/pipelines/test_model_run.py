@@ -54,7 +54,7 @@ def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | No
         for dimension in DIMENSIONS
     }
     good = anchor == -1
-    state, verdict = ("done_seen", "done_verified") if good else ("not", "not_done")
+    state, verdict = ("done_seen", "complete_verified") if good else ("not", "failed")
     return json.dumps(
         {
             "requests": [{"turn": 1, "asked": "round to cents", "state": state, "proof": None}],

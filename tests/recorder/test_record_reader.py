@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.judging.context import context_from_session
 from debrief.lake import Lake
 from debrief.recorder.contracts import Record
@@ -382,7 +382,7 @@ def test_a_line_says_ready_only_where_nothing_is_left_to_do() -> None:
 def test_a_recorded_command_counts_as_the_check_that_it_is() -> None:
     assert was_validated(session())
     assert not was_validated(session(earlier=(), final=((["install"], "done\n"),)))
-    checks = facts_of(session()).checks
+    checks = extract_signals(session()).checks
     assert [(check.tool, check.passed) for check in checks] == [
         ("pnpm lint", False),
         ("pnpm test", True),

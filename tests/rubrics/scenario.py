@@ -101,7 +101,7 @@ def scores(of: Session, quality: float | None, **changed: object) -> SessionScor
     written."""
     same: dict[str, object] = dict.fromkeys(("token_efficiency", "user_turn_efficiency"), quality)
     found = dict.fromkeys(("execution_quality", "tool_mastery", "resource_efficiency"), quality)
-    verdict = said("done_verified" if (quality or 0.0) >= 0.5 else "partly")
+    verdict = said("complete_verified" if (quality or 0.0) >= 0.5 else "partial")
     fixed = {"verdict": verdict, "verdicts": verdicts(**found), "scoring_fingerprint": "f" * 8}
     return training.scores(of, quality, **{**same, **fixed, **changed})
 

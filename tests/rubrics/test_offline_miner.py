@@ -94,7 +94,7 @@ def test_a_small_week_borrows_from_the_weeks_before() -> None:
     assert all(rubric.evidence[0].session_id.startswith("session-1-") for rubric in found)
 
 
-@pytest.mark.parametrize("verdict", ["done_unverified", "cannot_tell"])
+@pytest.mark.parametrize("verdict", ["complete_unverified", "undetermined"])
 def test_a_week_of_which_nothing_is_good_or_bad_says_nothing_new(verdict: VerdictName) -> None:
     own = session(1, ("please look",), weeks=1)
     row = scores(own, 0.5, verdict=said(verdict))
@@ -166,7 +166,7 @@ DEALT = [scores(one, CHANCE.random()) for one in NOISE]
 
 
 def test_shuffled_verdicts_and_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
-    assert {row.verdict.verdict for row in DEALT if row.verdict} == {"done_verified", "partly"}
+    assert {row.verdict.verdict for row in DEALT if row.verdict} == {"complete_verified", "partial"}
     found = false_discoveries(list(zip(NOISE, valued(DEALT), strict=True)), shuffles=50)
     assert found.true == dict.fromkeys(BUILT_IN, 0)
     assert found.share <= 0.04
@@ -197,8 +197,8 @@ def test_good_is_done_and_checked_bad_is_partly_or_not_done_and_nothing_else_is_
     ]
     values = values_of(valued(rows), "excellence")
     sides = sides_of(values, "excellence", share=0.25, minimum=minimum)
-    good = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict == "done_verified"}
-    bad = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict in ("partly", "not_done")}
+    good = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict == "complete_verified"}
+    bad = {f"s{n}" for n, verdict in enumerate(verdicts) if verdict in ("partial", "failed")}
     assert set(values) == good | bad
     if min(len(good), len(bad)) < minimum:
         assert sides is None

@@ -49,7 +49,7 @@ def test_the_last_check_moves_the_verdict_so_failing_commands_are_not_offered_fo
     passed, failed = verdict(checked("ok", "3 passed")), verdict(checked("failed", "1 failed"))
     assert passed is not None
     assert failed is not None
-    assert (passed.verdict, failed.verdict) == ("done_verified", "partly")
+    assert (passed.verdict, failed.verdict) == ("complete_verified", "partial")
     assert "excellence" in BY_KEY["avoids-failing-command"].shares
 
 

@@ -42,7 +42,7 @@ def verdicts(**changed: str | float | None) -> tuple[DimensionScore, ...]:
 READING: Mapping[str, object] = {
     "requests": [{"turn": 1, "asked": "go on", "state": "done_seen", "proof": None}],
     "claims": [],
-    "verdict": "done_verified",
+    "verdict": "complete_verified",
     "confidence": "high",
     "quality": 0.8,
     "effort": 0.7,

@@ -50,10 +50,10 @@ def good() -> dict[str, Any]:
     return {
         "requests": [
             {"turn": 1, "asked": "round to cents", "state": "done_seen", "proof": done},
-            {"turn": 2, "asked": "mend the total", "state": "partly", "proof": None},
+            {"turn": 2, "asked": "mend the total", "state": "partial", "proof": None},
         ],
         "claims": [{**done, "state": "contradicted", "proof": {"turn": 2, "quote": WRONG}}],
-        "verdict": "partly",
+        "verdict": "partial",
         "confidence": "medium",
         "quality": 0.5,
         "effort": 0.5,
@@ -266,7 +266,7 @@ def test_what_stands_around_an_answer_is_left_aside(text: str) -> None:
         (answer().replace('"tool_mastery"', '"tool"'), "leaves out tool_mastery"),
         (answer().replace('"tool_mastery"', '"execution_quality"'), "twice"),
         (answer().replace('"verdict"', '"result"'), "leaves out verdict"),
-        (answer(verdict="mostly done"), "verdict needs 'done_verified'"),
+        (answer(verdict="mostly done"), "verdict needs 'complete_verified'"),
         (answer(requests=[{"turn": 1, "asked": "x", "state": "maybe"}]), "state needs 'done_seen'"),
         (answer(train={"what": "parts", "turns": ["the end"]}), "no first and last turn"),
         ('{"task_completion": "complete"}', "leaves out execution_quality"),

@@ -12,7 +12,7 @@ from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
-from tests.facts.scenario import Story, steps, story_of
+from tests.signals.scenario import Story, steps, story_of
 
 ORDER = list(get_args(DimensionName))
 
@@ -77,7 +77,7 @@ def test_without_completion_and_execution_there_is_no_overall_quality() -> None:
     assert any(verdict.value is not None for verdict in row.verdicts)
     assert row.overall_quality is None
     assert row.verdict is not None
-    assert row.verdict.verdict == "cannot_tell"
+    assert row.verdict.verdict == "undetermined"
 
 
 def test_harmlessness_and_length_are_no_excellence() -> None:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from debrief.facts.session_facts import SessionKind, facts_of
+from debrief.signals.extract import SessionKind, extract_signals
 from debrief.scoring.order import (
     LEAST_AMONG,
     OrderedSession,
@@ -18,7 +18,7 @@ from debrief.scoring.order import (
     shipped_table,
     values_of,
 )
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 def row(
     number: int, kind: SessionKind = "coding", tool: str = "codex", **facts: float
 ) -> OrderedSession:
-    quiet = dict.fromkeys(values_of(facts_of(Story().turn("x").session())), 0.0)
+    quiet = dict.fromkeys(values_of(extract_signals(Story().turn("x").session())), 0.0)
     return OrderedSession(
         session_id=f"s{number}",
         started=MONDAY + timedelta(hours=number),
@@ -129,9 +129,9 @@ def test_a_rank_is_the_share_that_has_less() -> None:
 def test_checks_count_by_the_share_that_passed_and_not_by_their_number() -> None:
     story = Story().turn("Fix it.").edit("src/a.py", "x = 1", "x = 2")
     story.run("pytest", "1 failed in 0.1s", status="failed")
-    once = values_of(facts_of(story.run("pytest", "1 passed in 0.1s").session()))
+    once = values_of(extract_signals(story.run("pytest", "1 passed in 0.1s").session()))
     assert once["checks_passed"] == 0.5
     again = story.run("pytest", "1 failed in 0.1s", status="failed").run(
         "pytest", "1 passed in 0.1s"
     )
-    assert values_of(facts_of(again.session()))["checks_passed"] == 0.5
+    assert values_of(extract_signals(again.session()))["checks_passed"] == 0.5

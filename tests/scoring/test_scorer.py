@@ -173,6 +173,6 @@ def test_a_stored_row_gets_the_verdict_of_today_and_is_not_asked_about_again() -
     assert first.verdict is not None
     (row,) = score_week(week, scorer, [first], outcomes={"s1": (False, "revert")})
     assert row.verdict is not None
-    assert (row.verdict.verdict, row.verdict.source) == ("not_done", "revert")
+    assert (row.verdict.verdict, row.verdict.source) == ("failed", "revert")
     assert replace(row, verdict=first.verdict) == first
     assert scorer.seen == [("s1", 0)]

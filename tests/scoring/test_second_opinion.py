@@ -45,14 +45,14 @@ def is_large(call: Call) -> bool:
 def reply(call: Call) -> Reply:
     """The large one finds all partly done; the small one is sure of some."""
     if is_large(call):
-        return Reply(answer(verdict="partly"))
+        return Reply(answer(verdict="partial"))
     asked = next(
         (n for n in ("low", "untold", "refused") if f"Fix the total of {n}." in call.user), ""
     )
     return Reply(
         {
             "low": answer(confidence="low"),
-            "untold": answer(verdict="cannot_tell"),
+            "untold": answer(verdict="undetermined"),
             "refused": "I would rather not.",
         }.get(asked, answer())
     )
@@ -81,17 +81,17 @@ def test_only_what_the_small_model_is_unsure_of_is_read_by_the_large_one(folder:
     assert reasons == {
         "sure": None,
         "low": "low_confidence",
-        "untold": "cannot_tell",
+        "untold": "undetermined",
         "broken": "contradicts_check",
         "refused": "refused",
     }
     for name, reason in reasons.items():
         row = rows[identity(name)]
         assert row["model"] == ("openai/large" if reason else "openai/small")
-        assert row["verdict"]["verdict"] == ("partly" if reason else "done_verified")
+        assert row["verdict"]["verdict"] == ("partial" if reason else "complete_verified")
     low = rows[identity("low")]
     first = low["first_opinion"]
-    assert (first["model"], first["verdict"]) == ("openai/small", "done_verified")
+    assert (first["model"], first["verdict"]) == ("openai/small", "complete_verified")
     assert low["cost_usd"] > 5 * first["cost_usd"] > 0, "the price of both"
     assert len({row["scoring_fingerprint"] for row in rows.values()}) == 1
 
@@ -121,7 +121,7 @@ def test_where_the_large_one_has_no_answer_the_small_ones_stands_until_the_next_
     def unsure(call: Call) -> Reply:
         if not is_large(call):
             return Reply(answer(confidence="low"))
-        return Reply("No.") if silent else Reply(answer(verdict="partly"))
+        return Reply("No.") if silent else Reply(answer(verdict="partial"))
 
     with OpenAIServer(unsure) as server:
         scorer = evaluators(server).chunk_scorer

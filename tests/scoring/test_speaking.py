@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.scoring.speaking import in_order, speaking_judgements, speaking_rows
+from debrief.scoring.precedence import in_order, effective_judgements, effective_rows
 
 
 class Row(Struct, frozen=True):
@@ -44,7 +44,7 @@ def test_a_model_is_heard_before_the_offline_rules_and_the_last_run_first(
 
 def test_each_session_has_one_row_and_keeps_its_place() -> None:
     rows = [Row("s2", "offline"), Row("s1", "offline"), Row("s3", "model-a"), Row("s2", "model-a")]
-    assert list(speaking_rows(rows)) == [rows[3], rows[1], rows[2]]
+    assert list(effective_rows(rows)) == [rows[3], rows[1], rows[2]]
 
 
 def test_of_each_judge_one_answer_counts_though_it_is_no_number() -> None:
@@ -56,4 +56,4 @@ def test_of_each_judge_one_answer_counts_though_it_is_no_number() -> None:
     silent = replace(rules, model="model-a", score=None)
     plan = replace(rules, judge="plan", score=0.5)
     broken = replace(plan, model="model-a", status="failed", score=None)
-    assert list(speaking_judgements([rules, silent, broken, plan])) == [silent, plan]
+    assert list(effective_judgements([rules, silent, broken, plan])) == [silent, plan]

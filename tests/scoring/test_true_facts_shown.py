@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_in_folder
 
@@ -46,7 +46,7 @@ def wrong_of(session: Session) -> Iterator[str]:
             elif block.get("type") == "tool_result":
                 text, failed = text_of(block.get("content")), block.get("is_error") is True
                 came.setdefault(block["tool_use_id"], (text, failed))
-    for run in facts_of(session).checks:
+    for run in extract_signals(session).checks:
         call = run.evidence.call
         if call not in used:
             continue
@@ -67,5 +67,5 @@ def wrong_of(session: Session) -> Iterator[str]:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the sessions are not beside us")
 def test_no_check_that_is_shown_differs_from_its_transcript() -> None:
     sessions = list(sessions_in_folder(SHARED, lambda session: session))
-    assert sum(len(facts_of(session).checks) for session in sessions) > 300
+    assert sum(len(extract_signals(session).checks) for session in sessions) > 300
     assert [wrong for session in sessions for wrong in wrong_of(session)] == []

@@ -95,7 +95,7 @@ def verdicts(completion: str | None = "complete") -> tuple[DimensionScore, ...]:
 
 def said(verdict: VerdictName, **fields: Any) -> SessionVerdict:
     """What is said of a session, by its last check unless the fields say otherwise."""
-    return SessionVerdict(verdict=verdict, **{"ground": "check", "check": "pytest", **fields})
+    return SessionVerdict(verdict=verdict, **{"basis": "check", "check": "pytest", **fields})
 
 
 def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> SessionScores:
@@ -113,7 +113,7 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
             "overall_quality": quality,
             "verdicts": verdicts(),
             "kind": "coding",
-            "verdict": said("done_verified"),
+            "verdict": said("complete_verified"),
             "token_efficiency": 1.5,
             **fields,
         },

@@ -15,7 +15,7 @@ from debrief.training.samples import weight_by_verdict
 from tests.training.lakes import add, stored
 from tests.training.scenario import call, line_of, says, scores, session, turn
 
-OPEN_END = SessionVerdict(verdict="partly", ground="open_end")
+OPEN_END = SessionVerdict(verdict="partial", basis="open_end")
 FIRST = turn("Fix it.", says("", call()), says("Fixed."))
 SECOND = turn("Test it.", says("Tested."), number=2)
 STOPPED = replace(SECOND, interventions=(Intervention(kind="interruption"),))
@@ -48,11 +48,11 @@ def test_a_line_of_a_session_that_broke_off_ends_on_its_last_closed_turn() -> No
     assert [m.content for m in line.messages if m.role == "user"] == ["Fix it.", "Test it."]
     assert line.messages[-1].content == "Tested."
     assert (line.metadata.cut_turns, line.metadata.turns) == (1, 3)
-    assert (line.metadata.verdict, line.metadata.verdict_ground) == ("partly", "open_end")
+    assert (line.metadata.verdict, line.metadata.verdict_ground) == ("partial", "open_end")
     assert weight_by_verdict(OPEN_END, None) == 1.0
 
 
-@pytest.mark.parametrize("verdict", [None, SessionVerdict(verdict="partly", ground="check")])
+@pytest.mark.parametrize("verdict", [None, SessionVerdict(verdict="partial", basis="check")])
 def test_no_other_line_is_cut(verdict: SessionVerdict | None) -> None:
     one = session("s1", FIRST, SECOND, OPEN)
     line = line_of(one, scores=replace(scores(one), verdict=verdict))
@@ -82,7 +82,7 @@ def test_what_broke_off_is_in_the_set_by_what_its_closed_turns_came_to(tmp_path:
         ("verdict", "partly done", ("bad", "nothing"))
     ]
     assert "broke off, cut at the last closed turn: 1." in made.card
-    whole = stored(lake, verdicts=["partly"])
+    whole = stored(lake, verdicts=["partial"])
     assert {row.detail: row.sessions for row in whole.row.left_out} == {
         "done, checked": ("good",),
     }

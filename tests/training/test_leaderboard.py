@@ -46,11 +46,11 @@ World = tuple[
 
 
 LETTERS: dict[str, VerdictName] = {
-    "v": "done_verified",
-    "u": "done_unverified",
-    "p": "partly",
-    "n": "not_done",
-    "?": "cannot_tell",
+    "v": "complete_verified",
+    "u": "complete_unverified",
+    "p": "partial",
+    "n": "failed",
+    "?": "undetermined",
 }
 
 

@@ -144,28 +144,28 @@ def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> 
     known, bare = (
         LINES[name].metadata for name in ("everything known", "as little known as can be")
     )
-    assert (known.verdict, known.verdict_ground) == ("done_verified", "outcome")
+    assert (known.verdict, known.verdict_ground) == ("complete_verified", "outcome")
     kinds = [(score.kind, score.name, score.value, score.category) for score in known.scores[:5]]
     assert kinds == [
-        ("verdict", "verdict", 0.0, "done_verified"),
+        ("verdict", "verdict", 0.0, "complete_verified"),
         ("outcome", "success", 1.0, "ci"),
         ("overall", "overall_quality", 0.7, ""),
         ("order", "place", 0.4, ""),
         ("order", "probability", 0.7, ""),
     ]
     assert known.scores[0].comment == "CI says so."
-    assert (bare.verdict, bare.verdict_ground, bare.quality) == ("cannot_tell", "", None)
-    assert [(score.kind, score.category) for score in bare.scores] == [("verdict", "cannot_tell")]
+    assert (bare.verdict, bare.verdict_ground, bare.quality) == ("undetermined", "", None)
+    assert [(score.kind, score.category) for score in bare.scores] == [("verdict", "undetermined")]
 
 
 @pytest.mark.parametrize(
     ("verdict", "outcome", "place", "weight"),
     [
-        (said("done_verified"), None, None, 1.0),
-        (said("partly"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.0),
-        (said("not_done"), Success(True, "ci", "s1"), None, 1.0),
-        (said("done_unverified"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.3),
-        (said("done_unverified"), None, OrderPlace(place=0.1, among=20), 1.0),
+        (said("complete_verified"), None, None, 1.0),
+        (said("partial"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.0),
+        (said("failed"), Success(True, "ci", "s1"), None, 1.0),
+        (said("complete_unverified"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.3),
+        (said("complete_unverified"), None, OrderPlace(place=0.1, among=20), 1.0),
         (None, None, None, 1.0),
     ],
 )

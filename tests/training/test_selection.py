@@ -121,18 +121,18 @@ def judged(verdict: VerdictName, **fields: Any) -> Given:
 @pytest.mark.parametrize(
     ("given", "options", "taken"),
     [
-        (judged("done_verified"), {}, True),
-        (judged("done_unverified"), {}, True),
-        (judged("cannot_tell"), {}, True),
-        (judged("partly"), {}, False),
-        (judged("not_done"), {}, False),
-        (judged("not_done"), {"verdicts": ("partly", "not_done")}, True),
-        (judged("not_done"), {"verdicts": ()}, True),
-        (judged("cannot_tell"), {"verdicts": ("done_verified",)}, False),
-        (judged("partly", outcome=YES), {"verdicts": ("done_verified",)}, True),
-        (judged("done_verified", outcome=NO), {}, False),
-        (judged("cannot_tell", of=OPEN, metadata=RELEASED), {"verdicts": ("done_verified",)}, True),
-        (judged("partly", of=OPEN, metadata=RELEASED), {}, False),
+        (judged("complete_verified"), {}, True),
+        (judged("complete_unverified"), {}, True),
+        (judged("undetermined"), {}, True),
+        (judged("partial"), {}, False),
+        (judged("failed"), {}, False),
+        (judged("failed"), {"verdicts": ("partial", "failed")}, True),
+        (judged("failed"), {"verdicts": ()}, True),
+        (judged("undetermined"), {"verdicts": ("complete_verified",)}, False),
+        (judged("partial", outcome=YES), {"verdicts": ("complete_verified",)}, True),
+        (judged("complete_verified", outcome=NO), {}, False),
+        (judged("undetermined", of=OPEN, metadata=RELEASED), {"verdicts": ("complete_verified",)}, True),
+        (judged("partial", of=OPEN, metadata=RELEASED), {}, False),
     ],
 )
 def test_what_falls_short_of_done_is_left_out_unless_it_is_asked_for(
@@ -148,8 +148,8 @@ def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> No
     of = session()
     given = candidate(of, scores=scores(of, None, verdict=None))
     assert chosen(given).left_out == {}
-    assert chosen(given, verdicts=("done_verified",)).left_out == {
-        "s1": Exclusion("verdict", SHOWN["cannot_tell"])
+    assert chosen(given, verdicts=("complete_verified",)).left_out == {
+        "s1": Exclusion("verdict", SHOWN["undetermined"])
     }
 
 
@@ -168,7 +168,7 @@ def test_filters_by_the_order_and_by_outcome() -> None:
 def test_of_a_repository_those_that_are_done_and_checked_are_kept_first() -> None:
     checked = session("checked")
     outcome = chosen(
-        candidate(session("good"), scores=scores(checked, 0.9, verdict=said("done_unverified"))),
+        candidate(session("good"), scores=scores(checked, 0.9, verdict=said("complete_unverified"))),
         candidate(checked, scores=scores(checked, None)),
         max_per_repository=1,
     )
@@ -250,7 +250,7 @@ def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:
         ({"require_change": "1"}, "require_change", True),
         ({"tools": "claude-code, codex,"}, "tools", ("claude-code", "codex")),
         ({"since": "2026-10-05"}, "since", date(2026, 10, 5)),
-        ({"verdicts": "partly, not_done"}, "verdicts", ("partly", "not_done")),
+        ({"verdicts": "partly, failed"}, "verdicts", ("partial", "failed")),
         ({"max_tokens": "8192"}, "max_tokens", 8192),
         ({"max_tokens": "0"}, "max_tokens", None),
         ({"eval_share": "0"}, "eval_share", 0.0),

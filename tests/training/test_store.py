@@ -165,8 +165,8 @@ def test_lines_are_weighted_by_verdict_when_asked_for_and_an_outcome_decides(
     tmp_path: Path,
 ) -> None:
     lake = lake_of(tmp_path, [work("s1"), work("s2"), work("s3")])
-    rows = [scores(work("s1"), None, verdict=said("partly"))]
-    rows += [scores(work(name), None, verdict=said("done_unverified")) for name in ("s2", "s3")]
+    rows = [scores(work("s1"), None, verdict=said("partial"))]
+    rows += [scores(work(name), None, verdict=said("complete_unverified")) for name in ("s2", "s3")]
     lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
     members = observed_pairs(lake)[TASK, FINGERPRINT]
     outcomes = {"s2": Success(False, "ci", "s2")}
@@ -182,11 +182,11 @@ def test_lines_are_weighted_by_verdict_when_asked_for_and_an_outcome_decides(
 
 def test_what_falls_short_of_done_is_counted_for_its_verdict(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, team(3))
-    add(lake, team(3), verdict=said("partly"))
+    add(lake, team(3), verdict=said("partial"))
     made = stored(lake)
     assert reasons(made) == {Exclusion("verdict", "partly done"): ("s00", "s01", "s02")}
     assert (made.row.short, made.row.samples) == (3, 0)
-    widened = stored(lake, verdicts=("partly",))
+    widened = stored(lake, verdicts=("partial",))
     assert (widened.row.short, widened.row.samples) == (0, 3)
     assert "by verdict: 3 partly done; overall quality 0.70 to 0.70" in widened.card
 

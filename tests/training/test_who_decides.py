@@ -12,8 +12,8 @@ from debrief.lake import Lake
 from debrief.outcomes.store import Labels, outcome, put_labels
 from debrief.rubrics.contrast import values_of
 from debrief.scoring.model import SessionScores
-from debrief.scoring.reading import SessionReading, TrainOn
-from debrief.scoring.speaking import speaking_rows
+from debrief.scoring.llm_review import SessionReview, TrainOn
+from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.summary import content_of
@@ -36,22 +36,22 @@ SESSIONS = {
 }
 WEEK = week_of(MONDAY)
 OFFLINE: dict[str, VerdictName] = {
-    "checked": "done_verified",
-    "unchecked": "done_unverified",
-    "asked": "cannot_tell",
-    "broken": "partly",
-    "failed": "not_done",
-    "labelled": "done_verified",
+    "checked": "complete_verified",
+    "unchecked": "complete_unverified",
+    "asked": "undetermined",
+    "broken": "partial",
+    "failed": "failed",
+    "labelled": "complete_verified",
 }
-FIRST: dict[str, VerdictName] = {**OFFLINE, "unchecked": "partly", "asked": "done_verified"}
-SECOND: dict[str, VerdictName] = {**OFFLINE, "broken": "done_verified", "asked": "not_done"}
+FIRST: dict[str, VerdictName] = {**OFFLINE, "unchecked": "partial", "asked": "complete_verified"}
+SECOND: dict[str, VerdictName] = {**OFFLINE, "broken": "complete_verified", "asked": "failed"}
 
 
 def scored_by(
     lake: Lake,
     model: str,
     verdicts: Mapping[str, VerdictName],
-    readings: Mapping[str, SessionReading] = {},
+    readings: Mapping[str, SessionReview] = {},
 ) -> None:
     """Put a scorer's rows before those of others, as a run does."""
     rows = [
@@ -59,7 +59,7 @@ def scored_by(
             SESSIONS[name],
             model=model,
             scoring_fingerprint=f"of-{model}",
-            verdict=said(verdict, ground="check" if model == "offline" else "model"),
+            verdict=said(verdict, basis="check" if model == "offline" else "model"),
             reading=readings.get(name),
         )
         for name, verdict in verdicts.items()
@@ -119,7 +119,7 @@ def test_where_a_model_read_one_session_the_offline_rules_decide_on_the_others(
     tmp_path: Path,
 ) -> None:
     lake = empty(tmp_path)
-    scored_by(lake, "model-a", {"asked": "not_done", "broken": "done_unverified"})
+    scored_by(lake, "model-a", {"asked": "failed", "broken": "complete_unverified"})
     scored_by(lake, "offline", OFFLINE)
     assert trained_on(lake, "offline") == {"checked", "unchecked", "broken"}
 
@@ -134,7 +134,7 @@ def test_pages_counts_and_rubrics_go_by_the_same_verdict(tmp_path: Path) -> None
     assert first is not None
     assert first.model == "model-a"
     assert content_of(lake, [WEEK]).verdicts.known == 6
-    rows = speaking_rows(lake.rows("session_scores", SessionScores))
+    rows = effective_rows(lake.rows("session_scores", SessionScores))
     assert values_of(valued(rows), "excellence") == {
         "checked": 1.0, "unchecked": 0.0, "asked": 1.0, "broken": 0.0, "failed": 0.0,
         "labelled": 1.0,
@@ -142,8 +142,8 @@ def test_pages_counts_and_rubrics_go_by_the_same_verdict(tmp_path: Path) -> None
 
 
 def test_what_a_reader_would_not_train_on_is_left_out_in_whole_or_in_part(tmp_path: Path) -> None:
-    def reading(train: TrainOn) -> SessionReading:
-        return SessionReading(verdict="done_verified", train=train)
+    def reading(train: TrainOn) -> SessionReview:
+        return SessionReview(verdict="complete_verified", train=train)
 
     lake = empty(tmp_path)
     readings = {
@@ -151,7 +151,7 @@ def test_what_a_reader_would_not_train_on_is_left_out_in_whole_or_in_part(tmp_pa
         "unchecked": reading(TrainOn(what="parts", turns=((2, 2),))),
         "asked": reading(TrainOn(what="all")),
     }
-    scored_by(lake, "model-a", dict.fromkeys(NAMES, "done_verified"), readings)
+    scored_by(lake, "model-a", dict.fromkeys(NAMES, "complete_verified"), readings)
     assert trained_on(lake, "model-a") == set(NAMES) - {"checked", "labelled"}
     fingerprint = comparison_key(PROMPT, eval_of("model-a"))
     row = stored(lake, fingerprint=fingerprint, near_duplicates="keep").row

@@ -11,7 +11,7 @@ from debrief.sessions.model import Session, Turn
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import Trouble, TroubleEvent
-from tests.facts.scenario import START, Story
+from tests.signals.scenario import START, Story
 
 PRICE = Price(rates=Rates(0.001, 0.002, 0.0001, 0.0015))
 """Of ``model-a``, by which every story is told: a message of 100 tokens each way costs 0.3."""

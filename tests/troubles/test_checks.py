@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debrief.troubles.check_findings import found_by_check
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import events, told
 
 RED = "--- FAIL: TestRetry (0.00s)\n    want 3, got 1\nFAIL"

@@ -13,7 +13,7 @@ from debrief.sessions.model import Usage
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.naming import culprit, name_of, plain_error, says_why
 from debrief.troubles.remedies import line_for
-from tests.facts.scenario import START, Story
+from tests.signals.scenario import START, Story
 from tests.troubles.scenario import day, events, told, troubles
 
 NO_BUN = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"

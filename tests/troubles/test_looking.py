@@ -8,7 +8,7 @@ from debrief.sessions.model import Session, Usage
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.remedies import line_for
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import day, events, prices, told, troubles
 
 LONG = "x = 1\n" * 500

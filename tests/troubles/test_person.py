@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debrief.troubles.remedies import line_for
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import events, told, troubles
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debrief.troubles.session_troubles import session_troubles
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import events, told
 
 NOT_THERE = "sh: pnpm: not found"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.scoring.rules import verdict_of
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import with_actions
@@ -20,7 +20,7 @@ WORDINGS = wordings_from()
 
 
 def rules(one: Session) -> SessionVerdict:
-    return verdict_of(facts_of(one))
+    return verdict_of(extract_signals(one))
 
 
 def seen(
@@ -44,9 +44,9 @@ def read(log: object, folder: Path) -> Session:
 
 def test_what_takes_the_proof_away_takes_the_verdict_too(tmp_path: Path) -> None:
     whole = read(worked("cart"), tmp_path)
-    assert rules(whole).verdict == "done_verified"
+    assert rules(whole).verdict == "complete_verified"
     moves, judged = seen(whole)
-    proofs = [name for name, must, _ in CHANGES if must == "not be done_verified"]
+    proofs = [name for name, must, _ in CHANGES if must == "not be complete_verified"]
     assert {name: moves[name].holds for name in proofs} == dict.fromkeys(proofs, True)
     half = judged["breaks off half way"]
     (last,) = half.turns[-1].messages[-1].calls
@@ -90,7 +90,7 @@ def test_junk_is_written_as_an_edit_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["s1", "s2", "s3"])
 def test_another_session_draws_others_and_the_same_one_the_same(name: str) -> None:
-    said = SessionVerdict(verdict="done_verified", ground="check")
+    said = SessionVerdict(verdict="complete_verified", basis="check")
     one = session(name)
     first, again = (seen(one, said)[1]["the person complains"].turns[-1].prompt for _ in range(2))
     others = {
@@ -117,7 +117,7 @@ def test_subagents_stay_with_the_half_that_started_them_however_deep() -> None:
         child("last", "call-second"),
     )  # fmt: skip
     one = replace(whole, turns=(told,), subagents=several)
-    half = seen(one, SessionVerdict(verdict="done_verified", ground="check"))[1]
+    half = seen(one, SessionVerdict(verdict="complete_verified", basis="check"))[1]
     kept = {subagent.id for subagent in half["breaks off half way"].subagents}
     assert kept == {"first", "deeper"}
 
@@ -125,13 +125,13 @@ def test_subagents_stay_with_the_half_that_started_them_however_deep() -> None:
 @pytest.mark.parametrize(
     ("must", "before", "after", "holds"),
     [
-        ("not be done_verified", "done_verified", "done_verified", False),
-        ("not be done_verified", "done_verified", "done_unverified", True),
-        ("fall", "done_unverified", "done_unverified", False),
-        ("fall", "done_unverified", "cannot_tell", True),
-        ("not rise", "partly", "partly", True),
-        ("not rise", "partly", "done_unverified", False),
-        ("not rise", "cannot_tell", "not_done", True),
+        ("not be complete_verified", "complete_verified", "complete_verified", False),
+        ("not be complete_verified", "complete_verified", "complete_unverified", True),
+        ("fall", "complete_unverified", "complete_unverified", False),
+        ("fall", "complete_unverified", "undetermined", True),
+        ("not rise", "partial", "partial", True),
+        ("not rise", "partial", "complete_unverified", False),
+        ("not rise", "undetermined", "failed", True),
     ],
 )
 def test_a_move_holds_or_does_not(
@@ -142,5 +142,5 @@ def test_a_move_holds_or_does_not(
 
 def test_a_session_without_work_is_left_alone() -> None:
     silent = replace(session("s", ()), turns=())
-    moves, _ = seen(silent, SessionVerdict(verdict="done_verified", ground="check"))
+    moves, _ = seen(silent, SessionVerdict(verdict="complete_verified", basis="check"))
     assert moves == {}

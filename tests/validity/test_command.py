@@ -36,7 +36,7 @@ def labels(tmp_path: Path) -> Path:
     for number in range(COUNT):
         good = number % 2 == 0
         worked(str(number), good).write(tmp_path / "sessions" / f"{number}.jsonl")
-        verdict = "done_verified" if good else "partly"
+        verdict = "complete_verified" if good else "partial"
         quality = 80 if good else 30
         lines.append({"name": str(number), "verdict": verdict, "quality": quality + number})
     return read_folder(tmp_path / "labels", lines)
@@ -51,11 +51,11 @@ def test_verdicts_are_compared_with_readers_and_then_sessions_are_changed(
     assert f"{COUNT} sessions with a label that could be read." in done.stdout
     exact = "| the readers' verdict exactly, where there is a verdict | 24 sessions | 100%"
     assert exact in done.stdout
-    assert "| breaks off half way | must not be done_verified |" in done.stdout
+    assert "| breaks off half way | must not be complete_verified |" in done.stdout
     report = json.loads(target.read_text())
     spearman = next(each for each in report["agreement"] if "Spearman" in each["name"])
     assert spearman["value"]["low"] > 0.5
-    assert report["crossed"] == {"done_verified": {"done_verified": 12}, "partly": {"partly": 12}}
+    assert report["crossed"] == {"complete_verified": {"complete_verified": 12}, "partial": {"partial": 12}}
 
 
 def test_a_benchmark_is_held_to_pairs_of_one_task(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def reading(call: Call) -> Reply:
         for dimension in DIMENSIONS
     }
     said = json.loads(answer(**scores))
-    return Reply(json.dumps({**said, "verdict": "done_verified" if good else "not_done"}))
+    return Reply(json.dumps({**said, "verdict": "complete_verified" if good else "failed"}))
 
 
 def test_a_model_is_asked_after_its_cost_was_said_and_agreed_to(

@@ -39,7 +39,7 @@ def measured(
     reference = Reference(
         session_id=name, done=done, readings=own, task=task or name, family=family
     )
-    said = SessionVerdict(verdict=verdict, ground="check") if verdict else None
+    said = SessionVerdict(verdict=verdict, basis="check") if verdict else None
     return Measured(reference=reference, edited=True, verdict=said, place=place, moves=moves)
 
 
@@ -54,11 +54,11 @@ def text_of(report: ValidityReport) -> str:
 
 def test_agreement_is_of_those_with_a_verdict_and_gross_errors_are_counted() -> None:
     rows = [
-        measured("a", "done_verified", "done_verified", quality=90.0),
-        measured("b", "done_unverified", "not_done", quality=10.0),
-        measured("c", "cannot_tell", "partly", quality=50.0),
-        measured("d", "partly", "partly", "done_unverified", quality=40.0),
-        measured("e", None, "done_verified", quality=80.0),
+        measured("a", "complete_verified", "complete_verified", quality=90.0),
+        measured("b", "complete_unverified", "failed", quality=10.0),
+        measured("c", "undetermined", "partial", quality=50.0),
+        measured("d", "partial", "partial", "complete_unverified", quality=40.0),
+        measured("e", None, "complete_verified", quality=80.0),
     ]
     report = report_of(rows)
     assert report.coverage[0].value == stats.share_of(3, 5)
@@ -66,8 +66,8 @@ def test_agreement_is_of_those_with_a_verdict_and_gross_errors_are_counted() -> 
     assert found(report.agreement, "gross errors").value == stats.share_of(1, 3)
     assert found(report.agreement, "two readers").value == stats.share_of(0, 1)
     assert found(report.agreement, "verdict, then place, with").count == 5
-    assert report.crossed["done_unverified"] == {"not_done": 1}
-    assert "| done_unverified | 0 | 0 | 0 | 1 | 0 |" in text_of(report)
+    assert report.crossed["complete_unverified"] == {"failed": 1}
+    assert "| complete_unverified | 0 | 0 | 0 | 1 | 0 |" in text_of(report)
 
 
 def test_what_cannot_be_told_from_chance_is_said_so_with_the_number_of_labels() -> None:
@@ -92,7 +92,7 @@ def runs(tasks: int, right: float, seed: int = 1, families: int = 1) -> Iterator
                 place = better if done else 1 - better
                 name = f"{family}-{task}-{done}"
                 yield measured(
-                    name, "partly", done=done, place=place + luck.random() / 10,
+                    name, "partial", done=done, place=place + luck.random() / 10,
                     task=f"t{task}", family=f"f{family}",
                 )  # fmt: skip
 
@@ -128,29 +128,29 @@ def test_families_are_a_mean_and_those_that_are_turned_round_are_named() -> None
 
 def test_the_lift_is_of_failures_below_the_worst_fifth() -> None:
     rows = [
-        measured(str(n), "partly", done=n >= 20, place=n / 100, family="one") for n in range(100)
+        measured(str(n), "partial", done=n >= 20, place=n / 100, family="one") for n in range(100)
     ]
     lift = found(report_of(rows).order, "failures in the worst fifth").value
     assert lift is not None
     assert lift.value == pytest.approx(5.0)
     assert lift.low > 1.0
-    later = [measured(str(n), "partly", done=n >= 20, place=0.5 + n / 200) for n in range(100)]
+    later = [measured(str(n), "partial", done=n >= 20, place=0.5 + n / 200) for n in range(100)]
     assert "no session is in the worst fifth" in text_of(report_of(later))
-    even = [measured(str(n), "partly", done=n % 2 == 0, place=n / 100) for n in range(100)]
+    even = [measured(str(n), "partial", done=n % 2 == 0, place=n / 100) for n in range(100)]
     assert found(report_of(even).order, "failures in the worst fifth").is_chance
 
 
 def test_moves_are_reported_as_found() -> None:
     moves = [
-        Move(change="the person complains", must="fall", before="done_verified", after="partly"),
+        Move(change="the person complains", must="fall", before="complete_verified", after="partial"),
         Move(
             change="the person complains",
             must="fall",
-            before="done_verified",
-            after="done_verified",
+            before="complete_verified",
+            after="complete_verified",
         ),
     ]
-    rows = [measured(str(n), "done_verified", done=True, moves=(m,)) for n, m in enumerate(moves)]
+    rows = [measured(str(n), "complete_verified", done=True, moves=(m,)) for n, m in enumerate(moves)]
     report = report_of(rows)
     (moved,) = report.moves
     assert (moved.held, moved.count) == (1, 2)

@@ -35,7 +35,7 @@ def case_of(call: Call) -> CalibrationSession:
 
 def reading(verdict: VerdictName, claim: dict[str, Any] | None = None) -> Reply:
     said = json.loads(answer())
-    completion = {"done_verified": "complete", "partly": "partial", "not_done": "failed"}
+    completion = {"complete_verified": "complete", "partial": "partial", "failed": "failed"}
     said["dimensions"]["task_completion"]["score"] = completion.get(verdict)
     return Reply(json.dumps({**said, "verdict": verdict, "claims": [claim] if claim else []}))
 
@@ -48,11 +48,11 @@ def better(call: Call) -> Reply:
     place, case = next(
         (place, shown[at])
         for place, at in enumerate(sorted(shown), 1)
-        if shown[at].known.verdict == "done_verified"
+        if shown[at].known.verdict == "complete_verified"
     )
     quote = case.session.turns[0].prompt.splitlines()[0][:60]
-    ground = {"recording": place, "turn": 1, "quote": quote, "what": "It was seen to hold."}
-    return Reply(json.dumps({"grounds": [ground], "better": place}))
+    basis = {"recording": place, "turn": 1, "quote": quote, "what": "It was seen to hold."}
+    return Reply(json.dumps({"grounds": [basis], "better": place}))
 
 
 def careful(call: Call) -> Reply:
@@ -64,10 +64,10 @@ def careful(call: Call) -> Reply:
     claim = {"turn": len(case.session.turns), "quote": closing, "state": "contradicted"}
     bad = (*words.complaints, *words.admissions, *words.failures)
     if any(sentence in call.user for sentence in bad):
-        return reading("not_done", claim)
+        return reading("failed", claim)
     changed = case.session.turns[-1].messages[-1].text[-40:] not in call.user
-    if case.known.verdict == "done_verified" and (changed or "again-" in call.user):
-        return reading("partly")
+    if case.known.verdict == "complete_verified" and (changed or "again-" in call.user):
+        return reading("partial")
     return reading(case.known.verdict, claim if case.known.false_claim else None)
 
 
@@ -107,7 +107,7 @@ def test_a_careful_reader_is_worth_more_than_none() -> None:
     assert f"would be asked {len(server.calls)} questions" in done.stderr
 
 
-@pytest.mark.parametrize("verdict", ["done_verified", "cannot_tell"])
+@pytest.mark.parametrize("verdict", ["complete_verified", "undetermined"])
 def test_one_answer_to_all_is_worth_nothing(verdict: VerdictName) -> None:
     done, _ = check(lambda _: reading(verdict), "--yes")
     assert done.exit_code == 1
@@ -135,5 +135,5 @@ def test_answers_are_defensible_and_ids_do_not_give_them_away() -> None:
         assert not any(word in case.session.id for word in case.name.split("-"))
         assert score_session(case.session, OfflineEvaluator()).status == "ok"
     assert {case.known.verdict for case in CASES} == {
-        *("done_verified", "done_unverified", "partly", "not_done")
+        *("complete_verified", "complete_unverified", "partial", "failed")
     }

@@ -19,15 +19,15 @@ def test_readers_are_found_with_the_sessions_beside_them(tmp_path: Path) -> None
     for name in ("a", "b", "other"):
         worked(name).write(tmp_path / "sessions" / f"{name}.jsonl")
     said: list[dict[str, object]] = [
-        {"name": "a", "verdict": "done_verified", "quality": 80, "why": "good", "reading": 1},
-        {"name": "a", "verdict": "partly", "quality": 50},
-        {"name": "b", "verdict": "cannot_tell"},
+        {"name": "a", "verdict": "complete_verified", "quality": 80, "why": "good", "reading": 1},
+        {"name": "a", "verdict": "partial", "quality": 50},
+        {"name": "b", "verdict": "undetermined"},
     ]
     ((corpus,), problems) = corpora_in(read_folder(tmp_path / "labels", said))
     assert problems == []
     a, b = (corpus.references[identity(name)] for name in ("a", "b"))
-    assert (a.verdict, a.quality, a.done, len(a.readings)) == ("partly", 65.0, False, 2)
-    assert (b.verdict, b.quality, b.done) == ("cannot_tell", None, None)
+    assert (a.verdict, a.quality, a.done, len(a.readings)) == ("partial", 65.0, False, 2)
+    assert (b.verdict, b.quality, b.done) == ("undetermined", None, None)
     read = {one.id for one in corpus.sessions(lambda same: same)}
     assert read == {identity(name) for name in ("a", "b", "other")}
 
@@ -35,8 +35,8 @@ def test_readers_are_found_with_the_sessions_beside_them(tmp_path: Path) -> None
 def test_a_session_is_found_by_its_path_where_the_reader_wrote_another_id(tmp_path: Path) -> None:
     worked("a").write(tmp_path / "elsewhere" / "repo" / "a.jsonl")
     said: list[dict[str, object]] = [
-        {"name": "x", "verdict": "done_verified", "transcript": "repo/a.jsonl"},
-        {"name": "y", "verdict": "not_done", "transcript": "repo/none.jsonl"},
+        {"name": "x", "verdict": "complete_verified", "transcript": "repo/a.jsonl"},
+        {"name": "y", "verdict": "failed", "transcript": "repo/none.jsonl"},
     ]
     labels = read_folder(tmp_path / "labels", said)
     ((corpus,), problems) = corpora_in(labels / "read.jsonl", tmp_path / "elsewhere")
@@ -46,7 +46,7 @@ def test_a_session_is_found_by_its_path_where_the_reader_wrote_another_id(tmp_pa
 
 def test_a_line_that_is_no_reading_is_named_and_a_transcript_is_none(tmp_path: Path) -> None:
     worked("a").write(tmp_path / "sessions" / "a.jsonl")
-    labels = read_folder(tmp_path / "labels", [{"name": "a", "verdict": "done_verified"}])
+    labels = read_folder(tmp_path / "labels", [{"name": "a", "verdict": "complete_verified"}])
     with (labels / "read.jsonl").open("a") as file:
         file.write('\n{"session_id": "b", "verdict": "splendid"}\n')
     worked("b").write(labels / "b.jsonl")

@@ -19,13 +19,13 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import DimensionScore, SessionScores
-from debrief.scoring.reading import (
-    ClaimReading,
+from debrief.scoring.llm_review import (
+    ClaimReview,
     Incident,
     PersonWords,
     ReadTrouble,
-    RequestReading,
-    SessionReading,
+    RequestReview,
+    SessionReview,
     TrainOn,
 )
 from debrief.scoring.verdict import SessionVerdict
@@ -211,25 +211,25 @@ def scores_of_every_kind(session: Session) -> SessionScores:
 
 def read_by_model(scores: SessionScores) -> SessionScores:
     """The session as a model reads it: another verdict than the rules', with all that it found."""
-    reading = SessionReading(
+    reading = SessionReview(
         requests=(
-            RequestReading(
+            RequestReview(
                 turn=1,
                 asked="fix the sum of the cart",
-                state="partly",
+                state="partial",
                 proof=Evidence(1, "c5", "1 failed"),
             ),
-            RequestReading(turn=2, asked="review the work", state="done_unseen"),
+            RequestReview(turn=2, asked="review the work", state="done_unseen"),
         ),
         claims=(
-            ClaimReading(
+            ClaimReview(
                 turn=2,
                 quote="All is well now",
                 state="contradicted",
                 proof=Evidence(1, "c5", "1 failed"),
             ),
         ),
-        verdict="partly",
+        verdict="partial",
         confidence="high",
         quality=0.4,
         effort=0.7,
@@ -247,7 +247,7 @@ def read_by_model(scores: SessionScores) -> SessionScores:
         train=TrainOn(what="parts", turns=((1, 1), (2, 3))),
     )
     verdict = SessionVerdict(
-        verdict="partly", ground="model", source="openai/reader", evidence=reading.proofs
+        verdict="partial", basis="model", source="openai/reader", evidence=reading.proofs
     )
     completed = DimensionScore(
         dimension="task_completion",

@@ -71,9 +71,9 @@ def verdict_of(quality: float) -> SessionVerdict:
     """The verdict on a session: the better it is, the more of it is done."""
     place = Evidence(1, "c1", "1 failed")
     if 0.5 <= quality < 0.7:
-        return SessionVerdict(verdict="done_unverified", ground="no_check")
-    name: VerdictName = "done_verified" if quality >= 0.7 else "not_done"
-    return SessionVerdict(verdict=name, ground="check", check="pytest -q", evidence=(place,))
+        return SessionVerdict(verdict="complete_unverified", basis="no_check")
+    name: VerdictName = "complete_verified" if quality >= 0.7 else "failed"
+    return SessionVerdict(verdict=name, basis="check", check="pytest -q", evidence=(place,))
 
 
 def scores_of(session: Session, quality: float, reason: str = "The last check failed") -> Any:
@@ -145,7 +145,7 @@ def placed_lake(settings: Settings) -> list[str]:
         )
         for n, session in enumerate(made)
     ]
-    untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
+    untold = SessionVerdict(verdict="undetermined", basis="no_change")
     row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"corrections": 1.0})
     lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
     return [session.id for session in made]

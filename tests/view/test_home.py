@@ -22,7 +22,7 @@ from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
 from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from debrief.view.app import make_app
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 from tests.troubles.scenario import day, prices
 from tests.troubles.test_failures import wrong_runner
 from tests.view.shown import MONDAY, OWN, fill, served, serving, session_of, settings_of, words

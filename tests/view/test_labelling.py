@@ -43,7 +43,7 @@ def settings(tmp_path: Path) -> Settings:
     names = ("clear", "open", "failed", "middling")
     sessions = [session_of(name, f"Fix the {name} cart.") for name in names]
     fill(lake, [(session, 0.9) for session in sessions])
-    untold = SessionVerdict(verdict="cannot_tell", ground="no_change")
+    untold = SessionVerdict(verdict="undetermined", basis="no_change")
     verdicts = {"clear": verdict_of(0.9), "middling": verdict_of(0.6)}
     rows = [
         replace(

@@ -76,9 +76,9 @@ def listed(client: httpx.Client, query: str) -> list[str]:
         ("sort=-started", ["cart", "quiet", "tax", "old"]),
         ("sort=title", ["tax", "cart", "old", "quiet"]),
         ("sort=-verdict", ["tax", "old", "cart", "quiet"]),
-        ("verdict=not_done", ["cart"]),
-        ("verdict=done_unverified&ground=no_check", ["old"]),
-        ("verdict=done_verified&ground=no_check", []),
+        ("verdict=failed", ["cart"]),
+        ("verdict=complete_unverified&basis=no_check", ["old"]),
+        ("verdict=complete_verified&basis=no_check", []),
         ("since=2026-11-01", ["cart", "tax", "quiet"]),
         ("first=1", []),
         ("q=invoice", ["old", "tax"]),
@@ -127,7 +127,7 @@ def test_verdicts_are_filtered_by_who_gave_them_and_the_judge_that_is_heard_coun
     fill_every_kind(Lake(settings.lake))
     with served(settings) as client:
         read = client.get("/sessions?scored_by=openai%2Freader").text
-        ruled = client.get("/sessions?scored_by=offline&verdict=done_verified").text
+        ruled = client.get("/sessions?scored_by=offline&verdict=complete_verified").text
         judged = client.get("/sessions?judges_min=0").text
     assert 'title="by openai/reader">partly done</span>' in read
     assert "openai/reader: partly done: fix the sum of the cart" in words(read)

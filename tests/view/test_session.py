@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import DimensionScore, SessionScores
-from debrief.scoring.reading import (
-    ClaimReading,
+from debrief.scoring.llm_review import (
+    ClaimReview,
     Incident,
     PersonWords,
     ReadTrouble,
-    RequestReading,
-    SessionReading,
+    RequestReview,
+    SessionReview,
     TrainOn,
 )
 from debrief.scoring.verdict import SessionVerdict
@@ -106,7 +106,7 @@ def test_an_outcome_decides_and_what_was_read_stands_beside_it(tmp_path: Path) -
     settings = settings_of(tmp_path)
     lake = Lake(settings.lake)
     session = fill_every_kind(lake)
-    known = SessionVerdict(verdict="done_verified", ground="outcome", source="ci")
+    known = SessionVerdict(verdict="complete_verified", basis="outcome", source="ci")
     rows = lake.read("session_scores", WEEK, SessionScores)
     decided = [replace(row, verdict=known) if row.session_id == session.id else row for row in rows]
     lake.write("session_scores", WEEK, decided, SessionScores)
@@ -194,12 +194,12 @@ def _nested(depth: int) -> Any:
     return inner
 
 
-def hostile_reading(text: str, place: Evidence) -> SessionReading:
+def hostile_reading(text: str, place: Evidence) -> SessionReview:
     fields: dict[str, Any] = {"turn": 1, "call": "c2", "quote": text[:300]}
-    return SessionReading(
-        requests=(RequestReading(turn=1, asked=text, state="not", proof=place),),
-        claims=(ClaimReading(**fields, state="contradicted", proof=place),),
-        verdict="not_done",
+    return SessionReview(
+        requests=(RequestReview(turn=1, asked=text, state="not", proof=place),),
+        claims=(ClaimReview(**fields, state="contradicted", proof=place),),
+        verdict="failed",
         incidents=(Incident(**fields, what=text),),
         person=(PersonWords(**fields, says="correction"),),
         troubles=(ReadTrouble(**fields, kind="other", what=text, rule=text),),
@@ -218,7 +218,7 @@ def fill_hostile(lake: Lake, text: str) -> None:
     )
     verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
     told = SessionVerdict(
-        verdict="not_done", ground="check", source=text, check=text, evidence=places
+        verdict="failed", basis="check", source=text, check=text, evidence=places
     )
     scores = replace(
         scores_of(session, 0.3),

@@ -45,7 +45,7 @@ def shown(page: str) -> str:
 def test_the_list_names_each_set_with_its_samples_and_verdicts(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     lake = lake_of(Path(settings.lake), [])
-    add(lake, [corrected(), session("poor", started=MONDAY)], verdict=said("done_unverified"))
+    add(lake, [corrected(), session("poor", started=MONDAY)], verdict=said("complete_unverified"))
     stored(lake)
     with served(settings) as client:
         page = page_of(client, "/training")
@@ -85,8 +85,8 @@ def test_a_set_without_samples_says_each_reason_once(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     lake = lake_of(Path(settings.lake), [])
     unfinished = [session(name, started=MONDAY) for name in ("one", "two")]
-    add(lake, unfinished, verdict=said("partly"))
-    add(lake, [session("three", started=MONDAY + timedelta(days=7))], verdict=said("not_done"))
+    add(lake, unfinished, verdict=said("partial"))
+    add(lake, [session("three", started=MONDAY + timedelta(days=7))], verdict=said("failed"))
     stored(lake)
     with served(settings) as client:
         page = shown(page_of(client, "/training"))

@@ -91,7 +91,7 @@ def test_a_value_that_means_nothing_is_refused_on_every_page(
         ("/sessions?tokens_min=abc", "tokens_min=abc is no number"),
         ("/sessions?quality_min=nan", "quality_min=nan is no number"),
         ("/sessions?since=2026-02-30", "since=2026-02-30 is no day, such as 2026-11-16"),
-        ("/sessions?verdict=foo", "verdict=foo is not known. Known: done_verified, "),
+        ("/sessions?verdict=foo", "verdict=foo is not known. Known: complete_verified, "),
         ("/sessions?sort=foo", "sort=foo is no column to sort by. Known: verdict, -verdict, "),
         ("/sessions?week=2026-11-03", "week=2026-11-03 is no week: a week is named by its Monday"),
         ("/sessions?tool=foo", "tool=foo is of no session. Known: claude-code"),

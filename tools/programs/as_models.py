@@ -53,7 +53,7 @@ NAMES: Final = {
 _READING: Final[Mapping[str, Any]] = {
     "requests": [{"turn": 1, "asked": "the change", "state": "done_unseen", "proof": None}],
     "claims": [],
-    "verdict": "done_unverified",
+    "verdict": "complete_unverified",
     "confidence": "medium",
     "quality": 0.6,
     "effort": 0.7,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from debrief.facts.talk import correction_in
+from debrief.signals.user_feedback import correction_in
 from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN
 from debrief.training.model import SampleMetadata, Split
 from debrief.training.publishing.form import Form, Standing, StoredLine, template_messages

@@ -46,7 +46,7 @@ KINDS: dict[PairKind, str] = {
     "rewound": "a turn that the person went back to before, and the one with its words that stayed",
     "verdict": "two runs of one task, one of which falls short of done",
 }
-GOOD: Final[VerdictName] = "done_verified"
+GOOD: Final[VerdictName] = "complete_verified"
 _MAX_REASONS = 3
 _PICTURE = re.compile(r"\[Image #\d|\(\d+ images?\)")
 """What was shown there is in no line, and the better answer may rest on it."""
@@ -292,7 +292,7 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
 
 
 def _paired(lines: Sequence[LineRow]) -> Iterator[Pair]:
-    ranked = sorted(lines, key=lambda line: (line.verdict != "not_done", line.offset))
+    ranked = sorted(lines, key=lambda line: (line.verdict != "failed", line.offset))
     good = (line for line in ranked if line.verdict == GOOD)
     bad = (line for line in ranked if line.verdict in SHORT_OF_DONE)
     yield from zip(good, bad, strict=False)

@@ -180,7 +180,7 @@ def test_labels_are_counted_on_the_page_and_one_label_alone_is_warned_of(tmp_pat
     ]
     quality = {one.id: 0.3 + 0.05 * n for n, one in enumerate(sessions)}
     lake = lake_of(tmp_path / "lake", [])
-    add(lake, sessions, quality, verdict=said("done_unverified"))
+    add(lake, sessions, quality, verdict=said("complete_unverified"))
     stored(lake, eval_share=0.0, near_duplicates="keep")
     made = told(lake, tmp_path / "thirds", form="kto", one_file=True, label_share=1 / 3)
     page = (tmp_path / "thirds" / "README.md").read_text()
@@ -197,11 +197,11 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
     sessions = [session(f"s{n}", turn(f"Go {n}.", says(f"Went to {n}."))) for n in range(3)]
     lake = lake_of(tmp_path / "lake", sessions)
     row = lake.read("session_scores", week_of(sessions[0].started), SessionScores)
-    verdicts: list[VerdictName] = ["done_verified", "partly", "not_done"]
+    verdicts: list[VerdictName] = ["complete_verified", "partial", "failed"]
     rows = [replace(scores, verdict=said(name)) for scores, name in zip(row, verdicts, strict=True)]
     lake.write("session_scores", week_of(sessions[0].started), rows, SessionScores)
     stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
-    for named, ids in (((), "s0 s1 s2"), (("done_verified", "not_done"), "s0 s2")):
+    for named, ids in (((), "s0 s1 s2"), (("complete_verified", "failed"), "s0 s2")):
         told(lake, tmp_path / f"{len(named)}", one_file=True, verdicts=named)
         lines = (tmp_path / f"{len(named)}" / "train.jsonl").read_text().splitlines()
         assert [json.loads(line)["metadata"]["session_id"] for line in lines] == ids.split()
@@ -216,7 +216,7 @@ def team_with_a_failure(folder: Path, words: str = "It still fails.") -> Lake:
     lake = lake_of(folder, [done, short])
     week = week_of(done.started)
     rows = [
-        replace(row, verdict=said("done_verified" if row.session_id == "done" else "not_done"))
+        replace(row, verdict=said("complete_verified" if row.session_id == "done" else "failed"))
         for row in lake.read("session_scores", week, SessionScores)
     ]
     lake.write("session_scores", week, rows, SessionScores)
@@ -248,7 +248,7 @@ def test_what_falls_short_is_nothing_to_imitate_and_tells_good_from_bad(
         "short",
     )
     assert [one["id"] for one in found["rl"]] == ["done", "short"]
-    told(lake, tmp_path / "only", form="kto", one_file=True, verdicts=("done_verified",))
+    told(lake, tmp_path / "only", form="kto", one_file=True, verdicts=("complete_verified",))
     assert (tmp_path / "only" / "train.jsonl").read_text().count("\n") == 1
     assert len(list(lake.read(LINES, f"{TASK}/{FINGERPRINT}", LineRow))) == 1, "stored nowhere"
 

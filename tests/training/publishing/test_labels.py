@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.outcomes.store import Success
-from debrief.scoring.verdict import Ground, VerdictName
+from debrief.scoring.verdict import Basis, VerdictName
 from debrief.training.model import SampleLine
 from debrief.training.publishing.form import Standing
 from debrief.training.publishing.labels import MIN_MARGIN, standings
@@ -28,7 +28,7 @@ def labels(line: SampleLine, standing: Standing = "") -> list[tuple[str, bool, s
 
 def test_an_answer_that_the_person_corrects_is_not_desirable() -> None:
     of = session("s1", turn("Go.", says("", LS), says("Gone.")), UNDO)
-    rated = scores(of, 0.4, verdict=said("done_unverified"))
+    rated = scores(of, 0.4, verdict=said("complete_unverified"))
     first, last = labels(line_of(of, scores=rated), "high")
     assert first == ("Gone.", False, "correction", "No, that is wrong. Undo it.")
     assert last == ("Undone.", True, "overall quality", "0.40, among the high ones of this export")
@@ -37,14 +37,14 @@ def test_an_answer_that_the_person_corrects_is_not_desirable() -> None:
 @pytest.mark.parametrize(
     ("verdict", "standing", "outcome", "label"),
     [
-        ("done_verified", "low", None, (True, "verdict", "done, checked. The last check passed: pytest.")),
-        ("partly", "high", None, (False, "verdict", "partly done. The last check failed: pytest.")),
-        ("not_done", "", None, (False, "verdict", "not done. The last check failed: pytest.")),
-        ("done_unverified", "", None, None),
-        ("cannot_tell", "", None, None),
-        ("cannot_tell", "low", None, (False, "overall quality", "0.70, among the low ones of this export")),
-        ("done_verified", "high", False, (False, "outcome", "not done. A person's label says so.")),
-        ("partly", "low", True, (True, "outcome", "done, checked. A person's label says so.")),
+        ("complete_verified", "low", None, (True, "verdict", "done, checked. The last check passed: pytest.")),
+        ("partial", "high", None, (False, "verdict", "partly done. The last check failed: pytest.")),
+        ("failed", "", None, (False, "verdict", "not done. The last check failed: pytest.")),
+        ("complete_unverified", "", None, None),
+        ("undetermined", "", None, None),
+        ("undetermined", "low", None, (False, "overall quality", "0.70, among the low ones of this export")),
+        ("complete_verified", "high", False, (False, "outcome", "not done. A person's label says so.")),
+        ("partial", "low", True, (True, "outcome", "done, checked. A person's label says so.")),
     ],
 )  # fmt: skip
 def test_a_sessions_end_is_labelled_by_its_verdict_and_by_quality_only_when_that_is_asked_for(
@@ -63,14 +63,14 @@ def test_nothing_is_desirable_that_is_not_trained_on_elsewhere() -> None:
     refused = call("Bash", {"command": "rm -rf ."}, "The user doesn't want to.", status="rejected")
     of = session("s1", turn("Go.", says("", refused), says("", LS), says("Gone.")))
     found: dict[VerdictName, str] = {
-        "done_verified": "assistant tool assistant",
-        "partly": "assistant tool assistant tool assistant",
+        "complete_verified": "assistant tool assistant",
+        "partial": "assistant tool assistant tool assistant",
     }
     for verdict, roles in found.items():
         rated = scores(of, verdict=said(verdict))
         (made,) = as_form("kto", encode_line(line_of(of, scores=rated)))
         assert [one["role"] for one in made["completion"]] == roles.split()
-        assert made["label"] == (verdict == "done_verified")
+        assert made["label"] == (verdict == "complete_verified")
         whole = [*made["prompt"], *made["completion"]]
         assert [one["role"] for one in whole] == [
             "user",
@@ -82,9 +82,9 @@ def test_nothing_is_desirable_that_is_not_trained_on_elsewhere() -> None:
         ]
 
 
-@pytest.mark.parametrize("ground", ["open_end", "stopped"])
+@pytest.mark.parametrize("basis", ["open_end", "stopped"])
 def test_an_end_that_breaks_off_is_undesirable_and_not_the_whole_answer_before_it(
-    ground: Ground,
+    basis: Basis,
 ) -> None:
     open_call = call("Bash", {"command": "make"}, None)
     broken = turn("Build it.", says("", LS), says("", open_call))
@@ -92,7 +92,7 @@ def test_an_end_that_breaks_off_is_undesirable_and_not_the_whole_answer_before_i
     cut = session("s2", KNOWN, replace(broken, number=2))
     whole = session("s3", KNOWN, turn("Build it.", number=2))
     for of, found in ((alone, [False]), (cut, []), (whole, [])):
-        rated = scores(of, verdict=said("partly", ground=ground))
+        rated = scores(of, verdict=said("partial", basis=basis))
         assert [label[1] for label in labels(line_of(of, scores=rated))] == found
 
 

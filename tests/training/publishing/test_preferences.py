@@ -56,8 +56,8 @@ def line(
 
 def test_a_pair_says_why_the_one_is_better() -> None:
     made_line = pair_line(
-        line(GOOD, "done_verified", 0.9, 0.8, "turn 1 ends with\npassing tests"),
-        line(BAD, "partly", 0.3, 0.2, "nothing was checked"),
+        line(GOOD, "complete_verified", 0.9, 0.8, "turn 1 ends with\npassing tests"),
+        line(BAD, "partial", 0.3, 0.2, "nothing was checked"),
     )
     assert made_line is not None
     assert problems("preference", encoded(made_line)) == []
@@ -78,15 +78,15 @@ def test_a_run_with_an_answer_that_is_not_trained_on_is_no_better_one_and_may_be
 ):
     refused = turn("Fix the loop.", says("", REFUSED), says("Fixed, and the tests pass."))
     unclean = session("unclean", refused)
-    assert pair_line(line(unclean, "done_verified"), line(BAD, "partly")) is None
-    made = pair_line(line(GOOD, "done_verified"), line(unclean, "partly"))
+    assert pair_line(line(unclean, "complete_verified"), line(BAD, "partial")) is None
+    made = pair_line(line(GOOD, "complete_verified"), line(unclean, "partial"))
     assert made is not None
     assert [one["role"] for one in made["rejected"]] == ["assistant", "tool", "assistant"]
 
 
 def test_a_pair_of_many_tools_has_as_many_as_a_line_may_have() -> None:
     def declaring(prefix: str, of: Session) -> StoredLine:
-        whole = line(of, "done_verified" if prefix == "a" else "partly")
+        whole = line(of, "complete_verified" if prefix == "a" else "partial")
         tools = [
             ToolSchema(function=replace(tool.function, name=f"{prefix}{number}"))
             for number in range(100)
@@ -101,14 +101,14 @@ def test_a_pair_of_many_tools_has_as_many_as_a_line_may_have() -> None:
 
 
 def test_windows_are_in_no_pair_by_a_verdict_as_it_is_of_the_whole() -> None:
-    of = line_of(BAD, scores=scores(BAD, None, verdict=said("partly")))
+    of = line_of(BAD, scores=scores(BAD, None, verdict=said("partial")))
     window = decoded(encode_line(replace(of, metadata=replace(of.metadata, windows=2))))
-    assert pair_line(line(GOOD, "done_verified"), window) is None
+    assert pair_line(line(GOOD, "complete_verified"), window) is None
 
 
 def test_copies_of_which_other_things_are_said_are_no_pair() -> None:
     copy = session("copy", *GOOD.turns)
-    assert pair_line(line(GOOD, "done_verified"), line(copy, "partly")) is None
+    assert pair_line(line(GOOD, "complete_verified"), line(copy, "partial")) is None
 
 
 def lake_rows(folder: Path, *sessions: Session) -> list[LineRow]:
@@ -162,16 +162,16 @@ def test_each_is_in_one_pair_at_most_and_the_better_one_is_done_and_checked(
     assert len(used) == len(set(used))
     assert [better.offset for better, _ in pairs] == sorted(row.offset for row, _ in pairs)
     for better, worse in pairs:
-        assert better.verdict == "done_verified"
-        assert worse.verdict in ("partly", "not_done")
+        assert better.verdict == "complete_verified"
+        assert worse.verdict in ("partial", "failed")
         assert better.opening == worse.opening
     for opening in "abc":
         free = {
             row.verdict for row in entrants if row.opening == opening and row.offset not in used
         }
-        assert "done_verified" not in free or free.isdisjoint({"partly", "not_done"})
+        assert "complete_verified" not in free or free.isdisjoint({"partial", "failed"})
         taken = {worse.verdict for better, worse in pairs if better.opening == opening}
-        assert "not_done" not in free or "partly" not in taken, "what is not done is taken first"
+        assert "failed" not in free or "partial" not in taken, "what is not done is taken first"
 
 
 def pairs(*turns: Turn) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     for week in made.partitions("session_scores"):
         rows = made.read("session_scores", week, SessionScores)
         short = [
-            replace(row, verdict=said("partly")) if row.session_id < "s06" else row for row in rows
+            replace(row, verdict=said("partial")) if row.session_id < "s06" else row for row in rows
         ]
         made.write("session_scores", week, short, SessionScores)
     row = stored(made, eval_share=0.5, verdicts=()).row
@@ -283,7 +283,7 @@ TWO_AT_ONCE = session(
 def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> None:
     twin = session("twin", *TWO_AT_ONCE.turns, turn("Why?", says("Because."), number=2))
     lake = lake_of(tmp_path / "lake", [TWO_AT_ONCE, twin])
-    rows = [scores(TWO_AT_ONCE, 0.9), scores(twin, 0.2, verdict=said("partly"))]
+    rows = [scores(TWO_AT_ONCE, 0.9), scores(twin, 0.2, verdict=said("partial"))]
     lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
     stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
     command = ["export", "--per-set", "--lake", lake.url, "--form", form, "--to"]

@@ -121,7 +121,7 @@ COUNTED = re.compile(r"^\| (in these files|left out: .*?) \| (\d+) \|$", re.MULT
         {"form": "trl", "tool": "codex"},
         {"form": "rl"},
         {"form": "preference"},
-        {"form": "kto", "verdicts": ("partly",)},
+        {"form": "kto", "verdicts": ("partial",)},
         {"max_tokens": 300},
         {"split": "time:2026-01-12"},
     ],
@@ -137,7 +137,7 @@ def test_the_page_counts_every_session_once(tmp_path: Path, options: dict[str, A
         session("over", turn("Stay.", says(text(99))), ended=MONDAY.replace(day=20)),
     ]
     lake = lake_of(tmp_path / "lake", crowd)
-    made = stored(lake, verdicts=("done_verified", "done_unverified"))
+    made = stored(lake, verdicts=("complete_verified", "complete_unverified"))
     assert made.row.considered == len(crowd)
     publish(lake, str(tmp_path / "out"), ExportOptions(one_file=True, **options))
     page = tmp_path / "out" / "README.md"

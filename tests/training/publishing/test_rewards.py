@@ -50,7 +50,7 @@ def test_a_reward_is_of_the_kind_that_was_asked_for_and_never_of_another(kind: R
     known = {"outcome": 0.0, "execution": None, "probability": 0.8, "quality": 0.6}
     made = rewarded(line, kind)
     assert (made["reward"], made["reward_kind"]) == (known[kind], kind)
-    bare = line_of(WORK, scores=scores(WORK, None, verdict=said("done_verified")))
+    bare = line_of(WORK, scores=scores(WORK, None, verdict=said("complete_verified")))
     assert rewarded(bare, kind)["reward"] is None
 
 

@@ -56,7 +56,7 @@ class JudgedSession(ScoredSession, Protocol):
         """Whose it is."""
 
 
-def speaking_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator[Row]:
+def effective_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator[Row]:
     """Yield the row that speaks for each session, in the order in which sessions come.
 
     Args:
@@ -69,7 +69,7 @@ def speaking_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator
     return (in_order(own, models)[0] for own in by_session.values())
 
 
-def speaking_judgements(rows: Iterable[Judged]) -> Iterator[Judged]:
+def effective_judgements(rows: Iterable[Judged]) -> Iterator[Judged]:
     """Yield the row that speaks for each judge of each session: a model that says that nothing can
     be seen is heard before an offline number.
 

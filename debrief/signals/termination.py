@@ -13,8 +13,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.facts.quoting import label, line_at
-from debrief.facts.shell import commands_in
+from debrief.signals.excerpts import label, line_at
+from debrief.signals.shell import commands_in
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, ToolCall, Turn
 

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from debrief.scoring.verdict import WORST_FIRST, VerdictName
 from debrief.sessions.model import Evidence
 
-RequestState = Literal["done_seen", "done_unseen", "partly", "not", "withdrawn"]
+RequestState = Literal["done_seen", "done_unseen", "partial", "not", "withdrawn"]
 """``done_seen``: done, and the recording shows that it works. ``done_unseen``: probably done, and
 nothing shows it. ``withdrawn``: the person took it back."""
 STATES_SHOWN: Final[Mapping[RequestState, str]] = {
     "done_seen": "done, seen to hold",
     "done_unseen": "done, not seen",
-    "partly": "partly done",
+    "partial": "partly done",
     "not": "not done",
     "withdrawn": "taken back",
 }
@@ -50,9 +50,9 @@ MOST_TROUBLES = 3
 
 
 CEILINGS: Final[Mapping[VerdictName, float]] = {
-    "not_done": 0.3,
-    "partly": 0.6,
-    "done_unverified": 0.7,
+    "failed": 0.3,
+    "partial": 0.6,
+    "complete_unverified": 0.7,
 }
 """The most that ``overall_quality`` is by a model's verdict. However tidy the work was, somebody
 who reads the session would not call what failed middling, nor what nothing shows good: careful
@@ -73,7 +73,7 @@ class _Quoted(Struct, frozen=True, kw_only=True):
         return Evidence(self.turn, self.call, self.quote)
 
 
-class RequestReading(Struct, frozen=True, kw_only=True):
+class RequestReview(Struct, frozen=True, kw_only=True):
     """One thing that the person asked for, and what became of it."""
 
     turn: int
@@ -83,7 +83,7 @@ class RequestReading(Struct, frozen=True, kw_only=True):
     proof: Evidence | None = None
 
 
-class ClaimReading(_Quoted, frozen=True, kw_only=True):
+class ClaimReview(_Quoted, frozen=True, kw_only=True):
     """A statement of success in the agent's words."""
 
     state: ClaimState
@@ -119,14 +119,14 @@ class TrainOn(Struct, frozen=True, kw_only=True):
     """First and last turn of each part; empty for all and none."""
 
 
-class SessionReading(Struct, frozen=True, kw_only=True):
+class SessionReview(Struct, frozen=True, kw_only=True):
     """A session, or a part of one, as a model reads it.
 
     Each quotation was found in the recording; what was not is left out.
     """
 
-    requests: tuple[RequestReading, ...] = ()
-    claims: tuple[ClaimReading, ...] = ()
+    requests: tuple[RequestReview, ...] = ()
+    claims: tuple[ClaimReview, ...] = ()
     verdict: VerdictName
     confidence: Confidence | None = None
     quality: float | None = None
@@ -153,9 +153,9 @@ class SessionReading(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(found))
 
 
-def whole_reading(
-    parts: Sequence[SessionReading], turns: Sequence[tuple[int, int]], weights: Sequence[int]
-) -> SessionReading:
+def whole_review(
+    parts: Sequence[SessionReview], turns: Sequence[tuple[int, int]], weights: Sequence[int]
+) -> SessionReview:
     """Return the reading of a session of those of its parts.
 
     The last part saw the end, so its verdict, confidence and states of requests hold; requests of
@@ -169,7 +169,7 @@ def whole_reading(
     last = parts[-1]
     if len(parts) == 1:
         return last
-    by_turn: dict[int, list[RequestReading]] = {}
+    by_turn: dict[int, list[RequestReview]] = {}
     for part in parts:
         by_turn |= _grouped(part.requests, lambda request: request.turn)
     return replace(
@@ -185,7 +185,7 @@ def whole_reading(
     )
 
 
-def middle_reading(readings: Sequence[SessionReading]) -> SessionReading:
+def middle_reading(readings: Sequence[SessionReview]) -> SessionReview:
     """Return that of several independent readings which has the commonest verdict, a tie going to
     the worse, and of these the middle one by quality, with the mean of their numbers.
 

@@ -9,14 +9,14 @@ from itertools import count
 
 import pytest
 
-from debrief.facts.hazards import hazards_of
-from debrief.facts.session_facts import facts_of
-from debrief.facts.shell import code_in, commands_in, writes_of
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.extract import extract_signals
+from debrief.signals.shell import code_in, commands_in, writes_of
 from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 
 NUMBERS = count()
 MOST = 8
@@ -28,11 +28,11 @@ def bash(command: str) -> ToolCall:
 
 
 def asserted(text: str) -> None:
-    facts_of(Story().turn("Fix it").run(f"python - <<'E'\n{text}\nE").session())
+    extract_signals(Story().turn("Fix it").run(f"python - <<'E'\n{text}\nE").session())
 
 
 def said_last(text: str) -> None:
-    facts_of(Story().turn("Fix it").run("make").say(text).session())
+    extract_signals(Story().turn("Fix it").run("make").say(text).session())
 
 
 def judged(text: str) -> None:

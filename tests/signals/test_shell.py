@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.facts.shell import arguments, check_of, folder_of, simple_commands, writes_of
+from debrief.signals.shell import arguments, check_of, folder_of, simple_commands, writes_of
 from debrief.sessions.model import ToolCall
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from debrief.facts.session_facts import Facts, facts_of
+from debrief.signals.extract import Facts, extract_signals
 from debrief.sessions.model import Evidence, Session, ToolCall, calls_of
 from debrief.sessions.store import sessions_in_folder
 
@@ -74,7 +74,7 @@ def test_of_300_facts_drawn_at_random_none_is_false() -> None:
         if folder.is_dir():
             for session in sessions_in_folder(folder, lambda session: session):
                 calls = {call.id: call for call in calls_of(session)}
-                facts = facts_of(session)
+                facts = extract_signals(session)
                 found += [(session, calls, name, at) for name, at in stated(session, facts)]
     assert len(found) > 300
     drawn = random.Random(11).sample(found, 300)

@@ -91,7 +91,7 @@ class Write(NamedTuple):
 @cache
 def tables() -> dict[str, Any]:
     """Return which commands check the work, and what checks print."""
-    text = (resources.files("debrief.facts") / "checks.toml").read_text(encoding="utf-8")
+    text = (resources.files("debrief.signals") / "checks.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

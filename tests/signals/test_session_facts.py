@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from msgspec import structs
 from msgspec.structs import replace
 
-from debrief.facts.session_facts import facts_of
+from debrief.signals.extract import extract_signals
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from debrief.sessions.readers.patches import created, joined
-from tests.facts.scenario import Story, steps, story_of
+from tests.signals.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
 
@@ -325,7 +325,7 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
     chain = [child(f"a{n}", f"s{n - 1}" if n else "c1", f"s{n}") for n in range(depth)]
     ring = [child("b0", "r1", "r0"), child("b1", "r0", "r1")]
     session = structs.replace(story.session(), subagents=(*reversed(chain), *ring))
-    facts = facts_of(session)
+    facts = extract_signals(session)
     assert facts.calls == 1 + depth + 2
     assert [place.call for place in facts.edits] == [*(f"s{n}" for n in range(depth)), "r0", "r1"]
     assert {place.turn for place in facts.edits[:depth]} == {1}
@@ -335,8 +335,8 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
 @given(steps)
 def test_any_session_has_facts_and_always_the_same(given_steps: list[tuple[str, str]]) -> None:
     session = story_of(given_steps).session()
-    facts = facts_of(session)
-    assert facts == facts_of(story_of(given_steps).session())
+    facts = extract_signals(session)
+    assert facts == extract_signals(story_of(given_steps).session())
     assert len(facts.streak) <= len(facts.errors) <= facts.calls
     ids = {call.id for turn in session.turns for m in turn.messages for call in m.calls}
     for places in (facts.errors, facts.edits, facts.timeouts, facts.repeats):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from debrief.facts.session_facts import Facts, facts_of
+from debrief.signals.extract import Facts, extract_signals
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,
@@ -122,7 +122,7 @@ class Story:
         )
 
     def facts(self) -> Facts:
-        return facts_of(self.session())
+        return extract_signals(self.session())
 
 
 _WORDS = [

@@ -52,7 +52,7 @@ def own_words(prompt: str) -> str:
 
 
 @cache
-def rules(package: str = "debrief.facts") -> dict[str, tuple[re.Pattern[str], ...]]:
+def rules(package: str = "debrief.signals") -> dict[str, tuple[re.Pattern[str], ...]]:
     """Return the vocabulary of a package by section: a file a language in its ``words/``."""
     found: dict[str, list[re.Pattern[str]]] = {}
     folder = resources.files(package) / "words"

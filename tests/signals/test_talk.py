@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.facts.hazards import hazards_of
-from debrief.facts.talk import approval_in, correction_in, own_words
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.user_feedback import approval_in, correction_in, own_words
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
 

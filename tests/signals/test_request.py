@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.facts.request import points_elsewhere, request_of, spelled_out
+from debrief.signals.request import points_elsewhere, request_of, spelled_out
 from debrief.judging.context import MAX_SIZE, context_from_session
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import Judge
@@ -17,7 +17,7 @@ from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.scoring.scorer import DEFAULT
 from debrief.scoring.shown_session import shown_text
 from debrief.sessions.model import ContextText, Message, Session
-from tests.facts.scenario import Story
+from tests.signals.scenario import Story
 
 RULES = "\n".join(
     f"- Rule {number}: mark{number} must hold, and be tested." for number in range(300)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.facts.shell import simple_commands
+from debrief.signals.shell import simple_commands
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, ToolCall
 

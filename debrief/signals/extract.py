@@ -14,11 +14,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.facts.checks import CheckRun, can_check, checks_in, language_of, last_covering
-from debrief.facts.ending import End, end_of, publishes
-from debrief.facts.hazards import Hazard, hazards_of
-from debrief.facts.quoting import first_line, label
-from debrief.facts.shell import (
+from debrief.signals.check_commands import CheckRun, can_check, checks_in, language_of, last_covering
+from debrief.signals.termination import End, end_of, publishes
+from debrief.signals.risky_commands import Hazard, hazards_of
+from debrief.signals.excerpts import first_line, label
+from debrief.signals.shell import (
     commands_in,
     folder_of,
     pattern,
@@ -26,7 +26,7 @@ from debrief.facts.shell import (
     script_of,
     writes_of,
 )
-from debrief.facts.talk import approval_in, correction_in
+from debrief.signals.user_feedback import approval_in, correction_in
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
@@ -120,7 +120,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         return self.end.ending != "closed"
 
 
-def facts_of(session: Session) -> Facts:
+def extract_signals(session: Session) -> Facts:
     """Return the facts of a whole session; recalled when it was the last that was asked about."""
     if getattr(_LAST, "session", None) is not session:
         _LAST.facts = _Reading(session).facts()

@@ -14,8 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.facts.quoting import ANSI, line_at
-from debrief.facts.shell import (
+from debrief.signals.excerpts import ANSI, line_at
+from debrief.signals.shell import (
     Command,
     check_of,
     code_in,

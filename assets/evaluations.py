@@ -8,10 +8,10 @@ from typing import Any
 import dagster as dg
 
 from assets import versions
-from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
+from assets.signals import session_signals
 from assets.weekly import MODEL_POOL, Metadata, ShownWeeks, Spending, check, weekly_asset
 from debrief.errors import LangfuseError
 from debrief.judging.evaluation import weighted_average
@@ -140,7 +140,7 @@ def judge_scores_within_range(row: JudgeEvaluation) -> str:
 @weekly_asset(
     group_name="scoring",
     code_version=versions.SCORING,
-    deps=[raw_sessions, labels],
+    deps=[raw_sessions, session_signals],
     pool=MODEL_POOL,
 )
 def session_scores(
@@ -149,8 +149,8 @@ def session_scores(
     evaluator: EvaluatorResource,
     scope: ScopeResource,
 ) -> dg.MaterializeResult[None]:
-    """The verdict on each session with its basis; six dimensions and `overall_quality`, each with
-    a rationale and its evidence by turn.
+    """An LLM review of each session: its verdict as far as signals let it stand, six dimensions
+    and `overall_quality`, each with a rationale and its evidence by turn. None without a model.
 
     A session too long for one call is cut into chunks by tokens, none over budget, and put
     together again. Beside them the two computed efficiencies: lasting lines per 1,000 tokens and
@@ -162,54 +162,36 @@ def session_scores(
     for week, filled in weeks.filled(SESSION_SCORES, run):
         fingerprint = run.evaluators.scoring_fingerprint
         current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
-        summary, shown = _scores_shown(current, has_second=run.evaluators.has_second_opinion)
+        summary, shown = _scores_shown(current)
         scored_by = {"scored_by": run.evaluators.name}
         spent = spending.since_shown(run.evaluators)
         weeks.show_filled(week, filled, summary, {**shown, **scored_by, **spent})
     return weeks.result()
 
 
-def _scores_shown(current: list[SessionScores], *, has_second: bool) -> tuple[str, Metadata]:
-    """Return a week's scores in a few words, and what is shown of them."""
+def _scores_shown(current: list[SessionScores]) -> tuple[str, Metadata]:
+    """Return a week's reviews in a few words, and what is shown of them."""
     scores = [row.overall_quality for row in current if row.overall_quality is not None]
-    scored = sum(row.status == "ok" for row in current)
+    reviewed = sum(row.status == "ok" for row in current)
     chunked = sum(len(row.chunks) > 1 for row in current)
-    silent = scored - len(scores)
     suspected = sum(row.injection_suspected for row in current)
     verdicts = Counter(row.verdict.verdict for row in current if row.verdict is not None)
-    opinions = Counter(row.first_opinion.reason for row in current if row.first_opinion is not None)
-    without = sum(bool(row.second_failure) for row in current)
+    stopped = Counter(
+        row.verdict.objection for row in current if row.verdict and row.verdict.objection
+    )
     summary = (
-        f"{scored} scored, {chunked} in several chunks"
-        + f", {opinions.total()} by a second opinion" * bool(opinions)
-        + f", {without} still without theirs" * bool(without)
-        + f", {silent} without a number" * bool(silent)
+        f"{reviewed} reviewed, {chunked} in several chunks"
+        + f", {stopped.total()} stopped by a signal" * bool(stopped)
         + f", {suspected} to look at" * bool(suspected)
     )
     return summary, {
         "verdicts": {name: verdicts[name] for name in VERDICT_NAMES},
+        "stopped_by_a_signal": {str(name): count for name, count in stopped.items()},
         "scores": measured("dimension", _values(current)),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
         "failed": sum(row.status == "failed" for row in current),
         "injection_suspected": suspected,
-        **(_second_opinions(current) if has_second else {}),
-    }
-
-
-def _second_opinions(rows: Iterable[SessionScores]) -> Metadata:
-    """Return how often another model was asked, why, and what that cost beyond the first."""
-    asked = [(row, row.first_opinion) for row in rows if row.first_opinion is not None]
-    costs = [
-        row.cost_usd - (first.cost_usd or 0.0) for row, first in asked if row.cost_usd is not None
-    ]
-    return {
-        "second_opinions": dict(Counter(first.reason for _, first in asked)),
-        "second_opinions_tokens": sum(
-            row.input_tokens + row.output_tokens - first.input_tokens - first.output_tokens
-            for row, first in asked
-        ),
-        **({"second_opinions_cost_usd": round(sum(costs), 6)} if costs else {}),
     }
 
 
@@ -217,7 +199,7 @@ def _values(rows: Iterable[SessionScores]) -> Iterator[tuple[str, float | None]]
     """Yield the overall quality of each session, and its dimensions."""
     for row in rows:
         yield OVERALL, row.overall_quality
-        yield from ((verdict.dimension, verdict.value) for verdict in row.verdicts)
+        yield from ((verdict.dimension, verdict.value) for verdict in row.dimension_scores)
 
 
 @score_check(session_scores, SessionScores)

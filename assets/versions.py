@@ -15,6 +15,7 @@ from debrief.keys import digest_of
 from debrief.scoring.scorer import verdict_version
 from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
+from debrief.signals import extract
 from debrief.snapshots.rows import ROWS
 from debrief.stages.reports import report_version
 from debrief.training.store import LINE_FORMAT
@@ -64,12 +65,13 @@ LABELS = _version("labels", EXECUTION)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
 JUDGING = _version("judging", _JUDGES, _SCORER, METADATA)
+SIGNALS = _version("signals", extract.VERSION, SESSIONS)
 TROUBLE_EVENTS = _version("trouble events", finding.VERSION, SESSIONS)
 TROUBLES = _version("troubles", grouping.VERSION, TROUBLE_EVENTS)
 LINE_EFFECTS = _version("line effects", helped.VERSION, TROUBLES, SNAPSHOTS)
-SCORING = _version("scoring", _SCORER, _JUDGES, verdict_version(), LABELS)
+SCORING = _version("scoring", _SCORER, _JUDGES, verdict_version(), SIGNALS)
 LANGFUSE = _version("langfuse", SCORING)
-MINING = _version("mining", _MINER, _packaged("debrief.rubrics", "avoided.toml"), SCORING)
+MINING = _version("mining", _MINER, LABELS, SCORING)
 RUBRICS = _version("rubrics", _prompts("judge_template.txt"), MINING)
 RUBRIC_EVALUATIONS = _version("rubric evaluations", _prompts("judge_template.txt"), RUBRICS)
 AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)

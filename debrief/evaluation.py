@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from statistics import stdev
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
 from debrief.retry import current_wait, waits_end_with_it, waits_since
 from debrief.sessions.model import Session
-from debrief.stats import mean_of
 
-OFFLINE = "offline"
-"""The name of a model in rows that rules made."""
 _GROUPS_AHEAD = 2
 """Groups held for each worker, so that none waits for the slowest."""
 
@@ -84,20 +80,6 @@ def _session_of(item: object) -> tuple[str, ...]:
     """Return the id of the session that an item is, or begins with; nothing for another item."""
     first = item[0] if isinstance(item, tuple) else item
     return (first.id,) if isinstance(first, Session) else ()
-
-
-def interval_of(answers: Sequence[float | None]) -> dict[str, Any]:
-    """Return how far independent answers from 0 to 1 lie apart; empty for fewer than two.
-
-    Returns:
-        ``spread``, their standard deviation, and ``low`` and ``high``, the 95 % interval of their
-        mean after Student.
-    """
-    values = [value for value in answers if value is not None]
-    if len(values) < 2:
-        return {}
-    mean = mean_of(values, 1.0)
-    return {"spread": stdev(values), "low": mean.low, "high": mean.high}
 
 
 def failure_of(error: Exception) -> str:

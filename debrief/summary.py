@@ -18,8 +18,8 @@ from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.precedence import effective_judgements, effective_rows
 from debrief.scoring.verdict import (
     BASIS_LABELS,
-    SHORT_OF_DONE,
-    SHOWN,
+    INCOMPLETE,
+    VERDICT_LABELS,
     WORST_FIRST,
     Basis,
     SessionVerdict,
@@ -66,7 +66,7 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
     def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:
         """Return each verdict that there is, its words and how many have it, the best first."""
         found = (name for name in reversed(WORST_FIRST) if name in self.by_verdict)
-        return [(name, SHOWN[name], self.by_verdict[name]) for name in found]
+        return [(name, VERDICT_LABELS[name], self.by_verdict[name]) for name in found]
 
     @property
     def bases_shown(self) -> list[tuple[Basis, str, int]]:
@@ -312,7 +312,7 @@ def ranked_sessions(
     said = {id_: one for id_ in newest if (one := rows[id_][1].verdict) is not None}
     first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
     if not places.keys() & rows.keys():
-        short = (id_ for id_ in newest if id_ in said and said[id_].verdict in SHORT_OF_DONE)
+        short = (id_ for id_ in newest if id_ in said and said[id_].verdict in INCOMPLETE)
         first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
     done = (
         id_

@@ -10,7 +10,6 @@ from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
-from debrief.outcomes.proposing import PROPOSED, ProposedLabel
 from debrief.outcomes.store import (
     LABELS,
     PROBLEMS,
@@ -19,7 +18,6 @@ from debrief.outcomes.store import (
 )
 from debrief.rubrics import model as rubrics
 from debrief.rubrics.agreement import AGREEMENT, AgreementRow
-from debrief.rubrics.probes import ORDER_PROBES, PROBES, OrderProbe, Probe
 from debrief.scoring.model import SessionScores
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
 from debrief.sessions.forgotten import Tombstone
@@ -28,11 +26,12 @@ from debrief.sessions.recorder_source import LISTING_TABLE as RECORDER_LISTING
 from debrief.sessions.recorder_source import ListedRecord
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SCAN_TABLE, SESSIONS_TABLE, UNREAD_TABLE
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import NAMES, SNAPSHOTS, PromptName, PromptSnapshotRow
 from debrief.snapshots.model import SessionMetadataRow as MetadataRow
 from debrief.training.candidates import TABLE as PROPOSALS
 from debrief.training.candidates import CandidateRow
-from debrief.training.decomposition import WeeklyMove
 from debrief.training.held import DECISIONS, HELD, HeldDecision, HeldToken
 from debrief.training.kinship import TRAITS_TABLE, SessionTraits
 from debrief.training.leaderboard import LeaderboardRow
@@ -77,13 +76,13 @@ TABLES: dict[str, LakeTable] = {
     SNAPSHOTS: LakeTable(PromptSnapshotRow, weekly=True),
     "session_metadata": LakeTable(MetadataRow, weekly=True),
     "judge_evaluations": LakeTable(JudgeEvaluation, weekly=True),
+    SIGNALS: LakeTable(SessionSignals, weekly=True),
     "session_scores": LakeTable(SessionScores, weekly=True),
     "langfuse_scores": LakeTable(ScoreReceipt, weekly=True),
     rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation, weekly=True),
     EXECUTIONS: LakeTable(Execution, weekly=True, holds_files=True),
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
-    PROPOSED: LakeTable(ProposedLabel),
     TRAITS_TABLE: LakeTable(SessionTraits, weekly=True),
     EVENTS: LakeTable(TroubleEvent, weekly=True),
     # What is mined from several, and quotes them.
@@ -105,10 +104,7 @@ TABLES: dict[str, LakeTable] = {
     # Figures over all sessions: nobody's words are in them. The next run makes them anew.
     rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
     AGREEMENT: LakeTable(AgreementRow),
-    PROBES: LakeTable(Probe),
-    ORDER_PROBES: LakeTable(OrderProbe),
     "fingerprint_leaderboard": LakeTable(LeaderboardRow),
-    "weekly_moves": LakeTable(WeeklyMove),
     DONE: LakeTable(WeekDone, weekly=True),
     # What is no session's.
     JUDGE_SETS: LakeTable(Judge),

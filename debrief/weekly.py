@@ -21,7 +21,7 @@ from debrief.reports import report as filled
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.verdict import SHOWN
+from debrief.scoring.verdict import VERDICT_LABELS
 from debrief.snapshots.model import fingerprint_names
 from debrief.summary import Content, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
@@ -97,7 +97,7 @@ class WeekDone(Struct, frozen=True):
 
 
 MOST_FAILURES = 20
-MOVES, DONE = "weekly_moves", "weekly_done"
+MOVES, COMPLETE = "weekly_moves", "weekly_done"
 
 
 class WeeklyReport(Struct, frozen=True, kw_only=True):
@@ -230,7 +230,7 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
 
 def _figures_rows(report: WeeklyReport) -> Iterator[tuple[str, str, str]]:
     names = (
-        *("sessions", "by tool", *SHOWN.values(), "mean of the dimensions"),
+        *("sessions", "by tool", *VERDICT_LABELS.values(), "mean of the dimensions"),
         *("judges' mean", "lines added and removed"),
         *("tokens written", "failed", "cost of what stands, USD"),
     )
@@ -249,7 +249,7 @@ def _figures(content: Content) -> tuple[str, ...]:
     return (
         f"{len(heads):,}",
         ", ".join(f"{tool} {count}" for tool, count in content.by_tool) or "–",
-        *(f"{counts.get(name, 0):,}" for name in SHOWN),
+        *(f"{counts.get(name, 0):,}" for name in VERDICT_LABELS),
         mean,
         number(content.judges_mean, ".3f"),
         f"{sum(head.lines_added + head.lines_removed for head in heads):,}",

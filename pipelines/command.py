@@ -94,7 +94,7 @@ def run(
             "given more than once. Default: DEBRIEF_CLONES.",
         ),
     ] = None,
-    offline: Offline = False,
+    no_model: Offline = False,
     model: Model = "",
     second_model: SecondModel = "",
     second_opinion: SecondOpinion = "",
@@ -116,7 +116,7 @@ def run(
     own = RunOptions(
         tuple(sessions or ()),
         lake,
-        offline,
+        no_model,
         model,
         second_model,
         samples,
@@ -157,7 +157,7 @@ def backfill(
     yes: Yes = False,
     max_cost: MaxCost = None,
     sessions: Sessions = None,
-    offline: Offline = False,
+    no_model: Offline = False,
     model: Model = "",
     second_model: SecondModel = "",
     second_opinion: SecondOpinion = "",
@@ -179,7 +179,7 @@ def backfill(
         RunOptions(
             tuple(sessions or ()),
             lake,
-            offline,
+            no_model,
             model,
             second_model,
             samples,
@@ -204,7 +204,7 @@ def ui(
     of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
     lake: LakeUrl = "",
     sessions: Sessions = None,
-    offline: Offline = False,
+    no_model: Offline = False,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
@@ -218,7 +218,7 @@ def ui(
     from pipelines.ui import start_ui
 
     existing_lake(lake)
-    own = RunOptions(tuple(sessions or ()), lake, offline)
+    own = RunOptions(tuple(sessions or ()), lake, no_model)
     start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
 
 

@@ -13,6 +13,7 @@ from assets import (
     reports,
     rubrics,
     sessions,
+    signals,
     training,
     troubles,
 )
@@ -30,7 +31,17 @@ from resources import (
 )
 
 STAGES = [
-    *(sessions, troubles, line_effects, outcomes, evaluations, rubrics, agreement, training),
+    *(
+        sessions,
+        signals,
+        troubles,
+        line_effects,
+        outcomes,
+        evaluations,
+        rubrics,
+        agreement,
+        training,
+    ),
     reports,
 ]
 
@@ -40,7 +51,7 @@ _SET = {name: load_settings().variable(variable_of(name)) for name in ("lake", "
 RESOURCES: dict[str, Any] = {
     "lake": LakeResource(url=_SET["lake"]),
     "sessions": SessionStore(folders=[*split_locations(_SET["sessions"])]),
-    "evaluator": EvaluatorResource(offline=load_settings().offline, model=_SET["model"]),
+    "evaluator": EvaluatorResource(no_model=load_settings().no_model, model=_SET["model"]),
     "langfuse": LangfuseResource(),
     "scope": ScopeResource(),
     "webhook": WebhookResource(),

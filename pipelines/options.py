@@ -22,7 +22,7 @@ class RunOptions(Struct, frozen=True):
     sessions: tuple[str, ...] = ()
     """Folders, or URLs of an object store."""
     lake: str = ""
-    offline: bool = False
+    no_model: bool = False
     model: str = ""
     second_model: str = ""
     samples: int = 0
@@ -44,7 +44,7 @@ class RunOptions(Struct, frozen=True):
             InputError: a folder is not there.
             ConfigurationError: options contradict each other, or a place cannot be used.
         """
-        check_models(self.offline, self.model)
+        check_models(self.no_model, self.model)
         check_no_file(self.lake)
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
@@ -60,7 +60,7 @@ class RunOptions(Struct, frozen=True):
             "sessions": os.pathsep.join(map(_absolute, self.sessions)),
             "clones": os.pathsep.join(map(_absolute, self.clones)),
             "lake": self.lake,
-            "offline": "1" if self.offline else "0" if self.model else "",
+            "no_model": "1" if self.no_model else "0" if self.model else "",
             "model": self.model,
             "second_model": self.second_model,
             "second_opinion": self.second_opinion,
@@ -101,10 +101,10 @@ class RunOptions(Struct, frozen=True):
             "lake": {"url": settings.lake},
             "sessions": {"folders": list(settings.sessions)},
             "evaluator": {
-                "offline": settings.offline,
-                "model": "" if settings.offline else settings.model,
-                "second_model": "" if settings.offline else settings.second_model,
-                "second_opinion": "" if settings.offline else settings.second_opinion,
+                "no_model": settings.no_model,
+                "model": "" if settings.no_model else settings.model,
+                "second_model": "" if settings.no_model else settings.second_model,
+                "second_opinion": "" if settings.no_model else settings.second_opinion,
                 "samples": settings.samples,
                 "repository": str(here) if here else "",
             },
@@ -118,7 +118,7 @@ def demo_options(lake: str) -> RunOptions:
     from debrief.samples import folder
 
     place = lake or str(load_settings().home / "demo")
-    return RunOptions(sessions=(str(folder()),), lake=place, offline=True, local=True)
+    return RunOptions(sessions=(str(folder()),), lake=place, no_model=True, local=True)
 
 
 def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _score(settings: Settings) -> None:
     if lost := lost_rows(lake, lake.partitions(SESSIONS_TABLE), ""):
         warn(f"{lost} Until then nothing is scored here, so that it stays.")
         return
-    content = run_quietly(RunOptions(offline=True))
+    content = run_quietly(RunOptions(no_model=True))
     console().print(content.verdicts.sentences())
 
 
@@ -232,7 +232,7 @@ def model_offer(settings: Settings, lake: Lake) -> str:
     from pipelines.launching import estimated
     from pipelines.options import RunOptions
 
-    if settings.offline:
+    if settings.no_model:
         return ""
     for model in dict.fromkeys([settings.model, *(model.name for model in installed()[:1])]):
         options = RunOptions(model=model)

@@ -13,9 +13,9 @@ _CHOICE = tuple(field.name for field in structs.fields(EvaluatorChoice))
 class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The choice between models and the offline evaluator; never a silent one."""
 
-    offline: bool = Field(
+    no_model: bool = Field(
         default=False,
-        description="Ask no model: the deterministic offline evaluator. Also DEBRIEF_OFFLINE=1.",
+        description="Ask no model: the deterministic offline evaluator. Also DEBRIEF_NO_MODEL=1.",
     )
     model: str = Field(
         default="",

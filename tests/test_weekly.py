@@ -35,7 +35,7 @@ from tests.training.scenario import judgement, scores
 BEFORE, WEEK = "2026-10-05", "2026-10-12"
 
 
-DONE = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
+COMPLETE = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
 UNTOLD = SessionVerdict(verdict="undetermined", basis="no_change")
 
 
@@ -44,7 +44,7 @@ def lake_of(tmp_path: Path) -> Lake:
     for week, quality in ((BEFORE, 0.5), (WEEK, 0.75)):
         heads = [head(f"{week}-{n}", lines_added=10) for n in range(3)]
         lake.write("raw_sessions", week, heads, SessionHead)
-        told = [None] * 3 if week == BEFORE else [DONE, UNTOLD, None]
+        told = [None] * 3 if week == BEFORE else [COMPLETE, UNTOLD, None]
         pairs = zip(heads, told, strict=True)
         rows = [scores(one, quality, verdict=verdict) for one, verdict in pairs]
         lake.write("session_scores", week, rows, SessionScores)

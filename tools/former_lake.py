@@ -59,7 +59,7 @@ def main() -> int:
         "HOME": str(home),
         "DEBRIEF_HOME": str(home / ".debrief"),
     }
-    options = ("--offline", "--lake", str(home / "lake"), "--sessions", str(home / "sessions"))
+    options = ("--no-model", "--lake", str(home / "lake"), "--sessions", str(home / "sessions"))
     subprocess.run([debrief, "run", *options], cwd=folder, env=environment, check=True)
     LAKES.mkdir(exist_ok=True)
     _pack(home, LAKES / f"{commit.strip()}.zip")

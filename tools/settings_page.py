@@ -27,7 +27,7 @@ empty variable counts as not set. `python -m tools.settings_page` makes these ta
 SECTIONS = {
     "home": "Where things are",
     "launch": "[Past one machine](scaling.md)",
-    "offline": "Models",
+    "no_model": "Models",
     "state_url": "What processes and machines share",
     "langfuse_host": "Langfuse",
     "score_names": "Rubrics",
@@ -40,7 +40,7 @@ SECTIONS = {
 }
 """The title of each table, by its first field."""
 FAMILIES = {
-    "offline": "| `<PROVIDER>_API_KEY` | key, such as `OPENROUTER_API_KEY` | none |",
+    "no_model": "| `<PROVIDER>_API_KEY` | key, such as `OPENROUTER_API_KEY` | none |",
     "labels": (
         "| `DEBRIEF_TRAINING_<OPTION>` | what is taken into training sets, in every run that does "
         "not choose at launch: the options of `training_sets` in the launchpad, in capitals, such "

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from debrief.troubles.model import LineEffect, Trouble
 
 FORMS = dict.fromkeys(("text", "markdown", "json"))
-_RUN_FIRST = "Run: debrief run --offline"
+_RUN_FIRST = "Run: debrief run --no-model"
 
 
 def advice(

@@ -206,11 +206,11 @@ def agreed(
     from debrief.evaluators import make_evaluators
 
     if not dry_run:  # a key that is missing is said first
-        print_notes(make_evaluators(settings, offline=False, **options).models)
-    counting = make_evaluators(settings, offline=False, dry_run=True, **options)
+        print_notes(make_evaluators(settings, no_model=False, **options).models)
+    counting = make_evaluators(settings, no_model=False, dry_run=True, **options)
     with console(stderr=True).status("Counting what it takes …"):
         ask(counting)
     most = agree(
         estimate_of(counting.name, counting.spent, sessions), settings, yes=yes, dry_run=dry_run
     )
-    return make_evaluators(settings.with_given(max_cost_usd=most), offline=False, **options)
+    return make_evaluators(settings.with_given(max_cost_usd=most), no_model=False, **options)

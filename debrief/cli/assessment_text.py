@@ -69,13 +69,13 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
     for warning in said.warnings:
         print_line(out, warning, style="yellow")
     if main is None:
-        print_line(out, "Nobody has scored it; --offline does.", style="dim")
+        print_line(out, "Nobody has scored it; --no-model does.", style="dim")
         return
     if main.status == "failed":
         print_line(out, f"could not be scored: {main.failure}", style="red")
     if verdict is not None:
         style = _VERDICT_STYLES.get(said.verdict_tone, "bold cyan")
-        print_line(out, Text.assemble(("verdict  ", "bold"), (verdict.shown, style)))
+        print_line(out, Text.assemble(("verdict  ", "bold"), (verdict.label, style)))
         print_line(out, basis_with_turns(verdict), 4)
     if said.reading_shown:
         print_line(out, f"{main.model}: {said.reading_shown}", 4, "dim")
@@ -89,8 +89,8 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
         if reason is again:
             print_line(out, Text("went wrong more than once", "bold"))
         _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
-    if said.reading is not None and said.reading.train is not None:
-        _print_train(out, said.reading.train)
+    if said.review is not None and said.review.train is not None:
+        _print_train(out, said.review.train)
     for reason in (reason for reason in reasons if reason.group not in OF_READING):
         _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
     for number in said.figures:

@@ -67,7 +67,7 @@ def evaluate(
             help="A plan that has a worktree.", autocompletion=starting_with(_worktree_ids)
         ),
     ],
-    offline: Offline = False,
+    no_model: Offline = False,
     model: Model = "",
     samples: Samples = 0,
     judge: Annotated[
@@ -127,7 +127,7 @@ def evaluate(
     )
     make = partial(
         make_evaluators,
-        offline=offline,
+        no_model=no_model,
         repository=root,
         history=True,
         only=tuple(judge or ()),
@@ -136,7 +136,7 @@ def evaluate(
     evaluators = make(given, dry_run=dry_run)
     print_notes(evaluators.models)
     redactor = redactor_of(settings)
-    changes, context, session = _shown_work(root, plan_id, worktree, plan, redactor, offline)
+    changes, context, session = _shown_work(root, plan_id, worktree, plan, redactor, no_model)
     judges, fingerprint = evaluators.judges, evaluators.eval_fingerprint
     if dry_run or evaluators.models is not None:
         counting = make(given, dry_run=True)
@@ -178,7 +178,7 @@ def evaluate(
 
 
 def _shown_work(
-    root: Path, plan_id: str, worktree: Path, plan: str, redactor: Redactor, offline: bool
+    root: Path, plan_id: str, worktree: Path, plan: str, redactor: Redactor, no_model: bool
 ) -> tuple[PlanChanges, ChangeContext, Session]:
     """Return what was changed in a worktree, what judges are shown of it, and it as a session."""
     from msgspec import structs
@@ -194,7 +194,7 @@ def _shown_work(
 
     changes = read_worktree(worktree, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
-    if offline:
+    if no_model:
         context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
     try:
         tool = str(read_metadata(root / HOME / "sessions" / plan_id).get("tool") or "unknown")

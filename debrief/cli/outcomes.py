@@ -220,7 +220,7 @@ def validity(
 
     That is: readers' verdicts, people's labels, a benchmark's results. Every figure has its 95 %
     interval, and says where it cannot be told from chance. Then sessions are changed so that it is
-    known how the verdict must move. With **--model** its scores are compared with the offline
+    known how the verdict must move. With **--model** its scores are compared with the no_model
     verdict on the same sessions; what that costs is said before it is asked.
     """
     import msgspec

@@ -139,7 +139,7 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
 
 
 def _said(row: SessionScores) -> str:
-    return DASH if row.verdict is None else row.verdict.shown
+    return DASH if row.verdict is None else row.verdict.label
 
 
 def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:
@@ -167,7 +167,7 @@ def report_of(
         "session": {name: getattr(session, name) for name in names}
         | {"turns": session.prompt_count},
         "scores": row,
-        "evidence": {v.dimension: evidence_of(session, v) for v in row.verdicts},
+        "evidence": {v.dimension: evidence_of(session, v) for v in row.dimension_scores},
         **({"receipts": receipts} if receipts else {}),
         **({"labels": labels} if labels else {}),
     }

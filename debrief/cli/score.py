@@ -56,7 +56,7 @@ def score(
         str, typer.Option("--langfuse", help="The id of a session on the Langfuse server.")
     ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
-    offline: Offline = False,
+    no_model: Offline = False,
     model: Model = "",
     second_opinion: SecondOpinion = "",
     samples: Samples = 0,
@@ -104,7 +104,7 @@ def score(
 
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
-    check_models(offline, model)
+    check_models(no_model, model)
     if score_target and not store:
         raise InputError("--score-target", "says where scores are written", "Add --store.")
     settings = load_settings().with_given(
@@ -121,7 +121,7 @@ def score(
         given = settings.with_given(
             model=model, second_opinion=second_opinion, samples=samples or None
         )
-        no_model = offline or (not model and settings.offline)
+        no_model = no_model or (not model and settings.no_model)
         return _asked(given, ask, no_model=no_model, yes=yes, dry_run=dry_run)
 
     opened = Lake(existing_lake(lake) or settings.lake)
@@ -129,7 +129,7 @@ def score(
         others = (
             langfuse,
             everything,
-            offline,
+            no_model,
             second_opinion,
             samples,
             store,
@@ -197,7 +197,7 @@ def _asked(
     from debrief.evaluators import make_evaluators
 
     if no_model:
-        return make_evaluators(settings, offline=True).chunk_scorer
+        return make_evaluators(settings, no_model=True).chunk_scorer
 
     def count(by: Evaluators) -> None:
         with suppress(ModelError):
@@ -225,11 +225,11 @@ def _compared(
     """
     from debrief.cli.asking import agreed
     from debrief.evaluators import comparer_of
-    from debrief.signals.extract import extract_signals
     from debrief.scoring.model import SessionScores
     from debrief.scoring.pairwise import median_session, placed_of
     from debrief.scoring.precedence import effective_rows
     from debrief.sessions.model import SessionHead
+    from debrief.signals.extract import extract_signals
 
     one, other = find_session(session, settings, lake, redact), against
     if against == "median":
@@ -238,7 +238,7 @@ def _compared(
         placed = placed_of(rows, {head.id: head.repository for head in heads})
         other = median_session(one, extract_signals(one).kind, placed)
     second = find_session(other, settings, lake, redact)
-    if settings.offline and not settings.model:
+    if settings.no_model and not settings.model:
         raise InputError("--against", "needs a model", "Name one: --model NAME.")
 
     def count(by: Evaluators) -> None:

@@ -27,16 +27,16 @@ def show(
         Path | None,
         typer.Option(metavar="FILE", help="Write one HTML file instead, which loads nothing."),
     ] = None,
-    offline: Annotated[
+    no_model: Annotated[
         bool,
-        typer.Option("--offline", help="Score it now, with no model, if the lake has no scores."),
+        typer.Option("--no-model", help="Score it now, with no model, if the lake has no scores."),
     ] = False,
     lake: LakeUrl = "",
 ) -> None:
     """Show a session turn by turn, with its verdict, its scores and where each reason is seen.
 
     Calls are shown with the beginning and the end of what they printed; **--turn** shows all of it.
-    Nothing is kept, whatever **--offline** scores.
+    Nothing is kept, whatever **--no-model** scores.
     """
     from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
@@ -49,7 +49,7 @@ def show(
     redact = made_whole(redactor_of(settings))
     place = Lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
-    transcript = ShownTranscript(found, _assessed(found, place, settings, offline=offline))
+    transcript = ShownTranscript(found, _assessed(found, place, settings, no_model=no_model))
     figure = figure_of(transcript, settings.prices)
     if html is not None:
         try:
@@ -65,7 +65,7 @@ def show(
     print_session(console(), transcript, figure, turn)
 
 
-def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool) -> Assessment:
+def _assessed(session: Session, lake: Lake, settings: Settings, *, no_model: bool) -> Assessment:
     """Return what the lake says of a session; scores of now where it has none and some are due."""
     from msgspec.structs import replace
 
@@ -77,7 +77,7 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
 
     labels = labels_shown(labels_of(lake, session.id))
     assessment = read_assessment(lake, week_of(session.started), session.id, labels)
-    if assessment.scores or not offline:
+    if assessment.scores or not no_model:
         return assessment
-    scorer = make_evaluators(settings, offline=True).chunk_scorer
+    scorer = make_evaluators(settings, no_model=True).chunk_scorer
     return replace(assessment, scores=(score_session(session, scorer),))

@@ -126,7 +126,7 @@ def _headline(content: Content) -> str:
 
 def _session_line(side: str, session: RankedSession, width: int) -> Text:
     title = make_visible(shorten(session.title or session.id, _TITLE))
-    said = "" if session.verdict is None else session.verdict.shown
+    said = "" if session.verdict is None else session.verdict.label
     line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
     # Cut by hand: the console breaks no line, so that commands can be copied.
     return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))

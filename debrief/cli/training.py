@@ -42,8 +42,8 @@ def train(
         str, typer.Option(help="Another model that plays the agent; that of --ask then judges.")
     ] = "",
     rewriter: Annotated[str, typer.Option(help="Another model that rewrites the prompts.")] = "",
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Says that this cannot be had without a model.")
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Says that this cannot be had without a model.")
     ] = False,
     trials: Annotated[int, typer.Option(min=4, help="How often prompts may be tried.")] = 60,
     samples: Annotated[
@@ -81,7 +81,7 @@ def train(
     from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 
     settings = load_settings()
-    if offline or (not ask and settings.offline):
+    if no_model or (not ask and settings.no_model):
         raise ConfigurationError("debrief train", NEEDS_A_MODEL, "Name one with --ask.")
     home = repository_of(repo).root / HOME
     only = LessonFilter(task=task, tool=tool, model=model, fingerprint=fingerprint)

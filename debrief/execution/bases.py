@@ -17,10 +17,10 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.execution.file_events import calls_in_order
 from debrief.execution.model import BaseSource
-from debrief.signals.shell import simple_commands
 from debrief.git import Scratch
 from debrief.outcomes.history import COMMITTED
 from debrief.sessions.model import Session, ToolCall
+from debrief.signals.shell import simple_commands
 
 _HASH = re.compile(r"(?:commit )?([0-9a-f]{7,40})\b")
 _MOVES = re.compile(r"(?:checkout|switch|pull|merge|rebase|reset|cherry-pick|revert|am|clone)$")

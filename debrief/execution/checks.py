@@ -22,9 +22,9 @@ import orjson
 
 from debrief.errors import InputError
 from debrief.execution.model import Check, CheckOrigin
-from debrief.signals.shell import Command, check_of, commands_in
 from debrief.git import git
 from debrief.sessions.model import Session, calls_of
+from debrief.signals.shell import Command, check_of, commands_in
 
 _MOST_OWN, _MOST_OF_ORIGIN = 4, 2
 _MOST_FUTURE_COMMITS, _MOST_FUTURE_FILES = 3, 5

@@ -16,11 +16,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.signals.shell import placed_commands, writes_of
 from debrief.sessions.model import Session, ToolCall, messages_of
 from debrief.sessions.readers.edit_arguments import NEW, OLD, PATHS, WHOLE
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.values import decoded_arguments, first_string, mappings
+from debrief.signals.shell import placed_commands, writes_of
 
 _EVERYWHERE = ("replace_all", "replaceAll")
 _PART_OF = ("offset", "limit", "pages", "view_range", "start_line", "end_line")

@@ -16,10 +16,6 @@ from posixpath import join, normpath
 
 from msgspec import Struct
 
-from debrief.signals.excerpts import label
-from debrief.signals.request import spelled_out
-from debrief.signals.extract import Facts, extract_signals, is_work
-from debrief.signals.shell import commands_in, folder_of
 from debrief.judging.fitting import (
     FileDiff,
     count_lines,
@@ -32,6 +28,10 @@ from debrief.judging.fitting import (
 from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
+from debrief.signals.excerpts import label
+from debrief.signals.extract import Facts, extract_signals, is_work
+from debrief.signals.request import spelled_out
+from debrief.signals.shell import commands_in, folder_of
 
 MAX_SIZE = 240_000
 _SHARE = 8

@@ -18,11 +18,11 @@ from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
-from debrief.signals.request import not_known, request_of
 from debrief.judging.context import context_from_session, has_change
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
 from debrief.models.fencing import injection_signs, is_suspected
 from debrief.sessions.model import Session
+from debrief.signals.request import not_known, request_of
 
 ContextOf = Callable[[Session], ChangeContext]
 _Item = tuple[Session, Judge, Callable[[], ChangeContext]]

@@ -13,14 +13,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from debrief.sessions.generated import is_generated
+
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
-_GENERATED = re.compile(
-    r"(^|/)(node_modules|vendor|dist|build|\.next|target|__snapshots__)/"
-    r"|(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|poetry\.lock|uv\.lock|cargo\.lock"
-    r"|go\.sum|gemfile\.lock|composer\.lock)$"
-    r"|\.(min\.(js|css)|map|snap|pb\.go|g\.dart)$|_pb2\.pyi?$",
-    re.IGNORECASE,
-)
 _DATA = re.compile(r"\.(jsonl?|csv|tsv|svg|xml|ipynb|sql|txt|html?)$", re.IGNORECASE)
 _PROSE = re.compile(r"\.(md|mdx|rst|adoc)$", re.IGNORECASE)
 _TEST = re.compile(
@@ -100,11 +95,6 @@ def left_out_note(
     more = [f"- and {len(left_out) - _LISTED} more files"] if len(left_out) > _LISTED else []
     lines = [f"- {sentence}" for sentence in left_out[:_LISTED]] + more
     return f"{why}:\n" + "\n".join(lines) + "\n"
-
-
-def is_generated(path: str) -> bool:
-    """Return whether a file's name says that a program wrote it."""
-    return _GENERATED.search(path) is not None
 
 
 def rank(path: str) -> int:

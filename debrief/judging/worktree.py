@@ -25,7 +25,6 @@ from debrief.judging.fitting import (
     bounded_plan,
     count_lines,
     fit,
-    is_generated,
     left_out_note,
     rank,
     split_hunks,
@@ -34,6 +33,7 @@ from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.keys import digest_of
 from debrief.markdown import front_matter
 from debrief.sessions.actions import described
+from debrief.sessions.generated import is_generated
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.snapshots.capture import PLAN
 

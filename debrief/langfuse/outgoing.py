@@ -174,7 +174,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
     if row.verdict is not None:
         said = row.verdict
         scores.append((VERDICT, said.verdict, basis_with_turns(said), said.evidence))
-    for verdict in row.verdicts:
+    for verdict in row.dimension_scores:
         if verdict.value is None:
             continue
         given = verdict.category if verdict.category is not None else verdict.value
@@ -183,7 +183,7 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         scores.append((verdict.dimension, value, verdict.rationale, verdict.evidence))
     if row.overall_quality is not None:
         of = [f"Mean {known}" for known in [known_shown(row)] if known]
-        parts = (f"{verdict.dimension}: {value_shown(verdict)}" for verdict in row.verdicts)
+        parts = (f"{verdict.dimension}: {value_shown(verdict)}" for verdict in row.dimension_scores)
         overall = min(1.0, max(0.0, row.overall_quality))
         scores.append((OVERALL, overall, "\n".join([*of, *parts]), ()))
     for name, value, why, evidence in scores:
@@ -213,7 +213,7 @@ def outdated_score(
         redact: as for ``outgoing_scores``.
     """
     is_category = config_request(name)["data_type"] == "CATEGORICAL"
-    now = next((v for v in row.verdicts if v.dimension == name), None)
+    now = next((v for v in row.dimension_scores if v.dimension == name), None)
     why = f"Outdated: the latest scoring gives no value. {now.rationale if now else ''}".rstrip()
     return OutgoingScore(
         id=score_id(row.session_id, name),

@@ -44,7 +44,7 @@ class SessionScorer:
 
         Args:
             settings: the server, its project's keys, and what scores are written on.
-            scorer: of a chunk, such as ``make_evaluators(settings, offline=False).chunk_scorer``.
+            scorer: of a chunk, such as ``make_evaluators(settings, no_model=False).chunk_scorer``.
             asked_by: the option or function that an error names.
 
         Raises:

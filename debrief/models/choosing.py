@@ -220,7 +220,7 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
                 model,
                 f"the program {program.command} is not on the search path",
                 f"Install it: npm install -g {program.package}. {program.login} Or name another "
-                "model with --model, or use --offline.",
+                "model with --model, or use --no-model.",
             )
         return "", ""
     provider, prefix = _provider(model)
@@ -236,7 +236,7 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
             f"{reason}{name} is not set",
             f"Put it{' or OPENROUTER_API_KEY' * (provider in _TAGS_OF_PROVIDERS and '/' in model)} "
             f"into {settings.home / '.env'} (chmod 600) or the environment, name another "
-            f"model with --model{_programs_here()}, or use --offline.",
+            f"model with --model{_programs_here()}, or use --no-model.",
         )
     return key, base_url
 

@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 
 from debrief.errors import InputError
-from debrief.signals.extract import extract_signals
 from debrief.git import scratch_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
@@ -35,6 +34,7 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.values import mapping, moment, string
 from debrief.settings import Settings
+from debrief.signals.extract import extract_signals
 from debrief.snapshots.capture import find_repository
 from debrief.snapshots.captures import repository_of
 

@@ -13,12 +13,12 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.signals.termination import PUBLISHES
-from debrief.signals.shell import simple_commands
 from debrief.git import Scratch, find_commit
 from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
+from debrief.signals.shell import simple_commands
+from debrief.signals.termination import PUBLISHES
 
 COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)
 """What git prints of a commit that it made."""

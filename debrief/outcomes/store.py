@@ -4,8 +4,7 @@ A label is a session, the name of what is labelled, and a value. People name jud
 (``overall_quality`` included, also called ``score``) and rubrics: a rubric's key, with its score
 name and a slash before it where several score names share it. Everybody may name ``success``.
 
-Of labels given on pages each person has a partition, so that no two machines write the same. The
-table of success that was fitted on labels is stored beside them.
+Of labels given on pages each person has a partition, so that no two machines write the same.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, get_args
 
-import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
@@ -29,7 +27,6 @@ from debrief.errors import LakeError
 from debrief.files import locked
 from debrief.keys import plain_name, slugify
 from debrief.lake import Lake
-from debrief.scoring.order import OrderedSession, OrderPlace, OrderTable, places_of
 from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.readers.documents import plain_text
 
@@ -67,7 +64,10 @@ UNSURE = "unsure"
 """Of success: a person looked and cannot say."""
 YES = frozenset({"yes", "true", "good", "pass", "passed", "up", "👍", "✅"})
 NO = frozenset({"no", "false", "bad", "fail", "failed", "down", "👎", "❌"})
-_OF_COMPLETION = {"complete": True, "exceeded": True, "partial": False}
+_OF_COMPLETION = {
+    **{"complete": True, "complete_verified": True, "complete_unverified": True, "exceeded": True},
+    **{"partial": False},
+}
 _SUCCEEDED = 0.5
 """Number from which a person's is a success."""
 
@@ -288,6 +288,8 @@ class Success(NamedTuple):
     source: Source
     task: str
     """The benchmark's or the plan's; the session's id where it is on a task of its own."""
+    label: Label
+    """That says so."""
 
 
 def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str, Success]:
@@ -318,7 +320,7 @@ def success_labels(lake: Lake, sources: Collection[str] = DECIDING) -> dict[str,
             answers[min(answers)].values(), key=lambda answer: (answer[0], answer[1].source)
         )
         success, label = ordered[(len(ordered) - 1) // 2]
-        found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]))
+        found[id_] = Success(success, label.source, label.task or own_task(by_id[id_]), label)
     return found
 
 
@@ -402,25 +404,3 @@ def _core(id_: str) -> str:
     """Return what stays of an id when case, folders, prefixes, suffixes and dashes do not count."""
     last = re.split(r"[/\\:]", _SUFFIX.sub("", id_.strip().casefold()))[-1]
     return re.sub(r"[^a-z0-9]", "", last)
-
-
-_FILE = "order/table.json"
-
-
-def own_table(lake: Lake) -> OrderTable | None:
-    """Return the table that ``debrief fit`` stored; None while that of the program is in force."""
-    stored = lake.read_bytes(_FILE)
-    return None if stored is None else msgspec.json.decode(stored, type=OrderTable)
-
-
-def places_in(lake: Lake) -> dict[str, OrderPlace]:
-    """Return each session's place in the order, by its id, among all sessions of a lake."""
-    return places_of(lake.rows("session_scores", OrderedSession), own_table(lake))
-
-
-def store_table(lake: Lake, table: OrderTable | None) -> None:
-    """Store a table for the next run to score with; None goes back to that of the program."""
-    if table is None:
-        lake.remove(_FILE)
-    else:
-        lake.write_bytes(_FILE, msgspec.json.format(msgspec.json.encode(table)))

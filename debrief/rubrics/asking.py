@@ -6,7 +6,6 @@ import re
 
 from msgspec import Struct, structs
 
-from debrief.signals.request import spelled_out
 from debrief.models.answers import fold
 from debrief.models.fencing import (
     BAR,
@@ -21,6 +20,7 @@ from debrief.models.templates import load_template, render
 from debrief.rubrics.model import RubricEvidence
 from debrief.sessions.model import Message, Session, texts_of
 from debrief.sessions.rendering import render_session
+from debrief.signals.request import spelled_out
 from debrief.tokens import count_tokens
 
 BUDGET = 60_000

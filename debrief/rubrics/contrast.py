@@ -11,7 +11,7 @@ from msgspec import Struct
 from debrief.keys import digest_of
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import SHORT_OF_DONE, VerdictName
+from debrief.scoring.verdict import INCOMPLETE, VerdictName
 from debrief.stats import cliffs_delta, rank_test
 
 EXCELLENCE = "excellence"
@@ -126,12 +126,14 @@ def score_of(scores: Scores, score_name: str) -> float | None:
         return efficiency or None
     if score_name == OVERALL:
         return scores.overall_quality
-    return next((each.value for each in scores.verdicts if each.dimension == score_name), None)
+    return next(
+        (each.value for each in scores.dimension_scores if each.dimension == score_name), None
+    )
 
 
 def excellence_of(verdict: VerdictName | None) -> float | None:
     """Return 1 for what is done and checked, 0 for what is partly or not done, else None."""
-    return 1.0 if verdict == "complete_verified" else 0.0 if verdict in SHORT_OF_DONE else None
+    return 1.0 if verdict == "complete_verified" else 0.0 if verdict in INCOMPLETE else None
 
 
 def values_of(sessions: Iterable[SessionValues], score_name: str) -> dict[str, float]:

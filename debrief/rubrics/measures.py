@@ -167,7 +167,7 @@ def measures_of(
         if row.status != "ok":
             continue
         mark = row.scoring_fingerprint
-        for verdict in row.verdicts:
+        for verdict in row.dimension_scores:
             if verdict.value is None:
                 continue
             reading = scale_of_dimension(verdict.dimension).of(verdict.value)

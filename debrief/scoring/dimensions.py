@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.content import folder
 from debrief.errors import InputError
-from debrief.evaluation import interval_of
+from debrief.scoring.llm_review import SessionReview
 from debrief.scoring.model import ChunkScores, DimensionName, DimensionScore, SessionScores
 from debrief.sessions.model import Evidence
 
@@ -128,14 +128,16 @@ def calculate_overall_quality(
     return math.fsum(weight * value for weight, value in counted) / whole if counted else None
 
 
-def overall_of_reading(verdicts: Sequence[DimensionScore], most: float) -> float | None:
-    """Return the weighted mean of dimensions that a model scored, bounded by its reading.
+def overall_quality(
+    dimension_scores: Sequence[DimensionScore], review: SessionReview
+) -> float | None:
+    """Return the weighted mean of the dimensions, bounded by the review's own quality.
 
     Security only lowers it: a session in which nothing risky was done is no better for that.
 
     Args:
-        verdicts: one a dimension.
-        most: that it can be, by the reading.
+        dimension_scores: one a dimension.
+        review: of the session.
 
     Returns:
         From 0 to 1; None where no dimension but security has a value.
@@ -143,16 +145,16 @@ def overall_of_reading(verdicts: Sequence[DimensionScore], most: float) -> float
     Raises:
         DimensionError: as of ``calculate_overall_quality``.
     """
-    whole = calculate_overall_quality(verdicts)
+    whole = calculate_overall_quality(dimension_scores)
     plain = calculate_overall_quality(
         [
-            replace(verdict, value=None) if verdict.dimension == "security_compliance" else verdict
-            for verdict in verdicts
+            replace(score, value=None) if score.dimension == "security_compliance" else score
+            for score in dimension_scores
         ]
     )
     if whole is None or plain is None:
         return None
-    return min(whole, plain, most)
+    return min(whole, plain, 1.0 if review.quality is None else review.quality)
 
 
 def problem_of(row: SessionScores) -> str:
@@ -160,10 +162,7 @@ def problem_of(row: SessionScores) -> str:
     if row.status == "failed":
         return ""
     try:
-        if row.reading is None:
-            overall = calculate_overall_quality(row.verdicts)
-        else:
-            overall = overall_of_reading(row.verdicts, row.reading.most)
+        overall = overall_quality(row.dimension_scores, row.review) if row.review else None
     except DimensionError as error:
         return str(error)
     said = row.overall_quality
@@ -220,7 +219,7 @@ def aggregate(chunks: Sequence[ChunkScores]) -> tuple[tuple[DimensionScore, ...]
         chunks: one at least, each with a score of every dimension.
     """
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
-    said = [{verdict.dimension: verdict for verdict in chunk.verdicts} for chunk in ordered]
+    said = [{verdict.dimension: verdict for verdict in chunk.dimension_scores} for chunk in ordered]
     tokens = [chunk.own_tokens for chunk in ordered]
     said_by_person = [chunk.person_characters for chunk in ordered]
     verdicts, alike = [], []
@@ -233,30 +232,6 @@ def aggregate(chunks: Sequence[ChunkScores]) -> tuple[tuple[DimensionScore, ...]
         if len(values) > 1:
             alike.append(_agreement(values, counted))
     return tuple(verdicts), min(alike, default=None)
-
-
-def combine(answers: Sequence[Sequence[DimensionScore]]) -> tuple[DimensionScore, ...]:
-    """Return the scores of several independent answers together, with spread and interval.
-
-    Numbers are averaged and categories voted on, a tie going to the worse; where most answers
-    have no value there is none. Rationale and evidence are those of an answer that comes nearest.
-
-    Args:
-        answers: one at least, each with the six scores in the order of the table.
-    """
-    together = []
-    for dimension, column in zip(DIMENSIONS, zip(*answers, strict=True), strict=True):
-        values = [verdict.value for verdict in column if verdict.value is not None]
-        if 2 * len(values) < len(column):
-            together.append(next(verdict for verdict in column if verdict.value is None))
-            continue
-        chosen = _middle(dimension, column, [1] * len(column))
-        aim = chosen.value or 0.0
-        nearest = min(column, key=lambda v: math.inf if v.value is None else abs(v.value - aim))
-        together.append(
-            replace(nearest, value=chosen.value, category=chosen.category, **interval_of(values))
-        )
-    return tuple(together)
 
 
 def _together(

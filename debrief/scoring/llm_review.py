@@ -7,14 +7,13 @@ readings; both become one here.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.scoring.verdict import WORST_FIRST, VerdictName
+from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Evidence
 
 RequestState = Literal["done_seen", "done_unseen", "partial", "not", "withdrawn"]
@@ -47,17 +46,6 @@ TroubleKind = Literal[
 ]
 TROUBLE_KINDS: Final[tuple[TroubleKind, ...]] = get_args(TroubleKind)
 MOST_TROUBLES = 3
-
-
-CEILINGS: Final[Mapping[VerdictName, float]] = {
-    "failed": 0.3,
-    "partial": 0.6,
-    "complete_unverified": 0.7,
-}
-"""The most that ``overall_quality`` is by a model's verdict. However tidy the work was, somebody
-who reads the session would not call what failed middling, nor what nothing shows good: careful
-readings of 48 real sessions gave at most .33 to what was not done, .70 (half of them at most .55)
-to what was done in part, and .68 to what nothing checked."""
 
 
 class _Quoted(Struct, frozen=True, kw_only=True):
@@ -139,14 +127,6 @@ class SessionReview(Struct, frozen=True, kw_only=True):
     train: TrainOn | None = None
 
     @property
-    def most(self) -> float:
-        """Return the most that ``overall_quality`` is: by the verdict, and by how right the work
-        is, as a tidy way of working makes it no better.
-        """
-        ceiling = CEILINGS.get(self.verdict, 1.0)
-        return ceiling if self.quality is None else min(ceiling, self.quality)
-
-    @property
     def proofs(self) -> tuple[Evidence, ...]:
         """Return what shows the states of the requests, without repetition."""
         found = (request.proof for request in self.requests if request.proof is not None)
@@ -183,32 +163,6 @@ def whole_review(
         troubles=_joined(part.troubles for part in parts),
         train=_train([part.train for part in parts], turns),
     )
-
-
-def middle_reading(readings: Sequence[SessionReview]) -> SessionReview:
-    """Return that of several independent readings which has the commonest verdict, a tie going to
-    the worse, and of these the middle one by quality, with the mean of their numbers.
-
-    Args:
-        readings: of the same text, one at least.
-    """
-    verdict = commonest_verdict([reading.verdict for reading in readings])
-    alike = sorted(
-        (reading for reading in readings if reading.verdict == verdict),
-        key=lambda reading: -1.0 if reading.quality is None else reading.quality,
-    )
-    even = [1] * len(readings)
-    return replace(
-        alike[len(alike) // 2],
-        quality=_mean([reading.quality for reading in readings], even),
-        effort=_mean([reading.effort for reading in readings], even),
-    )
-
-
-def commonest_verdict(verdicts: Sequence[VerdictName]) -> VerdictName:
-    """Return the verdict that comes up most, a tie going to the worse."""
-    counts = Counter(verdicts)
-    return min(counts, key=lambda name: (-counts[name], WORST_FIRST.index(name)))
 
 
 def _train(parts: Sequence[TrainOn | None], turns: Sequence[tuple[int, int]]) -> TrainOn | None:

@@ -20,9 +20,9 @@ from debrief.models.usage import total
 from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
+from debrief.scoring.llm_review import SessionReview, middle_reading
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScore
 from debrief.scoring.quotations import Recording, checked
-from debrief.scoring.llm_review import SessionReview, middle_reading
 from debrief.scoring.shown_session import end_once_more, shown_text
 from debrief.scoring.traces import shows_task
 from debrief.sessions.model import Session

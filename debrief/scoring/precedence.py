@@ -1,9 +1,7 @@
-"""Choose the row that counts for a session where several evaluators scored it.
+"""Choose the row that counts for a session where several models reviewed it.
 
-A model that read the session is heard before the offline rules, which only stand in where no model
-has answered. Of several models the one that is asked for is heard, else the one of the last run:
-its rows come first in the table. What became of the work, or a person's label, goes before all of
-them: where it was known when the session was scored, every row's verdict rests on it.
+The one that is asked for comes first, else the one of the last run: its rows come first in the
+table.
 """
 
 from __future__ import annotations
@@ -11,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from debrief.evaluation import OFFLINE
-
 
 class ScoredSession(Protocol):
-    """The columns of a row of scores that say who speaks."""
+    """The columns of a row of scores that say who reviewed it."""
 
     @property
     def session_id(self) -> str:
@@ -27,7 +23,7 @@ class ScoredSession(Protocol):
 
     @property
     def model(self) -> str:
-        """Who scored: a model's name, or ``offline``."""
+        """The reviewer's name."""
 
 
 Row = TypeVar("Row", bound=ScoredSession)
@@ -35,7 +31,7 @@ Judged = TypeVar("Judged", bound="JudgedSession")
 
 
 def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
-    """Return the rows of one session with the one that speaks for it first.
+    """Return the rows of one session with the one that counts first.
 
     Rows that failed come last, so that a session has scores while anybody could give them.
 
@@ -43,13 +39,11 @@ def in_order(rows: Iterable[Row], models: Collection[str] = ()) -> list[Row]:
         rows: of one session, in the order of the table.
         models: whose rows are asked for.
     """
-    return sorted(
-        rows, key=lambda row: (row.status != "ok", row.model == OFFLINE, row.model not in models)
-    )
+    return sorted(rows, key=lambda row: (row.status != "ok", row.model not in models))
 
 
 class JudgedSession(ScoredSession, Protocol):
-    """The columns of a judgement that say which one speaks."""
+    """The columns of a judgement that say who judged."""
 
     @property
     def judge(self) -> str:
@@ -57,7 +51,7 @@ class JudgedSession(ScoredSession, Protocol):
 
 
 def effective_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterator[Row]:
-    """Yield the row that speaks for each session, in the order in which sessions come.
+    """Yield the row that counts for each session, in the order in which sessions come.
 
     Args:
         rows: of any sessions, each table in its order.
@@ -70,8 +64,7 @@ def effective_rows(rows: Iterable[Row], models: Collection[str] = ()) -> Iterato
 
 
 def effective_judgements(rows: Iterable[Judged]) -> Iterator[Judged]:
-    """Yield the row that speaks for each judge of each session: a model that says that nothing can
-    be seen is heard before an offline number.
+    """Yield the row that counts for each judge of each session.
 
     Args:
         rows: of any sessions and judges, each table in its order.

@@ -11,7 +11,6 @@ from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words
 from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReviewAnswer
 from debrief.scoring.dimensions import DIMENSIONS, dimension_score
-from debrief.scoring.model import Chunk, DimensionScore
 from debrief.scoring.llm_review import (
     ClaimReview,
     Incident,
@@ -21,6 +20,7 @@ from debrief.scoring.llm_review import (
     SessionReview,
     TrainOn,
 )
+from debrief.scoring.model import Chunk, DimensionScore
 from debrief.scoring.traces import trace_text
 from debrief.sessions.model import Evidence, Session
 

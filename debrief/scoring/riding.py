@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from debrief.evaluation import interval_of
 from debrief.judging.dspy_judge import DspyJudge, distance
 from debrief.judging.model import ChangeContext, Judge, Judgement
 from debrief.models.answers import NoAnswerError

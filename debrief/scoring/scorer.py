@@ -6,20 +6,15 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.evaluation import OFFLINE, evaluate, failure_of, interval_of, version_of
-from debrief.signals.extract import extract_signals
-from debrief.judging.fitting import is_generated
+from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
 from debrief.models.fencing import is_suspected
@@ -28,76 +23,18 @@ from debrief.models.subject import asking_about
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
-from debrief.scoring.dimensions import (
-    DIMENSIONS,
-    UNCERTAIN_BELOW,
-    aggregate,
-    calculate_overall_quality,
-    combine,
-    overall_of_reading,
-)
-from debrief.scoring.model import (
-    Chunk,
-    ChunkScorer,
-    ChunkScores,
-    DimensionScore,
-    SessionScores,
-    Trace,
-)
+from debrief.scoring.dimensions import DIMENSIONS, UNCERTAIN_BELOW, aggregate, overall_quality
+from debrief.scoring.gate import VERSION as GATE
+from debrief.scoring.gate import gate_review
+from debrief.scoring.llm_review import whole_review
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, SessionScores, Trace
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
-from debrief.scoring.offline_evaluator import task_completion
-from debrief.scoring.order import VALUES, values_of
-from debrief.scoring.llm_review import SessionReview, whole_review
-from debrief.scoring.rules import RULES, verdict_of
-from debrief.scoring.second_opinion import VERSION as SECOND_OPINION
-from debrief.scoring.second_opinion import is_assumed, unsure_reason, with_first
 from debrief.scoring.traces import FORM, traces_of
-from debrief.scoring.verdict import SessionVerdict
-from debrief.sessions.model import Session, calls_of
-from debrief.sessions.readers.patches import edits_of_call
+from debrief.sessions.model import Session
+from debrief.signals.extract import VERSION as SIGNALS
+from debrief.signals.extract import session_signals
+from debrief.signals.lines import token_efficiency, user_turn_efficiency
 from debrief.tokens import ENCODING
-
-LOG = logging.getLogger(__name__)
-Outcome = tuple[bool, str]
-"""Whether a session succeeded, and the source that says so."""
-_DECIDING = ("task_completion", "execution_quality")
-
-
-def token_efficiency(session: Session) -> float | None:
-    """Return lasting lines per 1,000 input and output tokens; None without tokens.
-
-    Tokens written to or read from a cache are left out: they would swamp the rest.
-    """
-    tokens = session.usage.input + session.usage.output
-    return 1_000 * lasting_lines(session) / tokens if tokens else None
-
-
-def user_turn_efficiency(session: Session) -> float | None:
-    """Return lasting lines per human turn; None without a human turn."""
-    return lasting_lines(session) / session.prompt_count if session.prompt_count else None
-
-
-def lasting_lines(session: Session) -> int:
-    """Return how many lines the session added or removed for good.
-
-    A line that it added to a file and removed again, or removed and put back, does not count; nor
-    do lock files and generated ones. A session whose edits are not told one by one counts as its
-    source says.
-    """
-    edits = [edit for call in calls_of(session) for edit in edits_of_call(call)]
-    if not edits:
-        return session.growth
-    lines: Counter[tuple[str, str]] = Counter()
-    untold = 0
-    for edit in edits:
-        if is_generated(edit.path):
-            continue
-        if not edit.patch:
-            untold += edit.added + edit.removed
-        for line in edit.patch.split("\n"):
-            if line[:1] in ("+", "-"):
-                lines[edit.path, line[1:]] += 1 if line[0] == "+" else -1
-    return untold + sum(map(abs, lines.values()))
 
 
 class ChunkParameters(Struct, frozen=True):
@@ -118,8 +55,8 @@ DEFAULT = ChunkParameters()
 
 
 def verdict_version() -> str:
-    """Return the digest of all that decides verdicts and facts beside a session and its outcome."""
-    return digest_of("verdict", RULES, tuple(VALUES))[:8]
+    """Return the digest of all that decides verdicts and facts beside a session and its review."""
+    return digest_of("verdict", SIGNALS, GATE)[:8]
 
 
 def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAULT) -> str:
@@ -129,21 +66,14 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
     """
     shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    riding = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
-    other = getattr(scorer, "second_opinion", None)
-    second = [(SECOND_OPINION, scoring_fingerprint(other, parameters))] if other else []
-    return digest_of("scoring-v2", *asked, shown, riding, *second)[:8]
+    judges = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
+    return digest_of("scoring-v3", *asked, shown, judges)[:8]
 
 
 def score_session(
-    session: Session,
-    scorer: ChunkScorer,
-    parameters: ChunkParameters = DEFAULT,
-    outcome: Outcome | None = None,
+    session: Session, scorer: ChunkScorer, parameters: ChunkParameters = DEFAULT
 ) -> SessionScores:
-    """Return the scores of one session.
-
-    Where the scorer has a ``second_opinion`` and is unsure of its own, the row is the other one's.
+    """Return the review and the scores of one session.
 
     Nothing is raised for what a session or a model does: the row has status ``failed`` and the
     reason then. A setting that concerns every session, like a template that is not there, is
@@ -151,30 +81,9 @@ def score_session(
 
     Args:
         session: of any length.
-        scorer: gives the verdicts on each chunk; one that ``reads_whole`` gets a single one.
+        scorer: reviews each chunk.
         parameters: how the session is cut.
-        outcome: whether it succeeded and the source that says so, where one does.
     """
-    facts = _facts_and_verdict(session, outcome)
-    first, error = _scored(session, scorer, parameters, facts)
-    other = getattr(scorer, "second_opinion", None)
-    if other is None:
-        return first
-    if isinstance(error, DryRunError):
-        if is_assumed(session.id):
-            _scored(session, other, parameters, facts)
-        return first
-    reason = unsure_reason(first, facts.get("verdict"), error)
-    if reason is None:
-        return first
-    second, _ = _scored(session, other, parameters, facts)
-    return with_first(second, first, reason)
-
-
-def _scored(
-    session: Session, scorer: ChunkScorer, parameters: ChunkParameters, facts: dict[str, Any]
-) -> tuple[SessionScores, Exception | None]:
-    """Return one scorer's row, and what it failed by."""
     row = SessionScores(
         session_id=session.id,
         session_digest=session.digest,
@@ -187,117 +96,42 @@ def _scored(
         status="failed",
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
-        **facts,
     )
     try:
-        whole = getattr(scorer, "reads_whole", False)
-        chunks = whole_of(session) if whole else parameters.chunks_of(session)
+        chunks = parameters.chunks_of(session)
         if not chunks:
-            return replace(row, failure="the session has no turns"), None
+            return replace(row, failure="the session has no turns")
         with asking_about(session.id):
-            said = _said_of(session, chunks, scorer)
-        verdicts, agreement = aggregate(said)
-        answers = [
-            aggregate([replace(chunk, verdicts=chunk.answers[number]) for chunk in said])[0]
-            for number in range(min(len(chunk.answers) for chunk in said))
-        ]
-        verdicts = combine(answers) if answers else verdicts
-        if whole and row.verdict is not None:
-            verdicts = (task_completion(row.verdict), *verdicts[1:])
-        reading = _reading_of(chunks, said)
-        overall = _overall(verdicts, reading, whole)
-        bounds = said[-1].bounds or (reading.most if reading else 1.0,) * len(answers)
-        apart = interval_of(
-            [
-                overall_of_reading(answer, most) if reading else calculate_overall_quality(answer)
-                for answer, most in zip(answers, bounds, strict=True)
-            ]
-        )
+            parts = _reviewed_parts(session, chunks, scorer)
+        dimension_scores, agreement = aggregate(parts)
+        turns = [(chunk.traces[0].number, chunk.traces[-1].number) for chunk in chunks]
+        reviews = [part.review for part in parts if part.review is not None]
+        review = whole_review(reviews, turns, [part.own_tokens for part in parts])
         suspected = is_suspected(session)
+        verdict = gate_review(review, session_signals(session), scorer.model)
     except Exception as error:
-        return replace(row, failure=failure_of(error)), error
-    scored = replace(
+        return replace(row, failure=failure_of(error))
+    return replace(
         row,
         status="ok",
-        verdict=_decided(row.verdict, reading, scorer.model),
-        reading=reading,
-        verdicts=verdicts,
-        overall_quality=overall,
-        **{f"overall_{name}": value for name, value in apart.items()},
+        verdict=verdict,
+        review=review,
+        dimension_scores=dimension_scores,
+        overall_quality=overall_quality(dimension_scores, review),
         tokens=sum(chunk.own_tokens for chunk in chunks),
-        chunks=tuple(replace(chunk, reading=None) for chunk in said),
+        chunks=tuple(replace(part, review=None) for part in parts),
         chunk_agreement=agreement,
         uncertain=agreement is not None and agreement < UNCERTAIN_BELOW,
         injection_suspected=suspected,
-        input_tokens=sum(chunk.input_tokens for chunk in said),
-        output_tokens=sum(chunk.output_tokens for chunk in said),
-        cost_usd=total_cost(chunk.cost_usd for chunk in said),
-    )
-    return scored, None
-
-
-def _facts_and_verdict(session: Session, outcome: Outcome | None) -> dict[str, Any]:
-    """Return the verdict on a session, and the facts that its place in the order is made of.
-
-    Where that goes wrong there are none: scores that were paid for are not lost for it.
-    """
-    try:
-        facts = extract_signals(session)
-        verdict = verdict_of(facts, outcome)
-    except Exception:
-        LOG.exception("%s: its verdict could not be told", session.id)
-        return {}
-    return {"kind": facts.kind, "verdict": verdict, "facts": values_of(facts)}
-
-
-def _reading_of(chunks: Sequence[Chunk], said: Sequence[ChunkScores]) -> SessionReview | None:
-    """Return what a model read in all parts; None where one of them has no reading."""
-    readings = [part.reading for part in said if part.reading is not None]
-    if len(readings) < len(said):
-        return None
-    turns = [(chunk.traces[0].number, chunk.traces[-1].number) for chunk in chunks]
-    return whole_review(readings, turns, [part.own_tokens for part in said])
-
-
-def _decided(
-    verdict: SessionVerdict | None, reading: SessionReview | None, model: str
-) -> SessionVerdict | None:
-    """Return the verdict on a session: an outcome's, else the reading's, else the rules'."""
-    if reading is None or (verdict is not None and verdict.basis == "outcome"):
-        return verdict
-    return SessionVerdict(
-        verdict=reading.verdict,
-        basis="model",
-        source=model,
-        evidence=reading.proofs,
-        unanswered=verdict is not None and verdict.unanswered,
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        cost_usd=total_cost(part.cost_usd for part in parts),
     )
 
 
-def _overall(
-    verdicts: Sequence[DimensionScore], reading: SessionReview | None, whole: bool
-) -> float | None:
-    """Return the overall quality; offline there is none without completion or execution."""
-    if reading is not None:
-        return overall_of_reading(verdicts, reading.most)
-    decided = any(
-        verdict.value is not None for verdict in verdicts if verdict.dimension in _DECIDING
-    )
-    return calculate_overall_quality(verdicts) if decided or not whole else None
-
-
-def whole_of(session: Session) -> list[Chunk]:
-    """Return the session as one chunk, whatever its length, for a scorer that is shown no text.
-
-    Its tokens are not counted: nothing is sent anywhere.
-    """
-    numbers = [turn.number for turn in session.turns] or [0] * bool(session.subagents)
-    traces = tuple(Trace(number=number, observations=()) for number in numbers)
-    empty = Chunk(index=0, count=1, overlap=(), traces=traces, tokens=0, own_tokens=0)
-    return [empty] if traces else []
-
-
-def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list[ChunkScores]:
+def _reviewed_parts(
+    session: Session, chunks: list[Chunk], scorer: ChunkScorer
+) -> list[ChunkScores]:
     """Ask for every chunk, in order.
 
     A dry run goes on to the last one, or it would count the first alone.
@@ -306,9 +140,9 @@ def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list
     nothing: DryRunError | None = None
     for chunk in chunks:
         try:
-            verdicts = scorer.score_chunk(session, chunk)
+            scores = scorer.score_chunk(session, chunk)
             beside = {"overlap": len(chunk.overlap), "person_characters": _of_person(chunk)}
-            said.append(replace(verdicts, **beside))
+            said.append(replace(scores, **beside))
         except DryRunError as error:
             nothing = error
     if nothing is not None:
@@ -332,7 +166,6 @@ def score_week(
     *,
     parameters: ChunkParameters = DEFAULT,
     concurrency: int = 1,
-    outcomes: Mapping[str, Outcome] | None = None,
 ) -> Iterator[SessionScores]:
     """Yield the scores of many sessions in the sessions' order.
 
@@ -341,40 +174,28 @@ def score_week(
         scorer: must be safe to call from several threads when ``concurrency`` is over 1.
         previous: rows of an earlier run of the same weeks.
         parameters: how sessions are cut.
-        concurrency: sessions under way at once; 1 scores in this thread (right for the offline
-            evaluator, which waits for nobody).
-        outcomes: what is known of sessions from outside, by session.
+        concurrency: sessions under way at once; 1 scores in this thread.
     """
-    known = outcomes or {}
     fingerprint = scoring_fingerprint(scorer, parameters)
     stored = {
         (row.session_id, row.session_digest): row
         for row in previous
-        if row.status == "ok" and row.scoring_fingerprint == fingerprint and not row.second_failure
+        if row.status == "ok" and row.scoring_fingerprint == fingerprint
     }
 
     def stored_row(session: Session) -> SessionScores | None:
         row = stored.get((session.id, session.digest))
-        if row is None:
+        if row is None or row.review is None:
             return None
-        return _with_verdict(row, session, known.get(session.id))
+        verdict = gate_review(row.review, session_signals(session), row.model)
+        return replace(row, verdict=verdict)
 
     return evaluate(
         ([session] for session in sessions),
         stored_row,
-        lambda session: score_session(session, scorer, parameters, known.get(session.id)),
+        lambda session: score_session(session, scorer, parameters),
         workers=concurrency,
     )
-
-
-def _with_verdict(row: SessionScores, session: Session, outcome: Outcome | None) -> SessionScores:
-    """Return a stored row with today's verdict; an offline row's completion goes with it."""
-    renewed = replace(row, **_facts_and_verdict(session, outcome))
-    renewed = replace(renewed, verdict=_decided(renewed.verdict, row.reading, row.model))
-    if row.model != OFFLINE or renewed.verdict is None:
-        return renewed
-    verdicts = (task_completion(renewed.verdict), *row.verdicts[1:])
-    return replace(renewed, verdicts=verdicts, overall_quality=_overall(verdicts, None, whole=True))
 
 
 AGENT = "agent"

@@ -28,7 +28,7 @@ def reason_shown(verdict: DimensionScore) -> str:
 
 def known_shown(row: SessionScores) -> str:
     """Return of how few dimensions a mean is: ``of 2 dimensions``; empty where it is of all six."""
-    known = sum(verdict.value is not None for verdict in row.verdicts)
+    known = sum(verdict.value is not None for verdict in row.dimension_scores)
     if row.overall_quality is None or known == len(DIMENSIONS):
         return ""
     return f"of {known} dimension{'s' if known != 1 else ''}"

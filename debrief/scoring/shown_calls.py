@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from debrief.signals.check_commands import CheckRun
-from debrief.signals.shell import arguments, commands_in, pattern
 from debrief.scoring.shortening import around, shortened
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.documents import compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, edits_of_call
 from debrief.sessions.readers.values import without_reminders
+from debrief.signals.check_commands import CheckRun
+from debrief.signals.shell import arguments, commands_in, pattern
 
 Cut = tuple[int, int]
 """Characters of a text's beginning and of its end that are shown."""

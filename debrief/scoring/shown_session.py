@@ -11,9 +11,6 @@ from posixpath import join, normpath
 
 from msgspec.structs import replace
 
-from debrief.signals.check_commands import ANY, CheckRun
-from debrief.signals.termination import End
-from debrief.signals.extract import Facts, extract_signals
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import defuse, defuse_line
 from debrief.scoring.model import Chunk, Trace
@@ -27,6 +24,9 @@ from debrief.scoring.traces import (
 )
 from debrief.sessions.model import Evidence, Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
+from debrief.signals.check_commands import ANY, CheckRun
+from debrief.signals.extract import Facts, extract_signals
+from debrief.signals.termination import End
 
 _COMMAND, _QUOTE, _NAMED = 160, 160, 8
 _LAST_WORDS, _CLOSING = (700, 300), (1_400, 800)

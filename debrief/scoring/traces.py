@@ -18,11 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from debrief.signals.check_commands import CheckRun
-from debrief.signals.excerpts import label
-from debrief.signals.request import spelled_out
-from debrief.signals.extract import extract_signals
-from debrief.signals.shell import arguments
 from debrief.markdown import shorten
 from debrief.models.fencing import defuse, finish
 from debrief.scoring.model import Observation, Trace
@@ -38,6 +33,11 @@ from debrief.scoring.shown_calls import (
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
 from debrief.sessions.readers.documents import mend_text
+from debrief.signals.check_commands import CheckRun
+from debrief.signals.excerpts import label
+from debrief.signals.extract import extract_signals
+from debrief.signals.request import spelled_out
+from debrief.signals.shell import arguments
 
 FORM: Final = 5
 """Raised when what is shown of a session changes: it is scored anew then."""

@@ -1,4 +1,8 @@
-"""The verdict of a session: whether what was asked for was done, and on what basis."""
+"""The verdict on a session: whether what was asked for was done, and who says so.
+
+A person, an outcome or an LLM review gives a verdict. Rules give none: what they see is a signal
+(``debrief.signals``), and a signal can only stop a review that says more than was seen.
+"""
 
 from __future__ import annotations
 
@@ -9,134 +13,114 @@ from msgspec import Struct
 
 from debrief.sessions.model import Evidence
 
-VerdictName = Literal["complete_verified", "complete_unverified", "partial", "failed", "undetermined"]
-"""``complete_verified``: done, and something that could have failed shows it. ``complete_unverified``:
-changed as asked as far as one sees, and nothing checked it. ``partial``: some of it is open or
-fails. ``failed``: it failed, or was thrown away. ``undetermined``: nothing decides."""
+VerdictName = Literal[
+    "complete_verified", "complete_unverified", "partial", "failed", "undetermined"
+]
+"""``complete_verified``: done, and something that could have failed shows it.
+``complete_unverified``: done as far as one sees, and nothing shows it. ``partial``: some of it is
+open or fails. ``failed``: it was not done, or thrown away. ``undetermined``: nothing decides."""
 VERDICT_NAMES: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
 
-Basis = Literal[
-    "outcome",
-    "model",
-    "check",
-    "check_not_covering",
-    "no_check",
-    "open_end",
-    "stopped",
-    "no_change",
-    "no_work",
-    "many_requests",
-]
-"""What a verdict rests on.
+Basis = Literal["person", "outcome", "review"]
+"""Who gave a verdict. ``person``: a label. ``outcome``: what became of the work, such as a merge.
+``review``: an LLM that read the session."""
 
-``outcome``: what became of the work, or a person's label, by ``source``. ``model``: the model
-``source`` read the session. All others are of the rules. ``check``: the last check that could have
-failed because of the change. ``check_not_covering``: checks ran, and none after the last edit looks
-at what was changed. ``no_check``: nothing was run after the last edit. ``open_end``: it breaks off.
-``stopped``: the person or a limit stopped it. ``no_change``: nothing was changed, so there is
-nothing to check (a question, a review). ``no_work``: hardly anything was done. ``many_requests``:
-no check shows what became of each of them."""
+Objection = Literal["failed_check", "no_proof"]
+"""What a signal says against a review. ``failed_check``: the last check of a target failed.
+``no_proof``: nothing that could have failed shows that it works."""
 
-DONE: Final[frozenset[VerdictName]] = frozenset(["complete_verified", "complete_unverified"])
-SHORT_OF_DONE: Final[frozenset[VerdictName]] = frozenset(["partial", "failed"])
-"""The bad side wherever good sessions are compared with bad ones; the good one is
-``complete_verified``."""
+COMPLETE: Final[frozenset[VerdictName]] = frozenset(["complete_verified", "complete_unverified"])
+"""The good side wherever good sessions are compared with bad ones."""
+INCOMPLETE: Final[frozenset[VerdictName]] = frozenset(["partial", "failed"])
+"""The bad side."""
 
-SHOWN: Final[Mapping[VerdictName, str]] = {
-    "complete_verified": "done, checked",
-    "complete_unverified": "done, not checked",
-    "partial": "partly done",
-    "failed": "not done",
-    "undetermined": "cannot tell",
+VERDICT_LABELS: Final[Mapping[VerdictName, str]] = {
+    "complete_verified": "complete, verified",
+    "complete_unverified": "complete, not verified",
+    "partial": "partial",
+    "failed": "failed",
+    "undetermined": "undetermined",
 }
 """Each verdict in a few words."""
-
-
-class SessionVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict on one session, with its basis."""
-
-    verdict: VerdictName
-    basis: Basis
-    source: str = ""
-    """Of an outcome: ``execution``, ``kept``, ``ci``, ``view`` …; of a reading the model's name;
-    empty for other grounds."""
-    check: str = ""
-    """The command that checked the work; empty where the basis is no check."""
-    evidence: tuple[Evidence, ...] = ()
-    """Where the session shows it."""
-    unanswered: bool = False
-    """The last prompt, or a commit or push at the end, has no answer: what became of it is not
-    known."""
-
-    @property
-    def shown(self) -> str:
-        """Return the verdict in a few words."""
-        return SHOWN[self.verdict]
-
-    @property
-    def is_known(self) -> bool:
-        """Return whether something decided."""
-        return self.verdict != "undetermined"
-
-
-_BY_PERSON = "A person's label says so."
-_OUTCOMES: Final[Mapping[str, str]] = {
-    "execution": "Its checks were run before and after its change, and say so.",
-    **dict.fromkeys(("person", "view", "csv", "langfuse"), _BY_PERSON),
-    "benchmark": "The benchmark's tests say so.",
-    "pull-request": "Its pull request was merged or closed.",
-    "revert": "Its commit was reverted.",
-    "ci": "CI says so.",
-    "kept": "Its own lines are in a later commit.",
-    "survival": "Its lines are still there.",
-}
-
-
-def basis_text(row: SessionVerdict) -> str:
-    """Return what a verdict rests on, as one sentence without its evidence."""
-    failed = row.verdict in SHORT_OF_DONE
-    sentence = {
-        "outcome": _OUTCOMES.get(row.source, f"Its outcome says so ({row.source})."),
-        "model": f"{row.source} read the session and says so.",
-        "check": f"The last check {'failed' if failed else 'passed'}: {row.check}.",
-        "check_not_covering": "No check after the last edit looks at what was changed.",
-        "no_check": "No check ran after the last edit.",
-        "open_end": "It breaks off without a closing answer.",
-        "stopped": "It was stopped before it ended.",
-        "no_change": "Nothing was changed, so there is nothing to check.",
-        "no_work": "Hardly anything was done.",
-        "many_requests": "It holds many requests, and no check shows what became of them.",
-    }[row.basis]
-    more = " The last request has no answer." if row.unanswered else ""
-    return sentence + more
-
-
+NOT_REVIEWED: Final = "not reviewed"
+"""What is shown of a session on which nobody gave a verdict."""
 BASIS_LABELS: Final[Mapping[Basis, str]] = {
+    "person": "a person's label",
     "outcome": "what became of the work",
-    "model": "a model read it",
-    "check": "the last check",
-    "check_not_covering": "no check looks at what was changed",
-    "no_check": "no check ran",
-    "open_end": "it breaks off",
-    "stopped": "it was stopped",
-    "no_change": "nothing was changed",
-    "no_work": "hardly anything was done",
-    "many_requests": "many requests and no check",
+    "review": "an LLM review",
 }
 """Each basis in a few words, where sessions are counted by it."""
 WORST_FIRST: Final[tuple[VerdictName, ...]] = (
     *("failed", "partial", "complete_unverified", "complete_verified"),
     "undetermined",
 )
-"""Verdicts in the order of a list; what cannot be told comes last."""
+"""Verdicts in the order of a list; what is undetermined comes last."""
 
 
-def basis_with_turns(row: SessionVerdict) -> str:
-    """Return what a verdict rests on, with the turns that show it and the words of the first."""
-    turns = list(dict.fromkeys(place.turn for place in row.evidence))
+class SessionVerdict(Struct, frozen=True, kw_only=True):
+    """The verdict on one session, and who gave it."""
+
+    verdict: VerdictName
+    basis: Basis
+    source: str
+    """Who says so: a person, an outcome's source such as ``pull-request``, or a model's name."""
+    evidence: tuple[Evidence, ...] = ()
+    """Where the session shows it."""
+    stated: VerdictName | None = None
+    """What the review said, where a signal stopped it; None where its word stands."""
+    objection: Objection | None = None
+    """The signal that stopped it; None where its word stands."""
+
+    @property
+    def label(self) -> str:
+        """Return the verdict in a few words."""
+        return VERDICT_LABELS[self.verdict]
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether something decided."""
+        return self.verdict != "undetermined"
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Return whether a failed check speaks against a review that says "complete"."""
+        return self.objection == "failed_check"
+
+
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "execution": "checks rerun",
+    "benchmark": "benchmark tests",
+    "pull-request": "pull request",
+    "revert": "revert",
+    "ci": "CI",
+    "kept": "lines in a later commit",
+    "survival": "lines still in the code",
+}
+"""Sources of outcomes, in words."""
+
+
+def basis_text(verdict: SessionVerdict) -> str:
+    """Return who gave a verdict, as one sentence without its evidence."""
+    if verdict.basis == "person":
+        return f"{verdict.source} said so." if verdict.source else "A person said so."
+    if verdict.basis == "outcome":
+        return f"Outcome: {_OUTCOMES.get(verdict.source, verdict.source)}."
+    said = f"Reviewed by {verdict.source}."
+    if verdict.objection == "failed_check" and verdict.stated is not None:
+        return f"{said} It says {VERDICT_LABELS[verdict.stated]}; the last check failed."
+    if verdict.objection == "no_proof":
+        return (
+            f"{said} It says {VERDICT_LABELS['complete_verified']}; no check that passed shows it."
+        )
+    return said
+
+
+def basis_with_turns(verdict: SessionVerdict) -> str:
+    """Return who gave a verdict, with the turns that show it and the words of the first."""
+    turns = list(dict.fromkeys(place.turn for place in verdict.evidence))
     if not turns:
-        return basis_text(row)
+        return basis_text(verdict)
     more = f" and {len(turns) - 3} more" if len(turns) > 3 else ""
     where = f"turn{'s' if len(turns) > 1 else ''} {', '.join(map(str, turns[:3]))}{more}"
-    quote = f": “{row.evidence[0].quote}”" if row.evidence[0].quote else ""
-    return f"{basis_text(row).removesuffix('.')} ({where}{quote})."
+    quote = f": “{verdict.evidence[0].quote}”" if verdict.evidence[0].quote else ""
+    return f"{basis_text(verdict).removesuffix('.')} ({where}{quote})."

@@ -14,6 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from debrief.markdown import shorten
+from debrief.sessions.model import Evidence, ToolCall
 from debrief.signals.excerpts import ANSI, line_at
 from debrief.signals.shell import (
     Command,
@@ -24,8 +26,6 @@ from debrief.signals.shell import (
     script_of,
     tables,
 )
-from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, ToolCall
 
 CheckKind = Literal["test", "lint", "types", "build", "run"]
 """``run``: a changed program itself, or code with assertions, was run."""

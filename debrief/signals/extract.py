@@ -14,10 +14,20 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.signals.check_commands import CheckRun, can_check, checks_in, language_of, last_covering
-from debrief.signals.termination import End, end_of, publishes
-from debrief.signals.risky_commands import Hazard, hazards_of
+from debrief.markdown import shorten
+from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
+from debrief.sessions.readers.patches import FileEdit, edits_of_call
+from debrief.signals.check_commands import (
+    CheckRun,
+    can_check,
+    checks_in,
+    language_of,
+    last_covering,
+)
 from debrief.signals.excerpts import first_line, label
+from debrief.signals.lines import lasting_lines
+from debrief.signals.risky_commands import Hazard, hazards_of
+from debrief.signals.schema import Change, CheckSignal, SessionSignals, Worth
 from debrief.signals.shell import (
     commands_in,
     folder_of,
@@ -26,10 +36,8 @@ from debrief.signals.shell import (
     script_of,
     writes_of,
 )
+from debrief.signals.termination import End, end_of, publishes
 from debrief.signals.user_feedback import approval_in, correction_in
-from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, calls_of
-from debrief.sessions.readers.patches import FileEdit, edits_of_call
 
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
@@ -391,3 +399,53 @@ def _words(call: ToolCall) -> list[tuple[str, ...]]:
 def _is_soft(call: ToolCall) -> bool:
     commands = _words(call)
     return bool(commands) and commands[-1][0] in _SOFT
+
+
+VERSION = "3"
+"""Change it with whatever changes a signal: rows of another version are made again."""
+
+
+def session_signals(session: Session) -> SessionSignals:
+    """Return the signals of a session as a row."""
+    facts = extract_signals(session)
+    checks = tuple(_check_signal(run, facts) for run in facts.checks)
+    changed = Change(
+        files=tuple(dict.fromkeys(place.quote for place in facts.edits)),
+        deleted=tuple(dict.fromkeys(place.quote for place in facts.deleted)),
+        commits=facts.published,
+    )
+    return SessionSignals(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        work="code" if changed else "answer",
+        change=changed,
+        checks=checks,
+        ending={"closed": "answered"}.get(facts.end.ending, facts.end.ending),  # type: ignore[arg-type]
+        end=facts.end.evidence,
+        approvals=facts.approvals,
+        calls=facts.calls,
+        failed_calls=len(facts.errors),
+        lines_kept=lasting_lines(session),
+        tokens=session.usage.input + session.usage.output,
+    )
+
+
+def _check_signal(run: CheckRun, facts: Facts) -> CheckSignal:
+    worths: dict[str, Worth] = {
+        "test": "tests",
+        "run": "program",
+        "lint": "static",
+        "types": "static",
+    }
+    return CheckSignal(
+        kind=run.kind,
+        tool=run.tool,
+        worth=worths.get(run.kind, "build"),
+        passed=run.passed,
+        covers_change=run is facts.last_check,
+        evidence=run.evidence,
+    )

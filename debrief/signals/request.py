@@ -17,10 +17,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.signals.check_commands import language_of
-from debrief.signals.shell import arguments, placed_commands
 from debrief.sessions.model import Message, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.values import without_reminders
+from debrief.signals.check_commands import language_of
+from debrief.signals.shell import arguments, placed_commands
 from debrief.snapshots.capture import PLAN
 
 VERSION: Final = "request-1"

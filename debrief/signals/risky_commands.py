@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from debrief.signals.shell import simple_commands
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, ToolCall
+from debrief.signals.shell import simple_commands
 
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]
 _SCRATCH = re.compile(r"^(?:/tmp|/private/tmp|/var/folders|/var/tmp)(/|$)")

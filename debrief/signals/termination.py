@@ -13,10 +13,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.signals.excerpts import label, line_at
-from debrief.signals.shell import commands_in
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, ToolCall, Turn
+from debrief.signals.excerpts import label, line_at
+from debrief.signals.shell import commands_in
 
 Ending = Literal["closed", "open", "interrupted", "limit"]
 """``open``: it breaks off without a closing text. ``interrupted``: the person stopped it.

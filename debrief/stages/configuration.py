@@ -61,7 +61,7 @@ class SessionSources(Struct, frozen=True, kw_only=True):
 class EvaluatorChoice(Struct, frozen=True, kw_only=True):
     """The choice between models and the offline evaluator; never a silent one."""
 
-    offline: bool = False
+    no_model: bool = False
     model: str = ""
     second_model: str = ""
     second_opinion: str = ""
@@ -91,12 +91,10 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
             max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
             max_calls=lower(self.max_calls, known.max_calls),
         )
-        offline = self.offline or (not self.model and settings.offline)
+        no_model = self.no_model or (not self.model and settings.no_model)
         return make_evaluators(
             settings,
-            offline=offline,
-            second_model="" if offline else settings.second_model,
-            second_opinion="" if offline else settings.second_opinion,
+            no_model=no_model,
             repository=self.repository_folder(),
             run=run,
             account=account,

@@ -18,12 +18,13 @@ from debrief.stages.reports import ALL, report_is_current, report_path, reports_
 from debrief.stages.rubrics import EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS, rubrics_are_current
 from debrief.stages.run import StageRun
 from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, is_read
+from debrief.stages.signals import SESSION_SIGNALS
 from debrief.stages.table import TableStage
 from debrief.stages.training import stale_pairs
 from debrief.stages.troubles import ALL_TROUBLES, LINE_EFFECTS, TROUBLE_EVENTS
 
 WEEKLY: tuple[TableStage[Any], ...] = (
-    *(TROUBLE_EVENTS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
+    *(SESSION_SIGNALS, TROUBLE_EVENTS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
     *(JUDGE_EVALUATIONS, SESSION_SCORES, EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS),
 )
 """The stages that make a table week by week, each after those that it is made from."""

@@ -12,9 +12,7 @@ from debrief.tasks.model import NotProven
 def not_a_task(execution: Execution) -> NotProven | None:
     """Return why an executed session makes no task, as far as its row says; None where it may."""
     if execution.value == "no":
-        return NotProven(
-            session_id=execution.session_id, reason="failed", detail=execution.detail
-        )
+        return NotProven(session_id=execution.session_id, reason="failed", detail=execution.detail)
     if execution.reason and not _may_differ_with_tests(execution):
         return NotProven(
             session_id=execution.session_id, reason=execution.reason, detail=execution.detail

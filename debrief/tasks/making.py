@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.execution.model import Execution, RebuiltTree
 from debrief.execution.trees import lay_out
-from debrief.signals.request import request_of, spelled_out
 from debrief.git import scratch_into
 from debrief.redaction import contains_secret, refuse_secrets
 from debrief.redaction.gate import refuse_random
 from debrief.sessions.model import Session
+from debrief.signals.request import request_of, spelled_out
 from debrief.snapshots.licences import licence_at
 from debrief.tasks.archive import files_in
 from debrief.tasks.choosing import checks_of, slowest

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from debrief.redaction.finder import find
 from debrief.reports import report, table
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.verdict import SHOWN, VERDICT_NAMES
+from debrief.scoring.verdict import VERDICT_LABELS, VERDICT_NAMES
 from debrief.sessions.readers import READERS
 from debrief.training.model import LineRow, NotTrained, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
@@ -132,7 +132,7 @@ def training_card(
         left_out_for_verdict=sum(row.count for row in by_verdict(left_out)),
         first_day=min(days, default=""),
         last_day=max(days, default=""),
-        verdicts=[f"{verdicts[n]} {SHOWN[n]}" for n in VERDICT_NAMES if verdicts[n]],
+        verdicts=[f"{verdicts[n]} {VERDICT_LABELS[n]}" for n in VERDICT_NAMES if verdicts[n]],
         qualities=qualities,
         mean_quality=fmean(qualities) if qualities else None,
         ready=sum(row.status == "ready" for row in rows),
@@ -186,7 +186,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _filters(options: TrainingOptions) -> list[tuple[str, str]]:
     return [
-        ("verdicts", "; ".join(SHOWN[name] for name in options.verdicts) or "any"),
+        ("verdicts", "; ".join(VERDICT_LABELS[name] for name in options.verdicts) or "any"),
         ("outcome", options.outcome),
         ("minimum probability that it was done", f"{options.min_probability:g}"),
         ("minimum place in the order", f"{options.min_place:g}"),

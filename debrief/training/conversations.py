@@ -30,9 +30,9 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.signals.user_feedback import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.sessions.readers.documents import mend, mend_text
+from debrief.signals.user_feedback import correction_in
 from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import (
     ChatCall,

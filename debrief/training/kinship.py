@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.signals.shell import check_of, simple_commands
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
 from debrief.sessions.readers.values import is_made_up
+from debrief.signals.shell import check_of, simple_commands
 from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.minhash import alike, groups_of, likeness, signatures

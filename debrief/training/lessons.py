@@ -20,12 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 from debrief.errors import InputError
 from debrief.execution.model import Execution
 from debrief.execution.store import executions_by_session, results_before_and_after
-from debrief.signals.request import points_elsewhere, request_of
 from debrief.keys import slugify, week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.signals.request import points_elsewhere, request_of
 from debrief.snapshots.capture import MAIN, PLAN, PROMPTS
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint

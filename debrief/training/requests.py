@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from debrief.signals.request import request_of
 from debrief.sessions.model import Session
+from debrief.signals.request import request_of
 from debrief.training.minhash import alike, groups_of, signatures
 
 if TYPE_CHECKING:

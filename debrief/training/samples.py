@@ -12,7 +12,6 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.signals.shell import simple_commands
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.outcomes.store import Success
@@ -22,8 +21,9 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import SHORT_OF_DONE, SessionVerdict, basis_text
+from debrief.scoring.verdict import INCOMPLETE, SessionVerdict, basis_text
 from debrief.sessions.model import Session, Subagent, Turn
+from debrief.signals.shell import simple_commands
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.closed import broke_off, until_closed
 from debrief.training.conversations import (
@@ -102,7 +102,7 @@ def sample_of(
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
     kept = (broke_off(verdict) and until_closed(session)) or session
-    train = scores.reading.train if scores.reading is not None else None
+    train = scores.review.train if scores.review is not None else None
     parts = train.turns if train is not None else ()
     conversation = conversation_of(kept, given.system, given.reminder, parts)
     messages = conversation.close()
@@ -184,7 +184,7 @@ def weight_by_verdict(verdict: SessionVerdict | None, place: OrderPlace | None) 
     was closed is trained on."""
     if verdict is not None and verdict.verdict == "complete_verified":
         return 1.0
-    if verdict is not None and verdict.verdict in SHORT_OF_DONE and not broke_off(verdict):
+    if verdict is not None and verdict.verdict in INCOMPLETE and not broke_off(verdict):
         return 0.0
     known = place.probability if place is not None else None
     return 1.0 if known is None else known
@@ -270,7 +270,7 @@ def score_entries(
         yield ScoreEntry(kind="order", name="place", value=place.place)
     if place is not None and place.probability is not None:
         yield ScoreEntry(kind="order", name="probability", value=place.probability)
-    for verdict in scores.verdicts:
+    for verdict in scores.dimension_scores:
         if verdict.value is None:
             continue
         yield ScoreEntry(

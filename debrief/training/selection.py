@@ -20,7 +20,7 @@ from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName
+from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.closed import broke_off
@@ -170,7 +170,7 @@ def candidate_of(
 
 
 def _trains_nothing(scores: SessionScores | None) -> bool:
-    reading = scores.reading if scores is not None else None
+    reading = scores.review if scores is not None else None
     return reading is not None and reading.train is not None and reading.train.what == "none"
 
 
@@ -224,7 +224,9 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
     )
     is_success = candidate.outcome is not None and candidate.outcome.success
     verdict = candidate.verdict
-    asked = verdict in (options.verdicts or SHOWN) or (released and verdict == "undetermined")
+    asked = verdict in (options.verdicts or VERDICT_LABELS) or (
+        released and verdict == "undetermined"
+    )
     asked = asked or candidate.is_cut  # of which the closed turns' own verdict decides
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
@@ -244,7 +246,7 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
         (needs_change and not traits.growth, NO_CHANGE),
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
-        (not asked, Exclusion("verdict", SHOWN[verdict])),
+        (not asked, Exclusion("verdict", VERDICT_LABELS[verdict])),
         (candidate.read_as_unfit and not released, READ_AS_UNFIT),
     )
     return next((reason for applies, reason in reasons if applies), None)

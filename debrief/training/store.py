@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.evaluation import OFFLINE
-from debrief.signals.extract import extract_signals
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -30,10 +29,11 @@ from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import OrderPlace
-from debrief.scoring.rules import verdict_of
 from debrief.scoring.precedence import in_order
-from debrief.scoring.verdict import SHOWN
+from debrief.scoring.rules import verdict_of
+from debrief.scoring.verdict import VERDICT_LABELS
 from debrief.sessions.model import Session
+from debrief.signals.extract import extract_signals
 from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
@@ -412,8 +412,8 @@ def make_lines(
             assert material.scores is not None, "without either, no session is selected"
             if candidate.is_cut:
                 closed = verdict_of(extract_signals(until_closed(session) or session)).verdict
-                if closed not in (options.verdicts or SHOWN):
-                    selection.left_out[session.id] = Exclusion("verdict", SHOWN[closed])
+                if closed not in (options.verdicts or VERDICT_LABELS):
+                    selection.left_out[session.id] = Exclusion("verdict", VERDICT_LABELS[closed])
                     continue
             given = given_to(session, material.snapshot, options.system_prompt)
             try:

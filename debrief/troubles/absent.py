@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from debrief.signals.excerpts import printed_lines
 from debrief.sessions.model import ToolCall
+from debrief.signals.excerpts import printed_lines
 from debrief.troubles.model import TroubleReason
 from debrief.troubles.naming import forms
 

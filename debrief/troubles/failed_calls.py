@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from debrief.sessions.model import ToolCall
 from debrief.signals.check_commands import checks_in
 from debrief.signals.shell import commands_in
-from debrief.sessions.model import ToolCall
 from debrief.troubles.check_findings import is_check
 from debrief.troubles.naming import parts_of, pattern, tables
 

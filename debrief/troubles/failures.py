@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.signals.excerpts import first_line
-from debrief.signals.shell import writes_of
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.edit_arguments import OLD
+from debrief.signals.excerpts import first_line
+from debrief.signals.shell import writes_of
 from debrief.troubles.absent import absent_in, absent_lines
 from debrief.troubles.background import Background
 from debrief.troubles.check_findings import did_its_work, found_by_check, is_check, runs_check

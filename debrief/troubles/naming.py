@@ -17,10 +17,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.signals.excerpts import ANSI, printed_lines
-from debrief.signals.shell import raw_commands, unwrapped
 from debrief.markdown import shorten
 from debrief.sessions.readers.documents import mend_text
+from debrief.signals.excerpts import ANSI, printed_lines
+from debrief.signals.shell import raw_commands, unwrapped
 from debrief.troubles.model import TroubleReason
 
 _ADDRESS = re.compile(r"\b(?:https?|git|ssh|file)://[^\s'\"<>)]+|\bgit@[^\s'\"]+")

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from debrief.signals.excerpts import label
-from debrief.signals.user_feedback import approval_in, correction_in, own_words
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Intervention, Turn
+from debrief.signals.excerpts import label
+from debrief.signals.user_feedback import approval_in, correction_in, own_words
 from debrief.troubles.model import TroubleReason
 from debrief.troubles.naming import asked_for, is_plain, name_of, pattern
 from debrief.troubles.steps import CallMade, Course, Mishap

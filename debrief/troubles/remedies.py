@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from debrief.signals.risky_commands import hazards_of
-from debrief.signals.shell import check_of, commands_in
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import injection_signs, make_visible
 from debrief.sessions.model import ToolCall, Usage
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.shell import check_of, commands_in
 from debrief.troubles.looking import DOCUMENT
 from debrief.troubles.model import Trouble, TroubleEvent
 from debrief.troubles.naming import is_plain, listed, name_of

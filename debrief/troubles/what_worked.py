@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from debrief.signals.shell import folder_of
 from debrief.sessions.model import ToolCall
+from debrief.signals.shell import folder_of
 from debrief.troubles.absent import absent_lines
 from debrief.troubles.failed_calls import answers, check_behind_a_pipe, has_failed, went_well
 from debrief.troubles.naming import is_plain, listed, name_of, parts_of, pattern, shown, tables

@@ -6,12 +6,12 @@ import json
 import re
 
 from debrief.errors import ModelError
-from debrief.signals.risky_commands import hazards_of
 from debrief.models.answers import answer_text, refuse
 from debrief.models.fencing import defuse, fence, injection_signs, make_visible
 from debrief.models.prompting import PromptedModel
 from debrief.models.templates import TROUBLE_LINE, load_template, render
 from debrief.sessions.model import ToolCall
+from debrief.signals.risky_commands import hazards_of
 from debrief.troubles.model import KINDS_SHOWN, Trouble
 from debrief.troubles.remedies import stands_in
 

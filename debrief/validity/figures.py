@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from debrief import stats
 from debrief.scoring.model import SessionScores
 from debrief.scoring.order import LOOK_FIRST
-from debrief.scoring.verdict import DONE, VERDICT_NAMES
+from debrief.scoring.verdict import COMPLETE, VERDICT_NAMES
 from debrief.stats import Estimate
 from debrief.validity.changes import CHANGES
 from debrief.validity.measuring import Measured
@@ -208,7 +208,7 @@ def _readers(rows: Sequence[Measured]) -> Iterator[Statistic]:
 def _done_or_not(rows: Sequence[Measured]) -> Iterator[Statistic]:
     known = [row for row in _decided(rows) if row.reference.done is not None]
     if known:
-        said = [_verdict(row) in DONE for row in known]
+        said = [_verdict(row) in COMPLETE for row in known]
         truth = [*map(_done, known)]
         same = [ours == theirs for ours, theirs in zip(said, truth, strict=True)]
         yield _share("done or not, where there is a verdict", same)
@@ -219,7 +219,7 @@ def _done_or_not(rows: Sequence[Measured]) -> Iterator[Statistic]:
 
 
 def _is_gross(ours: str, theirs: str) -> bool:
-    return (ours in DONE and theirs == "failed") or (ours == "failed" and theirs in DONE)
+    return (ours in COMPLETE and theirs == "failed") or (ours == "failed" and theirs in COMPLETE)
 
 
 def _task(row: Measured) -> str:
@@ -399,7 +399,7 @@ def _worth(rows: Sequence[Measured], scores: Mapping[str, SessionScores]) -> Mod
     truth, weights = _bools(map(_done, known)), _weights(known)
     own = [by_model[row.reference.session_id] for row in known]
     ours, theirs = (
-        stats.kappa(_bools(_verdict(row) in DONE for row in each), truth, weights)
+        stats.kappa(_bools(_verdict(row) in COMPLETE for row in each), truth, weights)
         for each in (own, known)
     )
     kappa, more = stats.estimate_of(ours), stats.estimate_of(ours - theirs)

@@ -14,7 +14,6 @@ from functools import partial
 
 from msgspec import Struct
 
-from debrief.signals.extract import extract_signals
 from debrief.keys import digest_of
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
@@ -26,6 +25,7 @@ from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session
 from debrief.sessions.redaction import redact_session
 from debrief.settings import load_settings
+from debrief.signals.extract import extract_signals
 from debrief.validity.changes import Move, Wordings, moves_of
 from debrief.validity.references import LEVELS, Corpus, Reference, parts_of
 

@@ -21,7 +21,7 @@ from debrief.files import read_text
 from debrief.lake import Lake
 from debrief.outcomes.labels import labels_from_csv
 from debrief.outcomes.store import PEOPLE, LabelledSession, Roll, success_labels, success_of
-from debrief.scoring.verdict import DONE, SHORT_OF_DONE, VerdictName
+from debrief.scoring.verdict import COMPLETE, INCOMPLETE, VerdictName
 from debrief.sessions.model import Session
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
@@ -179,7 +179,7 @@ def _of_readers(
 
 
 def _done(verdict: VerdictName) -> bool | None:
-    return verdict in DONE if verdict in DONE | SHORT_OF_DONE else None
+    return verdict in COMPLETE if verdict in COMPLETE | INCOMPLETE else None
 
 
 def _of_benchmark(file: Path, found: Scan, problems: list[str]) -> Iterable[dict[str, Reference]]:

@@ -23,7 +23,6 @@ from debrief.outcomes.store import Label
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SessionScores
 from debrief.scoring.llm_review import (
     STATES_SHOWN,
     Attitude,
@@ -31,10 +30,11 @@ from debrief.scoring.llm_review import (
     RequestState,
     SessionReview,
 )
+from debrief.scoring.model import SessionScores
+from debrief.scoring.precedence import effective_judgements, in_order
 from debrief.scoring.second_opinion import UNSURE_SHOWN
 from debrief.scoring.shown import mean_shown, parts_shown, reason_shown, value_shown
-from debrief.scoring.precedence import in_order, effective_judgements
-from debrief.scoring.verdict import SHOWN, SessionVerdict, VerdictName, basis_text
+from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName, basis_text
 from debrief.sessions.model import Evidence
 from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
 from debrief.troubles.session_troubles import SessionTrouble, session_troubles
@@ -170,7 +170,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     @property
     def reading(self) -> SessionReview | None:
         """Return what the model that speaks for the session read in it; None where none did."""
-        return None if self.main is None else self.main.reading
+        return None if self.main is None else self.main.review
 
     @property
     def reading_shown(self) -> str:
@@ -240,7 +240,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         first = None if self.main is None else self.main.first_opinion
         if first is None:
             return ""
-        verdict = f"; its verdict: {SHOWN[first.verdict]}" if first.verdict else ""
+        verdict = f"; its verdict: {VERDICT_LABELS[first.verdict]}" if first.verdict else ""
         return f"{first.model} read it first and was unsure: {UNSURE_SHOWN[first.reason]}{verdict}"
 
 
@@ -299,7 +299,7 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     found = [
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
         *_of_others(assessment),
-        *(_of_reading(assessment.reading) if assessment.reading is not None else ()),
+        *(_of_reading(assessment.review) if assessment.review is not None else ()),
         *map(_of_trouble, assessment.troubles),
         *(
             replace(reason, is_second=row is not assessment.main)
@@ -322,7 +322,7 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
     return ShownReason(
         group="verdict",
         name="verdict",
-        shown=verdict.shown,
+        shown=verdict.label,
         text=basis_text(verdict),
         evidence=verdict.evidence,
     )
@@ -333,12 +333,12 @@ def _of_others(assessment: Assessment) -> Iterator[ShownReason]:
     where an outcome decided, what the model read."""
     for row in assessment.scores:
         said = row.verdict
-        if row.reading is not None and (said is None or said.basis != "model"):
+        if row.review is not None and (said is None or said.basis != "model"):
             said = SessionVerdict(
-                verdict=row.reading.verdict,
+                verdict=row.review.verdict,
                 basis="model",
                 source=row.model,
-                evidence=row.reading.proofs,
+                evidence=row.review.proofs,
             )
         if said is not None and said.basis != "outcome" and said != assessment.verdict:
             yield ShownReason(
@@ -411,7 +411,7 @@ def _of_trouble(trouble: SessionTrouble) -> ShownReason:
 
 
 def _of_scores(row: SessionScores, calibrated: SessionScores) -> Iterator[ShownReason]:
-    for verdict, worth in zip(row.verdicts, calibrated.verdicts, strict=True):
+    for verdict, worth in zip(row.dimension_scores, calibrated.verdicts, strict=True):
         shown = value_shown(verdict)
         shown = f"{shown} ± {verdict.spread:.2f}" if verdict.spread is not None else shown
         yield ShownReason(

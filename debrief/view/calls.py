@@ -10,9 +10,9 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from debrief.signals.shell import arguments
 from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.edit_arguments import NEW, OLD, WHOLE
+from debrief.signals.shell import arguments
 
 CallKind = Literal[
     "shell", "edit", "read", "search", "todo", "web", "subagent", "question", "plan", "other"

@@ -33,9 +33,9 @@ from debrief.outcomes.store import (
 )
 from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SessionScores
 from debrief.scoring.llm_review import STATES_SHOWN
-from debrief.scoring.precedence import in_order, effective_judgements
+from debrief.scoring.model import SessionScores
+from debrief.scoring.precedence import effective_judgements, in_order
 from debrief.scoring.verdict import basis_with_turns
 from debrief.sessions.model import Message, SessionHead, Subagent, Turn, Usage
 from debrief.sessions.store import SESSIONS_TABLE
@@ -267,7 +267,7 @@ def week_rows(
 def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]:
     row, is_calibrated = calibrations.applied(raw), calibrations.of_quality(raw) is not None
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
-    columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
+    columns |= {verdict.dimension: verdict.value for verdict in row.dimension_scores}
     verdict = row.verdict
     if verdict is not None:
         columns |= {
@@ -290,17 +290,17 @@ def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]
 def _read_as(row: SessionScores) -> str:
     """Return what speaks most against a session that a model's reading decides: what is not done,
     else what stood in the way; empty where there is neither, or something else decides."""
-    if row.reading is None or row.verdict is None or row.verdict.basis != "model":
+    if row.review is None or row.verdict is None or row.verdict.basis != "model":
         return ""
     states = ("not", "partial")
     found = (
         *(
             f"{STATES_SHOWN[state]}: {request.asked}"
             for state in states
-            for request in row.reading.requests
+            for request in row.review.requests
             if request.state == state
         ),
-        *(trouble.what for trouble in row.reading.troubles),
+        *(trouble.what for trouble in row.review.troubles),
     )
     said = next(filter(None, found), "")
     return f"{row.model}: {said}" if said else ""

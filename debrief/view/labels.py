@@ -10,7 +10,6 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
-from debrief.signals.request import spelled_out
 from debrief.lake import Lake
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.proposing import PROPOSED, ProposedLabel, proposals_by_session, records_of
@@ -26,6 +25,7 @@ from debrief.scoring.precedence import in_order
 from debrief.scoring.verdict import basis_text
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.signals.request import spelled_out
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
 from debrief.view.assessment import label_words
 from debrief.view.indexed import SessionRow

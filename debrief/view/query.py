@@ -17,7 +17,7 @@ from debrief.errors import without_controls
 from debrief.keys import is_week
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.order import LOOK_FIRST
-from debrief.scoring.verdict import BASIS_LABELS, SHOWN, VERDICT_NAMES, WORST_FIRST
+from debrief.scoring.verdict import BASIS_LABELS, VERDICT_LABELS, VERDICT_NAMES, WORST_FIRST
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
@@ -148,7 +148,9 @@ def _in_words(name: str, value: str) -> str:
         "q": f"“{value}”",
         "since": f"since {value}",
         "scored_by": f"scored by {value}",
-        "verdict": _NO_VERDICT.get(value, ("", SHOWN.get(cast("VerdictName", value), value)))[1],
+        "verdict": _NO_VERDICT.get(
+            value, ("", VERDICT_LABELS.get(cast("VerdictName", value), value))
+        )[1],
         "trouble": "with one trouble",
         "basis": BASIS_LABELS.get(cast("Basis", value), value),
     }

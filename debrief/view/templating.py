@@ -21,7 +21,7 @@ from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.verdict import SHOWN
+from debrief.scoring.verdict import VERDICT_LABELS
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.assessment import VERDICT_TONES
@@ -132,7 +132,7 @@ def _without_controls(value: Any) -> Any:
 
 def verdict_words(name: str) -> str:
     """Return a verdict in a few words; a dash where nobody has looked."""
-    return SHOWN[cast("VerdictName", name)] if name in SHOWN else "–"
+    return VERDICT_LABELS[cast("VerdictName", name)] if name in VERDICT_LABELS else "–"
 
 
 def verdict_class(name: str) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.scoring.verdict import SHOWN, VerdictName
+from debrief.scoring.verdict import VERDICT_LABELS, VerdictName
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.held import Decision, decide, undecided
@@ -97,7 +97,7 @@ def training_sets(page: Page) -> Response:
         "training/list.html",
         title="Training sets",
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
-        verdicts=SHOWN,
+        verdicts=VERDICT_LABELS,
         filled=filled,
         empty=[(row, left_out_shown(row.reasons)) for row, _ in sets[len(filled) :]],
         held=sum(1 for _ in undecided(page.lake)),
@@ -169,7 +169,7 @@ def training_set(
     return page.render(
         "training/set.html",
         title=f"Training set {task}",
-        verdicts=SHOWN,
+        verdicts=VERDICT_LABELS,
         row=row,
         address=page_path("training", task, pair),
         prompt=pair.rpartition("-")[0],

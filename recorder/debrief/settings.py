@@ -208,7 +208,7 @@ class Settings(BaseModel):
     weeks_a_run: PositiveInt | None = None
     """most weeks that one run of a backfill takes. Default: all of them"""
 
-    offline: bool = False
+    no_model: bool = False
     """`1`: ask no model"""
     model: str = ""
     """one LiteLLM name, or program (`claude-code/opus`), that answers for everything. Default: each

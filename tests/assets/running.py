@@ -26,7 +26,7 @@ def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
     made = {
         "lake": LakeResource(url=lake if isinstance(lake, str) else lake.url),
         "sessions": SessionStore(),
-        "evaluator": EvaluatorResource(offline=True),
+        "evaluator": EvaluatorResource(no_model=True),
         "langfuse": LangfuseResource(enabled=False),
         "scope": ScopeResource(),
         "webhook": WebhookResource(enabled=False),

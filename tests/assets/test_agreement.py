@@ -28,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def made(place: Path) -> tuple[dg.ExecuteInProcessResult, str]:
     """A run of the asset and its check, and the page that it leaves."""
-    evaluator = EvaluatorResource(offline=True, repository=str(place))
+    evaluator = EvaluatorResource(no_model=True, repository=str(place))
     result = dg.materialize(
         [labels, labels_were_read, judge_agreement, agreement_suffices],
         resources=resources(str(place / "lake"), evaluator=evaluator),

@@ -163,7 +163,7 @@ def test_offline_everything_is_shown_with_its_reason(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    evaluator = EvaluatorResource(offline=True)
+    evaluator = EvaluatorResource(no_model=True)
     fill(lake, evaluator.open().scoring_fingerprint, good=20, bad=20)
     shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
     assert shown["unmined"] == 0

@@ -38,7 +38,7 @@ KEY = pair_key(TASK, FINGERPRINT)
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    for name in ("DEBRIEF_MODEL", "DEBRIEF_OFFLINE", "DEBRIEF_MIN_AGREEMENT"):
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "DEBRIEF_MIN_AGREEMENT"):
         monkeypatch.delenv(name, raising=False)
     return lake_of(tmp_path / "lake", team(10), {"s03": 0.2, "s04": 0.9})
 
@@ -170,7 +170,7 @@ TRIALS = {"prompt_candidates": {"config": {"trials": 20}}}
 
 
 def test_candidates_without_a_model_say_that_they_need_one(lake: Lake) -> None:
-    result = run(lake, prompt_candidates, config=TRIALS, evaluator=EvaluatorResource(offline=True))
+    result = run(lake, prompt_candidates, config=TRIALS, evaluator=EvaluatorResource(no_model=True))
     assert not result.success
     (failure,) = result.get_step_failure_events()
     assert "needs a language model" in str(failure.step_failure_data.error)

@@ -57,7 +57,7 @@ def test_why_a_stage_failed_stands_in_a_line_of_its_own(tmp_path: Path) -> None:
 
 def test_a_week_is_summed_up_before_anything_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", team(2), {})
-    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    result, _ = _run(session_scores, tmp_path, WEEK, no_model=True)
     (made,) = result.asset_materializations_for_node("session_scores")
     assert next(iter(made.metadata)) == "in_short"
     assert "shown_at" not in made.metadata, "plain Dagster has no such page"
@@ -69,14 +69,14 @@ def test_a_week_links_to_its_page_where_pages_are_served(
 ) -> None:
     monkeypatch.setenv("DEBRIEF_VIEW_URL", "https://debrief.example/")
     lake_of(tmp_path / "lake", team(2), {})
-    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    result, _ = _run(session_scores, tmp_path, WEEK, no_model=True)
     (made,) = result.asset_materializations_for_node("session_scores")
     shown_at = f"https://debrief.example/sessions?week={made.partition}"
     assert made.metadata["shown_at"].value == shown_at
 
 
 def test_a_week_without_sessions_is_skipped_and_nothing_is_written(tmp_path: Path) -> None:
-    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    result, _ = _run(session_scores, tmp_path, WEEK, no_model=True)
     (made,) = result.asset_materializations_for_node("session_scores")
     assert made.metadata["dagster/partition_row_count"].value == 0
     assert not (tmp_path / "lake" / "session_scores").exists()
@@ -89,7 +89,7 @@ def test_a_page_keeps_what_was_done_through_versions_and_one_that_alone_says_it_
     path, done = f"reports/{WEEK}.md", "| session_scores | 1 | 1 | 0 | 0 |"
 
     def page(*assets: dg.AssetsDefinition) -> str:
-        result, _ = _run([*assets, weekly_report], tmp_path, WEEK, offline=True)
+        result, _ = _run([*assets, weekly_report], tmp_path, WEEK, no_model=True)
         assert result.success
         assert reports.report_is_current(lake, WEEK)
         return (lake.read_bytes(path) or b"").decode()
@@ -111,7 +111,7 @@ def test_a_page_keeps_what_was_done_through_versions_and_one_that_alone_says_it_
 
 def test_rows_of_a_table_without_weeks_count_as_done(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", team(4), {})
-    result, _ = _run(fingerprint_leaderboard, tmp_path, None, offline=True)
+    result, _ = _run(fingerprint_leaderboard, tmp_path, None, no_model=True)
     (made,) = result.asset_materializations_for_node("fingerprint_leaderboard")
     (done,) = done_in(result.all_events)
     assert done.rows == made.metadata["dagster/row_count"].value

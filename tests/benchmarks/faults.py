@@ -125,7 +125,7 @@ def environment_of(server: OpenAIServer, transcripts: Path) -> dict[str, str]:
     """Return the settings that both runs share."""
     return {
         "DEBRIEF_SESSIONS": str(transcripts),
-        "DEBRIEF_OFFLINE": "",
+        "DEBRIEF_NO_MODEL": "",
         "DEBRIEF_MODEL": MODEL,
         "DEBRIEF_MODEL_BASE_URL": server.url,
         "DEBRIEF_CONCURRENCY": str(CONCURRENCY),

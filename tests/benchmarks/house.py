@@ -62,11 +62,11 @@ def main() -> None:
         show("modules from transcript to training line (≤ 70)", walked["line"])
         show("modules of langfuse_scores without a server (≤ 10)", walked[APART])
         first, again = zip(*(_twice(scratch, chosen.sessions) for _ in range(3)), strict=True)
-        show("debrief run --offline, first (≤ 90 times decoding, on 100 MB)", _least(first))
-        show("debrief run --offline, unchanged (≤ 8 times decoding, on 100 MB)", _least(again))
+        show("debrief run --no-model, first (≤ 90 times decoding, on 100 MB)", _least(first))
+        show("debrief run --no-model, unchanged (≤ 8 times decoding, on 100 MB)", _least(again))
         show("debrief demo (≤ 12 CPU s)", run_alone([*DEBRIEF, "demo"], scratch / "demo"))
         size = _copies(chosen.sessions, scratch / "many")
-        name = f"debrief run --offline on {size / 1e9:.2f} GB (≤ 450 MB)"
+        name = f"debrief run --no-model on {size / 1e9:.2f} GB (≤ 450 MB)"
         show(name, _run(scratch, scratch / "many"))
 
 
@@ -104,7 +104,7 @@ def _least(found: Iterable[tuple[float, Cost]]) -> str:
 def _run(scratch: Path, sessions: Path) -> Cost:
     home = scratch / f"home of {sessions.name}"
     lake = ["--sessions", str(sessions), "--lake", str(home / "lake")]
-    return run_alone([*DEBRIEF, "run", "--offline", *lake], home)
+    return run_alone([*DEBRIEF, "run", "--no-model", *lake], home)
 
 
 def _copies(sessions: Path, folder: Path) -> int:
@@ -178,7 +178,7 @@ def walk(sessions: str, lake: str, result: str) -> None:
     threading.setprofile(noted)
     sys.setprofile(noted)
     try:
-        app(["run", "--offline", "--sessions", sessions, "--lake", lake], standalone_mode=False)
+        app(["run", "--no-model", "--sessions", sessions, "--lake", lake], standalone_mode=False)
     finally:
         sys.setprofile(None)
     together = set[str]().union(*(noted.modules[stage] for stage in TO_A_LINE))

@@ -60,14 +60,14 @@ def go(folder: Path, kinds: Sequence[str], seed: int = 1) -> dict[str, str]:
 def commands(given: Path, made: Path) -> Iterator[Sequence[str]]:
     """Yield what is typed: everything that reads transcripts, or writes what came of them."""
     path = sorted(given.rglob("claude-code/*/*/*.jsonl"))[0]
-    yield from [("run", "--sessions", str(given), "--offline")] * 2
+    yield from [("run", "--sessions", str(given), "--no-model")] * 2
     for form in FORMS:
         if form != "record":
             yield "export", "--to", str(made / "exports" / form), "--format", form
     yield "sources", str(given)
     yield "sources", str(given), "--read", "--json"
-    yield "score", str(path), "--offline"
-    yield "score", str(path.with_name("none.jsonl")), "--offline"
+    yield "score", str(path), "--no-model"
+    yield "score", str(path.with_name("none.jsonl")), "--no-model"
     yield "rubrics", "show"
     yield "push", "--to", (made / "store").as_uri(), "--sessions", str(given), "--as", "kim"
 

@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    for name in ("OPENROUTER_API_KEY", "DEBRIEF_MODEL", "DEBRIEF_OFFLINE"):
+    for name in ("OPENROUTER_API_KEY", "DEBRIEF_MODEL", "DEBRIEF_NO_MODEL"):
         monkeypatch.delenv(name, raising=False)
     return folder
 

@@ -40,7 +40,7 @@ def score(**options: Any) -> int:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("LANGFUSE_HOST", "LANGFUSE_BASE_URL", "DEBRIEF_LAKE", "DEBRIEF_OFFLINE"):
+    for name in ("LANGFUSE_HOST", "LANGFUSE_BASE_URL", "DEBRIEF_LAKE", "DEBRIEF_NO_MODEL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DEBRIEF_SESSIONS", str(tmp_path / "projects"))
@@ -75,7 +75,7 @@ def lake_with(home: Path, *sessions: Session) -> Lake:
 def test_a_transcript_is_scored_in_six_dimensions(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(session=str(path), offline=True) == 0
+    assert score(session=str(path), no_model=True) == 0
     printed = capsys.readouterr().out
     assert f"\n{IDENTITY}  " in printed
     names = [name.replace("_", " ") for name in BY_NAME]
@@ -91,7 +91,7 @@ def test_a_transcript_may_be_named_from_another_folder(
     beside = path.parents[1] / "beside"
     beside.mkdir()
     monkeypatch.chdir(beside)
-    assert score(session=f"../{path.parent.name}/{path.name}", offline=True) == 0
+    assert score(session=f"../{path.parent.name}/{path.name}", no_model=True) == 0
 
 
 @pytest.mark.parametrize("wanted", ["session-one", "session-o", IDENTITY, IDENTITY[:8]])
@@ -100,7 +100,7 @@ def test_a_session_is_found_in_the_lake_and_among_the_machines_transcripts(
 ) -> None:
     lake_with(home, session("session-one"), session("session-two"))
     assert path.is_file()
-    assert score(session=wanted, offline=True) == 0
+    assert score(session=wanted, no_model=True) == 0
     printed = capsys.readouterr().out
     heads = (f"\n{IDENTITY}  ", "\nsession-one  claude-code, checkout, 2026")
     assert any(head in printed for head in heads)
@@ -118,21 +118,21 @@ def test_a_session_is_found_in_the_lake_and_among_the_machines_transcripts(
 def test_a_session_is_not_guessed_at(home: Path, wanted: str, reason: str) -> None:
     lake_with(home, session("session-one"), session("session-two"))
     with pytest.raises(InputError, match=reason):
-        score(session=wanted, offline=True)
+        score(session=wanted, no_model=True)
 
 
 def test_a_file_that_is_no_transcript_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match="no known session has this form"):
-        score(session=str(tmp_path / "notes.txt"), offline=True)
+        score(session=str(tmp_path / "notes.txt"), no_model=True)
     with pytest.raises(InputError, match=f"^{tmp_path}: holds no session"):
-        score(session=str(tmp_path), offline=True)
+        score(session=str(tmp_path), no_model=True)
 
 
 def test_everything_is_told_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score(session=str(path.parent), offline=True) == 0, "a folder of them"
+    assert score(session=str(path.parent), no_model=True) == 0, "a folder of them"
     assert "1 session scored, 0 failed" in capsys.readouterr().out
-    assert score(session=str(path), offline=True, as_json=True) == 0
+    assert score(session=str(path), no_model=True, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["session"]["id"] == told["scores"]["session_id"] == IDENTITY
     assert [verdict["dimension"] for verdict in told["scores"]["verdicts"]] == list(BY_NAME)
@@ -144,7 +144,7 @@ def test_what_a_session_holds_cannot_move_the_cursor(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one", (turn(1, prompt="wrong! \x1b[2J\x1b]0;x\x07 again"),)))
-    assert score(session="session-one", offline=True) == 0
+    assert score(session="session-one", no_model=True) == 0
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -152,7 +152,7 @@ def test_a_lakes_sessions_are_scored_together(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one"), session("session-two", ()))
-    assert score(everything=True, offline=True) == 1
+    assert score(everything=True, no_model=True) == 1
     printed = capsys.readouterr().out
     assert "the session has no turns" in printed
     assert "1 session scored, 1 failed" in printed
@@ -162,13 +162,13 @@ def test_a_lakes_sessions_are_scored_together(
 def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(langfuse="s1", offline=True, store=True) == 0
+    assert score(langfuse="s1", no_model=True, store=True) == 0
     assert "3 of 3 scores confirmed by" in capsys.readouterr().out
     assert {kept["sessionId"] for kept in server.scores.values()} == {"s1"}
     receipts = list(Lake(str(home / "lake")).read("langfuse_scores", WEEK, ScoreReceipt))
     assert len(receipts) == 3
     sent = len(server.sent("POST", "/scores"))
-    assert score(langfuse="s1", offline=True, store=True) == 0
+    assert score(langfuse="s1", no_model=True, store=True) == 0
     assert len(server.sent("POST", "/scores")) == sent
 
 
@@ -180,29 +180,29 @@ def test_scores_are_stored_on_the_first_trace_where_that_is_asked_for(
     if how == "setting":
         monkeypatch.setenv("DEBRIEF_SCORE_TARGET", "trace")
     given = {"score_target": "trace"} if how == "option" else {}
-    assert score(langfuse="s1", offline=True, store=True, **given) == 0
+    assert score(langfuse="s1", no_model=True, store=True, **given) == 0
     kept = list(server.scores.values())
     assert kept
     assert {(one.get("traceId"), one.get("sessionId")) for one in kept} == {("t1", None)}
-    assert score(langfuse="s1", offline=True, store=True, score_target="session") == 0
+    assert score(langfuse="s1", no_model=True, store=True, score_target="session") == 0
     assert {one.get("sessionId") for one in server.scores.values()} == {None, "s1"}
 
 
 def test_a_score_target_without_storing_is_refused(server: LangfuseServer) -> None:
     with pytest.raises(InputError, match=r"says where scores are written\. Add --store"):
-        score(langfuse="s1", offline=True, score_target="trace")
+        score(langfuse="s1", no_model=True, score_target="trace")
     assert server.requests == []
 
 
 def test_an_id_that_is_nowhere_here_is_looked_for_on_the_server(
     server: LangfuseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(session="s1", offline=True) == 0
+    assert score(session="s1", no_model=True) == 0
     told = capsys.readouterr()
     assert f"Looking for s1 on {server.host}" in told.err
     assert "mean of the dimensions" in told.out
     with pytest.raises(InputError, match=f"no session in .* or on {server.host}"):
-        score(session="s2", offline=True)
+        score(session="s2", no_model=True)
 
 
 @pytest.mark.parametrize("asked", ["session", "langfuse"])
@@ -214,13 +214,13 @@ def test_a_session_that_is_still_arriving_is_told_with_what_to_do(
         {**server.observations[-1], "id": "o9", "parentObservationId": "late", "updatedAt": now}
     )
     with pytest.raises(InputError, match=r"1 of its .* still arriving") as refused:
-        score(**{asked: "s1"}, offline=True)
+        score(**{asked: "s1"}, no_model=True)
     assert refused.value.next_move == "Run again in some minutes."
 
 
 def test_without_a_server_it_is_said_how_one_is_searched() -> None:
     with pytest.raises(InputError, match="on a Langfuse server they are, too, once LANGFUSE_HOST"):
-        score(session="s2", offline=True)
+        score(session="s2", no_model=True)
 
 
 def test_a_session_that_the_server_does_not_have_is_not_stored_unless_asked_for(
@@ -230,11 +230,11 @@ def test_a_session_that_the_server_does_not_have_is_not_stored_unless_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lake_with(home, replace(fetched(server), id="elsewhere"))
-    assert score(session="elsewhere", offline=True, store=True) == 1
+    assert score(session="elsewhere", no_model=True, store=True) == 1
     assert "DEBRIEF_LANGFUSE_ALL_SCORES=1 sends its scores" in capsys.readouterr().out
     assert server.scores == {}
     monkeypatch.setenv("DEBRIEF_LANGFUSE_ALL_SCORES", "1")
-    assert score(session="elsewhere", offline=True, store=True) == 0
+    assert score(session="elsewhere", no_model=True, store=True) == 0
     assert {kept["sessionId"] for kept in server.scores.values()} == {"elsewhere"}
 
 
@@ -243,7 +243,7 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
 ) -> None:
     kinds = [{"label": "yes", "value": 1}]
     server.add_config(name="tool_mastery", dataType="CATEGORICAL", categories=kinds)
-    assert score(langfuse="s1", offline=True, store=True) == 1
+    assert score(langfuse="s1", no_model=True, store=True) == 1
     printed = capsys.readouterr().out
     assert "2 of 3 scores confirmed by" in printed
     assert "tool_mastery: failed: the score config" in printed
@@ -252,7 +252,7 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
 def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
     server.public_key = "pk-another"
     with pytest.raises(DebriefError, match="401"):
-        score(langfuse="s1", offline=True)
+        score(langfuse="s1", no_model=True)
 
 
 @pytest.mark.parametrize(
@@ -260,10 +260,10 @@ def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
     [
         ({}, "needs one of"),
         ({"session": "a", "everything": True}, "needs one of"),
-        ({"session": "a", "offline": True, "model": "m"}, "exclude each other"),
-        ({"everything": True, "offline": True, "store": True}, "take one session"),
-        ({"langfuse": "s1", "offline": True}, "none is configured"),
-        ({"everything": True, "offline": True}, "^the lake: holds no session"),
+        ({"session": "a", "no_model": True, "model": "m"}, "exclude each other"),
+        ({"everything": True, "no_model": True, "store": True}, "take one session"),
+        ({"langfuse": "s1", "no_model": True}, "none is configured"),
+        ({"everything": True, "no_model": True}, "^the lake: holds no session"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:
@@ -273,7 +273,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason:
 
 def test_storing_without_a_server_is_refused(path: Path) -> None:
     with pytest.raises(ConfigurationError, match="none is configured"):
-        score(session=str(path), offline=True, store=True)
+        score(session=str(path), no_model=True, store=True)
 
 
 def answer(rationale: str = "As turn 1 shows, it was done as it was asked for.") -> str:

@@ -102,7 +102,7 @@ def test_a_transcript_that_no_lake_has_is_shown_and_scored_when_asked(
     path = transcript(tmp_path / "projects", IDENTITY)
     show(str(path))
     assert "Nobody has scored it" in capsys.readouterr().out
-    show(IDENTITY[:8], offline=True)
+    show(IDENTITY[:8], no_model=True)
     printed = capsys.readouterr().out
     assert re.search(r"^verdict  \w", printed, re.MULTILINE)
     assert printed.index("verdict") < printed.index("task completion")

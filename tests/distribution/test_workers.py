@@ -119,7 +119,7 @@ def test_a_worker_carries_out_the_run_of_a_command_over_the_week_named_alone(
                 stderr=output,
             )
         try:
-            given = ("--stage", "raw_sessions", "--offline", "--week", WEEK)
+            given = ("--stage", "raw_sessions", "--no-model", "--week", WEEK)
             said = Home(tmp_path / "commands").typed("backfill", *given, **shared)
         finally:
             worker.send_signal(signal.SIGQUIT)

@@ -52,7 +52,7 @@ def shown(home: Home) -> Iterator[Shown]:
         DEBRIEF_IDENTITY_HEADER=HEADER,
         DEBRIEF_TRUSTED_PROXIES="127.0.0.1",
         DEBRIEF_ROLES="ada=run,ben=label,cleo=read",
-        DEBRIEF_OFFLINE="1",
+        DEBRIEF_NO_MODEL="1",
         DEBRIEF_SESSIONS=str(home.path),
     )
     try:

@@ -105,7 +105,7 @@ class Machine:
             "DEBRIEF_CONCURRENCY": str(CONCURRENCY),
             "DEBRIEF_MODEL": "openai/tiny",
             "DEBRIEF_MODEL_BASE_URL": self._server.url if self._server is not None else "",
-            "DEBRIEF_OFFLINE": "" if self._server is not None else "1",
+            "DEBRIEF_NO_MODEL": "" if self._server is not None else "1",
             "DEBRIEF_RETRY_PAUSE": "0.05",
             "DEBRIEF_TIMEOUT": "600",
             "OPENAI_API_KEY": "sk-loopback",

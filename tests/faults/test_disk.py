@@ -65,7 +65,7 @@ def test_a_run_that_finds_no_room_ends_in_one_line_with_what_to_do(tmp_path: Pat
     keep_patterns(tmp_path / ".debrief")
     said = subprocess.run(
         [
-            *(sys.executable, "-m", "pipelines.command", "run", "--offline", "--yes"),
+            *(sys.executable, "-m", "pipelines.command", "run", "--no-model", "--yes"),
             *("--sessions", str(tmp_path), "--lake", str(tmp_path / "lake")),
         ],
         capture_output=True,

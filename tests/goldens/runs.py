@@ -63,7 +63,7 @@ def sessions_of(name: str) -> Path:
 
 def run(name: str, lake: Path, home: Path) -> None:
     """Run the whole graph offline over a golden run's sessions, in a process of its own."""
-    command = [*DEBRIEF, "run", "--offline", "--sessions", str(sessions_of(name))]
+    command = [*DEBRIEF, "run", "--no-model", "--sessions", str(sessions_of(name))]
     run_alone([*command, "--lake", str(lake)], home, DEBRIEF_REDACTION_KEY=KEY)
 
 

@@ -324,7 +324,7 @@ def test_its_name_is_a_models_name_everywhere(claude: StandIn, tmp_path: Path) -
     settings = load_settings(
         {"DEBRIEF_HOME": str(tmp_path / "home"), "DEBRIEF_MODEL": "claude-code/opus"}
     )
-    assert make_evaluators(settings, offline=False).name == "claude-code/opus"
+    assert make_evaluators(settings, no_model=False).name == "claude-code/opus"
     named = load_settings({"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_MODELS": "codex,claude-code"})
     assert permitted_model("model", "codex", named) == "codex"
     with pytest.raises(ConfigurationError):

@@ -20,7 +20,7 @@ ELSEWHERE = (
     "DAGSTER_HOME",
     "DEBRIEF_LAKE",
     "DEBRIEF_MODEL",
-    "DEBRIEF_OFFLINE",
+    "DEBRIEF_NO_MODEL",
     "DEBRIEF_SESSIONS",
 )
 """What would lead a command away from the machine that it is typed on."""

@@ -34,7 +34,7 @@ def backfill(home: Path, *arguments: str, **environment: str) -> Said:
 
 
 def offline(home: Path, *arguments: str) -> Said:
-    return backfill(home, "--offline", "--sessions", str(folder()), *arguments)
+    return backfill(home, "--no-model", "--sessions", str(folder()), *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
     shutil.copytree(Path(__file__).parents[2] / "judges", judges)
 
     def run(stage: str) -> str:
-        said = backfill(home, "--offline", "--stage", stage, DEBRIEF_JUDGES=str(judges))
+        said = backfill(home, "--no-model", "--stage", stage, DEBRIEF_JUDGES=str(judges))
         assert said.code == 0, said.all
         return said.all
 
@@ -111,7 +111,7 @@ def test_a_label_makes_the_week_of_its_session_stale_and_no_other(home: Path) ->
     (head, *_) = lake_of(home).read("raw_sessions", WEEKS[1], SessionHead)
     file = home / "labels.csv"
     file.write_text(f"session_id,success\n{head.id},no\n")
-    labelled = backfill(home, "--offline", "--stage", "labels", DEBRIEF_LABELS=str(file))
+    labelled = backfill(home, "--no-model", "--stage", "labels", DEBRIEF_LABELS=str(file))
     assert labelled.code == 0, labelled.all
     again = offline(home, "--stage", "session_scores")
     assert "1 week to make, 2 up to date" in again.all
@@ -197,13 +197,13 @@ def test_what_cannot_be_done_is_told_in_one_line(
 
 
 def test_a_lake_without_a_session_says_what_comes_first(tmp_path: Path) -> None:
-    said = backfill(tmp_path, "--offline", "--stage", "session_scores")
+    said = backfill(tmp_path, "--no-model", "--stage", "session_scores")
     assert said.code == 1
     assert "lake: holds no session. debrief sources lists what there is to read" in said.all
 
 
 def command(home: Path) -> list[str]:
-    words = ["backfill", "--stage", "session_scores", "--offline", "--lake"]
+    words = ["backfill", "--stage", "session_scores", "--no-model", "--lake"]
     return [sys.executable, "-m", "pipelines.command", *words, str(home / "lake")]
 
 

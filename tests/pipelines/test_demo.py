@@ -307,7 +307,7 @@ def test_a_damaged_table_is_named_with_the_next_move(
     shutil.copytree(demo.lake.path("raw_sessions").removesuffix("/raw_sessions"), lake)
     damaged = sorted((lake / table).glob("*.zst"))[-1]
     damaged.write_bytes(b"hello")
-    arguments = ("run", "--offline", "--sessions", str(folder()), "--week", "2026-11-02")
+    arguments = ("run", "--no-model", "--sessions", str(folder()), "--week", "2026-11-02")
     line = only_line(home.typed(*arguments, "--lake", str(lake)))
     assert str(damaged) in line
     assert "Remove the file; the next run makes it again" in line
@@ -343,7 +343,7 @@ def test_dagster_shows_counts_and_stores_no_word_of_a_session(demo: Demo) -> Non
 
 def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     said = demo.home.typed(
-        "backfill", "--stage", "training_sets", "--task", "late-readings", "--offline",
+        "backfill", "--stage", "training_sets", "--task", "late-readings", "--no-model",
         "--lake", str(demo.home.path / ".debrief/demo"),
     )  # fmt: skip
     assert said.code == 0, said.err
@@ -352,5 +352,5 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
 
 
 def test_trials_that_were_asked_for_by_name_are_begun(demo: Demo) -> None:
-    named = ("backfill", "--stage", "prompt_candidates", "--offline", "--lake", demo.lake.url)
+    named = ("backfill", "--stage", "prompt_candidates", "--no-model", "--lake", demo.lake.url)
     assert "needs a language model" in only_line(demo.home.typed(*named))

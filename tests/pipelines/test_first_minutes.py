@@ -24,7 +24,7 @@ from tests.waiting import LONG
 
 README = Path(__file__).parents[2] / "README.md"
 
-SAMPLES = ("run", "--offline", "--sessions", str(folder()))
+SAMPLES = ("run", "--no-model", "--sessions", str(folder()))
 
 
 def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home: Home) -> None:
@@ -99,7 +99,7 @@ def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
     transcripts.mkdir()
     for name in ("one", "two"):
         write(transcripts, f"{name}.jsonl", conversation(name))
-    run = ("run", "--offline", "--sessions", str(transcripts), "--lake", str(home.path / "lake"))
+    run = ("run", "--no-model", "--sessions", str(transcripts), "--lake", str(home.path / "lake"))
     running = start(home, *run)
     assert running.stderr is not None
     said = ""

@@ -70,7 +70,7 @@ class Machine(Home, frozen=True):
     def run(self, *arguments: str) -> str:
         sessions = str(folder()) if "--sessions" not in arguments else ""
         own = ("--sessions", sessions) if sessions else ()
-        said = self.typed("run", "--offline", "--lake", str(self.lake_at), *own, *arguments)
+        said = self.typed("run", "--no-model", "--lake", str(self.lake_at), *own, *arguments)
         assert said.code == 0, said.all
         return said.out
 
@@ -465,7 +465,7 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     team = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_schema(postgres_url)}
     make_schema(team["DAGSTER_DATABASE_URL"])
     lake = ("--lake", str(own.lake_at))
-    said = own.typed("run", "--offline", "--sessions", str(there), *lake, **team)
+    said = own.typed("run", "--no-model", "--sessions", str(there), *lake, **team)
     assert said.code == 0, said.all
 
     def dumped() -> str:
@@ -490,7 +490,7 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     assert said.code == 0, said.all
     assert FIRST not in dumped()
     assert ONE not in dumped()
-    again = own.typed("run", "--offline", "--sessions", str(there), *lake, **team)
+    again = own.typed("run", "--no-model", "--sessions", str(there), *lake, **team)
     assert again.code == 0, again.all
     assert [session.id for session in own.sessions()] == [TWO]
 
@@ -501,7 +501,7 @@ def test_a_lake_that_forgot_under_another_key_reads_nothing_in(own: Machine) -> 
     own.run("--sessions", str(there))
     own.forget(ONE, "--yes")
     (own.path / ".debrief/redaction.key").write_bytes(os.urandom(32))
-    said = own.typed("run", "--offline", "--lake", str(own.lake_at), "--sessions", str(there))
+    said = own.typed("run", "--no-model", "--lake", str(own.lake_at), "--sessions", str(there))
     assert "written under another redaction key" in said.err
     assert own.sessions() == []
 

@@ -29,7 +29,7 @@ def test_a_run_with_nothing_to_do_but_a_new_label_scores_its_week_again(tmp_path
 
     def run() -> str:
         said = home.typed(
-            *("run", "--offline", "--sessions", str(sessions), "--lake", str(lake)),
+            *("run", "--no-model", "--sessions", str(sessions), "--lake", str(lake)),
             DEBRIEF_LABELS=str(csv),
         )
         assert said.code == 0, said.all

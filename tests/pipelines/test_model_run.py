@@ -182,7 +182,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
         by_model = {row.fingerprint for row in stored_sets(lake).sets}
-        offline = run_with(home, folder, server, "--offline")
+        offline = run_with(home, folder, server, "--no-model")
         assert offline.code == 0, offline.err
         assert len(server.calls) == asked
     assert {row.model for row in judgements()} == {MODEL, "offline"}

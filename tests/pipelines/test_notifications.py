@@ -34,7 +34,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
             "DEBRIEF_HOME": str(tmp_path / "home"),
             "DEBRIEF_LAKE": str(tmp_path / "lake"),
             "DEBRIEF_SESSIONS": str(folder),
-            "DEBRIEF_OFFLINE": "1",
+            "DEBRIEF_NO_MODEL": "1",
             "DEBRIEF_MODEL": "",
             "DEBRIEF_MODEL_BASE_URL": "",
             "DEBRIEF_LANGFUSE": "off",
@@ -76,7 +76,7 @@ def test_the_week_is_told_once_with_a_link_to_its_run(
 def test_a_run_that_fails_tells_what_failed_why_and_where_to_look(
     server: Hook, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DEBRIEF_OFFLINE", "")
+    monkeypatch.setenv("DEBRIEF_NO_MODEL", "")
     monkeypatch.setenv("DEBRIEF_MODEL", "openai/gpt-4o-mini")
     run = run_whole_graph(instance, {})
     assert not run.success

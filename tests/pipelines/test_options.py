@@ -22,7 +22,7 @@ def test_what_was_chosen_holds_within_the_block_alone(
         assert (settings.model, settings.lake) == ("openai/other", str(tmp_path / "own"))
         assert load_settings().model == "openai/other"
     assert dict(os.environ) == before
-    with pytest.raises(RuntimeError), RunOptions(offline=True).applied():
+    with pytest.raises(RuntimeError), RunOptions(no_model=True).applied():
         raise RuntimeError
     assert dict(os.environ) == before
     assert load_settings().model == "openai/gpt-5"

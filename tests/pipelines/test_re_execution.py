@@ -47,7 +47,7 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
     from dagster_graphql.test.utils import execute_dagster_graphql
 
     home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
-    given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--offline")
+    given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--no-model")
     home.typed("backfill", "--stage", "raw_sessions", *given)
     said = home.debrief("backfill", "--stage", "session_scores", "--where", "tool=droid", *given)
     assert said.code == 0, said.all

@@ -45,7 +45,7 @@ def store(
         "DEBRIEF_HOME": str(tmp_path / "home"),
         "DEBRIEF_LAKE": str(tmp_path / "lake"),
         "DEBRIEF_SESSIONS": str(tmp_path / "transcripts"),
-        "DEBRIEF_OFFLINE": "1",
+        "DEBRIEF_NO_MODEL": "1",
         "DEBRIEF_RECORDER": "1",
     }
     for name in ("LANGFUSE_HOST", "DEBRIEF_MODEL"):

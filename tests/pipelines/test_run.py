@@ -113,7 +113,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         big[-1:-1] = [call(n, "big"), result(n, "big", report)]
     write(folder, "big.jsonl", big)
     lake = home.path / "lake"
-    said = home.typed("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
+    said = home.typed("run", "--sessions", str(folder), "--no-model", "--lake", str(lake))
     return Run(said, Lake(str(lake)), home, folder)
 
 
@@ -131,7 +131,7 @@ def test_a_run_writes_scores_on_the_first_trace_where_that_is_asked_for(home: Ho
             "LANGFUSE_SECRET_KEY": server.secret_key,
         }
         lake = ("--lake", str(home.path / "lake"))
-        chosen = ("run", "--sessions", str(folder), "--offline", *lake)
+        chosen = ("run", "--sessions", str(folder), "--no-model", *lake)
         said = home.typed(*chosen, "--score-target", "trace", **keys)
         assert said.code == 0, said.all
         kept = list(server.scores.values())
@@ -187,7 +187,7 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:
     write(folder, "good.jsonl", conversation("good"))
     write(folder, "empty.jsonl", b"")
     write(folder, "broken.jsonl", b"[[[\n")
-    command = ("run", "--sessions", str(folder), "--offline", "--lake", lake)
+    command = ("run", "--sessions", str(folder), "--no-model", "--lake", lake)
     first = Run(home.typed(*command), Lake(lake), home, folder)
     assert set(first.unread()) == {"broken.jsonl", "empty.jsonl"}
     write(folder, "broken.jsonl", conversation("broken"))
@@ -203,10 +203,10 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:
     ("arguments", "reason"),
     [
         pytest.param(
-            ["--sessions", "/no/such/folder", "--offline"], "is not a folder", id="folder"
+            ["--sessions", "/no/such/folder", "--no-model"], "is not a folder", id="folder"
         ),
-        pytest.param(["--week", "yesterday", "--offline"], "not the date of a Monday", id="week"),
-        pytest.param(["--offline", "--model", "m"], "exclude each other", id="both"),
+        pytest.param(["--week", "yesterday", "--no-model"], "not the date of a Monday", id="week"),
+        pytest.param(["--no-model", "--model", "m"], "exclude each other", id="both"),
     ],
 )
 def test_a_wrong_option_ends_in_one_line_that_says_what_to_do(
@@ -229,7 +229,7 @@ def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_eval
     )
     assert said.code == 1
     assert "OPENROUTER_API_KEY" in said.err
-    assert "--offline" in said.err
+    assert "--no-model" in said.err
 
 
 def test_a_run_over_nothing_that_can_be_read_says_what_it_found_and_never_loads_dagster(
@@ -238,7 +238,7 @@ def test_a_run_over_nothing_that_can_be_read_says_what_it_found_and_never_loads_
     folder, lake = home.path / "transcripts", home.path / "lake"
     folder.mkdir()
     write(folder, "notes.jsonl", b'{"temperature": 21}\n')
-    run = ("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
+    run = ("run", "--sessions", str(folder), "--no-model", "--lake", str(lake))
     nothing = f"debrief: {folder}: no session is in it that can be read"
     assert only_line(home.typed(*run)).startswith(f"{nothing}. debrief sources FOLDER")
     # Its beginning is longer than what a scan looks at, and nobody says anything after it.

@@ -152,7 +152,7 @@ def test_what_a_model_would_take_is_counted_as_a_run_counts_it(
     amount = said.partition("1 session, ")[2].removesuffix(").")
     assert amount in " ".join(dry.err.split()), dry.all
     assert claude.asked == []
-    monkeypatch.setenv("DEBRIEF_OFFLINE", "1")
+    monkeypatch.setenv("DEBRIEF_NO_MODEL", "1")
     assert offer() == ""
 
 

@@ -35,7 +35,7 @@ class Running:
         self.environment = {
             **{name: os.environ[name] for name in keep if name in os.environ},
             "DEBRIEF_HOME": str(home),
-            "DEBRIEF_OFFLINE": "1",
+            "DEBRIEF_NO_MODEL": "1",
             "DEBRIEF_SESSIONS": str(home.parent),
             "PYTHONUNBUFFERED": "1",
             **environment,

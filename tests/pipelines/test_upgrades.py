@@ -41,7 +41,7 @@ def lake_of(home: Home) -> Lake:
 
 def run(home: Home, **environment: str) -> Said:
     places = ("--lake", str(home.path / "lake"), "--sessions", str(home.path / "sessions"))
-    done = home.typed("run", "--offline", *places, **environment)
+    done = home.typed("run", "--no-model", *places, **environment)
     assert done.code == 0, done.err
     return done
 

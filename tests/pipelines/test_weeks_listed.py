@@ -86,7 +86,7 @@ def test_a_lake_without_sessions_says_which_weeks_are_missing_and_lists_them_onc
 ) -> None:
     folder = transcript_of_long_ago(home)
     environment = home.environment(
-        DEBRIEF_SESSIONS=str(folder), DEBRIEF_OFFLINE="1", DEBRIEF_LANGFUSE="off"
+        DEBRIEF_SESSIONS=str(folder), DEBRIEF_NO_MODEL="1", DEBRIEF_LANGFUSE="off"
     )
 
     def loaded() -> str:
@@ -110,7 +110,7 @@ def test_a_lake_without_sessions_says_which_weeks_are_missing_and_lists_them_onc
 def test_the_command_reads_weeks_that_are_older_than_the_lake(home: Home) -> None:
     folder = transcript_of_long_ago(home)
     lake = filled(Lake(str(home.path / "lake")), {"2026-10-05"}, set())
-    run = ("run", "--offline", "--sessions", str(folder), "--lake", lake.url)
+    run = ("run", "--no-model", "--sessions", str(folder), "--lake", lake.url)
     said = home.debrief(*run)
     assert said.code == 0, said.all
     assert OLD in lake.partitions("session_scores")

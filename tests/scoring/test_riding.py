@@ -45,7 +45,7 @@ def evaluators(home: Path, server: OpenAIServer, **more: str) -> Evaluators:
             **{name: text for name, text in more.items() if name.isupper()},
         }
     )
-    return make_evaluators(settings, offline=False)
+    return make_evaluators(settings, no_model=False)
 
 
 def judge(by: Evaluators, given: Session) -> list[JudgeEvaluation]:

@@ -265,7 +265,7 @@ def command(
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
-    for name in ("DEBRIEF_MODEL", "DEBRIEF_OFFLINE"):
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: str) -> Any:
@@ -289,7 +289,7 @@ def test_the_command_shows_before_and_after_and_writes_the_candidate(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--offline"], "needs a language model"),
+        (["--no-model"], "needs a language model"),
         ([], "needs a language model"),
         (
             ["--ask", "openai/tiny", "--task", "other"],

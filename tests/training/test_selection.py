@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from debrief.errors import ConfigurationError
 from debrief.outcomes.store import Success
 from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import SHOWN, VerdictName
+from debrief.scoring.verdict import VERDICT_LABELS, VerdictName
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.training.kinship import Kinship, SessionTraits, traits_of
@@ -140,7 +140,7 @@ def test_what_falls_short_of_done_is_left_out_unless_it_is_asked_for(
 ) -> None:
     id_, verdict = given[0].session_id, given[0].verdict
     assert chosen(given, **options).left_out == (
-        {} if taken else {id_: Exclusion("verdict", SHOWN[verdict])}
+        {} if taken else {id_: Exclusion("verdict", VERDICT_LABELS[verdict])}
     )
 
 
@@ -149,7 +149,7 @@ def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> No
     given = candidate(of, scores=scores(of, None, verdict=None))
     assert chosen(given).left_out == {}
     assert chosen(given, verdicts=("complete_verified",)).left_out == {
-        "s1": Exclusion("verdict", SHOWN["undetermined"])
+        "s1": Exclusion("verdict", VERDICT_LABELS["undetermined"])
     }
 
 

@@ -82,7 +82,7 @@ def scored_by(
 
 
 def eval_of(model: str) -> str:
-    return {"offline": "0f0f0f0f", "model-a": "0a0a0a0a", "model-b": "0b0b0b0b"}[model]
+    return {"no_model": "0f0f0f0f", "model-a": "0a0a0a0a", "model-b": "0b0b0b0b"}[model]
 
 
 def trained_on(lake: Lake, model: str) -> set[str]:

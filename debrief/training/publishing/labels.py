@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from debrief.scoring.verdict import INCOMPLETE, VERDICT_LABELS
 from debrief.signals.user_feedback import correction_in
-from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN
 from debrief.training.model import SampleMetadata, Split
 from debrief.training.publishing.form import Form, Standing, StoredLine, template_messages
 from debrief.training.publishing.preferences import GOOD
@@ -75,7 +75,7 @@ def correction(messages: Messages, place: int) -> str | None:
 
 def _is_good(about: SampleMetadata) -> bool | None:
     """Return whether a session is done and checked; None where it neither is nor falls short."""
-    return about.verdict == GOOD if about.verdict in {GOOD, *SHORT_OF_DONE} else None
+    return about.verdict == GOOD if about.verdict in {GOOD, *INCOMPLETE} else None
 
 
 def _ending(about: SampleMetadata, line: StoredLine) -> tuple[bool | None, str, str]:
@@ -86,7 +86,7 @@ def _ending(about: SampleMetadata, line: StoredLine) -> tuple[bool | None, str, 
         if about.verdict_ground in _BROKEN_OFF and is_trained(line.messages[-1]):
             return None, "", ""
         source = "outcome" if about.verdict_ground == "outcome" else "verdict"
-        return is_good, source, f"{SHOWN[about.verdict]}. {about.scores[0].comment}"
+        return is_good, source, f"{VERDICT_LABELS[about.verdict]}. {about.scores[0].comment}"
     if not line.standing:
         return None, "", ""
     reason = f"{about.quality or 0.0:.2f}, among the {line.standing} ones of this export"

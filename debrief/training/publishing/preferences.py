@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from debrief.reports import Markdown
-from debrief.scoring.verdict import SHORT_OF_DONE, SHOWN, VerdictName
+from debrief.scoring.verdict import INCOMPLETE, VERDICT_LABELS, VerdictName
 from debrief.sessions.readers.claude_code.content import words_of_refusal
 from debrief.training.formats import MOST_TOOLS, TOOLS
 from debrief.training.model import (
@@ -184,7 +184,7 @@ def _first_request(line: StoredLine) -> tuple[Messages, Messages]:
 
 
 def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
-    said = f"{SHOWN[better.verdict]}, against {SHOWN[worse.verdict]}"
+    said = f"{VERDICT_LABELS[better.verdict]}, against {VERDICT_LABELS[worse.verdict]}"
     yield said + _comments(better.scores[0], worse.scores[0])
     others = {(entry.kind, entry.name): entry for entry in worse.scores}
     differing = [
@@ -294,5 +294,5 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
 def _paired(lines: Sequence[LineRow]) -> Iterator[Pair]:
     ranked = sorted(lines, key=lambda line: (line.verdict != "failed", line.offset))
     good = (line for line in ranked if line.verdict == GOOD)
-    bad = (line for line in ranked if line.verdict in SHORT_OF_DONE)
+    bad = (line for line in ranked if line.verdict in INCOMPLETE)
     yield from zip(good, bad, strict=False)

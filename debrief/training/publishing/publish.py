@@ -25,7 +25,7 @@ from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.reports import Markdown, report
-from debrief.scoring.verdict import SHOWN, VerdictName
+from debrief.scoring.verdict import VERDICT_LABELS, VerdictName
 from debrief.sessions.atif import as_trajectory
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_of_lake
@@ -147,7 +147,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
             yield name, getattr(self, name) or "all"
         yield "began", f"{self.since:%Y-%m-%d %H:%M} UTC or later" if self.since else "any time"
         yield "split", self.split
-        yield "verdicts", "; ".join(SHOWN[name] for name in self.verdicts) or "any"
+        yield "verdicts", "; ".join(VERDICT_LABELS[name] for name in self.verdicts) or "any"
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
         yield "what the model thought", "included" if self.reasoning else "left out"
@@ -298,7 +298,7 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
     least, status = options.min_overall_quality, options.status
     chosen = [f"of at least {least:g} overall quality"] if least else []
-    chosen += [f"that are {' or '.join(SHOWN[name] for name in options.verdicts)}"] * bool(
+    chosen += [f"that are {' or '.join(VERDICT_LABELS[name] for name in options.verdicts)}"] * bool(
         options.verdicts
     )
     chosen += [f"that are `{status}`"] if status else []
@@ -396,7 +396,7 @@ def _copied(
 def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
     return (
         (line.quality or 0.0) >= options.min_overall_quality
-        and line.verdict in (options.verdicts or SHOWN)
+        and line.verdict in (options.verdicts or VERDICT_LABELS)
         and options.status in (None, line.status)
         and (options.subagents or not line.parent_session)
         and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())

@@ -178,14 +178,14 @@ def print_unwrapped(out: Console, table: Table) -> None:
     out.width = usual
 
 
-def check_models(offline: bool, model: str) -> None:
+def check_models(no_model: bool, model: str) -> None:
     """Raise when a command is to ask a model and none.
 
     Raises:
         ConfigurationError: both are given.
     """
     if offline and model:
-        raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
+        raise ConfigurationError("--no-model and --model", "exclude each other", "Give one of them.")
 
 
 def checked_limit(limit: float | None) -> float | None:
@@ -311,7 +311,7 @@ Database = Annotated[
 ]
 Offline = Annotated[
     bool,
-    typer.Option("--offline", help="Ask no model: the deterministic offline evaluator."),
+    typer.Option("--no-model", help="Ask no model: the deterministic offline evaluator."),
 ]
 MaxCost = Annotated[
     float | None,

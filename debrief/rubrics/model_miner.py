@@ -125,7 +125,6 @@ class ModelMiner:
                     row,
                     evidence=tuple(dict.fromkeys((*row.evidence, *evidence))),
                     sessions=tuple(sessions),
-                    best_count=len(sessions),
                 )
         return Mined(rubrics=tuple(rows.values()), dropped=tuple(dropped), unmined=tuple(unmined))
 

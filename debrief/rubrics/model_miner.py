@@ -236,7 +236,9 @@ class ModelMiner:
 
         try:
             with asking_about(session.id):
-                rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {session.id}")
+                rubrics, _ = self._model.read(
+                    asked, parse, about=f"about rubrics of {score_name} in {session.id}"
+                )
         except DebriefError as error:
             return str(error)
         return rubrics[: self.most]

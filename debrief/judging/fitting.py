@@ -97,7 +97,7 @@ def left_out_note(
 
 def rank(path: str) -> int:
     """Rank a file by how much its changes tell: 0 least."""
-    patterns = (_GENERATED, _DATA, _PROSE, _TEST)
+    patterns = (GENERATED, _DATA, _PROSE, _TEST)
     return next((place for place, found in enumerate(patterns) if found.search(path)), 4)
 
 

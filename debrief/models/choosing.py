@@ -212,7 +212,7 @@ def _where(model: str, settings: Settings) -> str:
 def _price(name: str, settings: Settings, *, packaged: bool) -> Price | None:
     """Return a model's price; of one that a program asks, its own or what its provider asks."""
     if name.startswith(PREFIX):
-        return Price(rates=Rates())
+        return Price(rates=Rates(0.0, 0.0, 0.0, 0.0))
     own = own_prices(settings.prices).get(name)
     return own or price_of(listed_name(name), settings.prices, packaged=packaged)
 

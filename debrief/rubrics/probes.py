@@ -261,7 +261,7 @@ def order_probes(
         judges: all of them are asked.
         usual: who answers for them; what was answered before is not asked again.
     """
-    ways = (usual, replace(usual, first=usual.samples), replace(usual, turned=True))
+    ways = (usual, replace(usual, again=True), replace(usual, turned=True))
     scores: dict[tuple[str, str], list[list[float]]] = {}
     for session in filter(has_change, sessions):
         context = context_from_session(session)

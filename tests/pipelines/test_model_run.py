@@ -373,6 +373,11 @@ def test_a_second_opinion_is_one_row_a_session_and_its_estimate_names_its_assump
         done = run_with(home, folder, server, *both)
         assert done.code == 0, done.err
         large = [call for call in server.calls if call.body["model"] == "gpt-4o"]
+        assert "would be asked 2 questions" in done.err
+        assert "max_calls is reached: 4 of 4. The next run goes on" in done.out, "for rubrics"
+        rest = run_with(home, folder, server, *both)
+        assert "would be asked 9 questions" in rest.err
+        assert "Failed" not in rest.out
         asked = len(server.calls)
         assert run_with(home, folder, server, *both).code == 0
         assert len(server.calls) == asked

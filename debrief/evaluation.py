@@ -100,6 +100,14 @@ def interval_of(answers: Sequence[float | None]) -> dict[str, Any]:
     return {"spread": stdev(values), "low": mean.low, "high": mean.high}
 
 
+def holds_answer(row: Any) -> bool:
+    """Return whether somebody answered for a row of judging or of scoring.
+
+    A judgement without a score may be one for which nobody was asked, as of an unknown plan.
+    """
+    return row.status == "ok" and getattr(row, "score", 0.0) is not None
+
+
 def failure_of(error: Exception) -> str:
     """Return the reason that a failed row gives for an error."""
     return str(error) if isinstance(error, DebriefError) else f"{type(error).__name__}: {error}"

@@ -129,6 +129,7 @@ def test_where_the_large_one_has_no_answer_the_small_ones_stands_until_the_next_
         assert (row.status, row.model, row.first_opinion) == ("ok", "openai/small", None)
         assert "openai/large: gave no usable answer" in row.second_failure
         silent = False
+        scorer = evaluators(server).chunk_scorer  # of the next run
         (later,) = score_week([session()], scorer, [row])
         asked = len(server.calls)
         (kept,) = score_week([session()], scorer, [later])

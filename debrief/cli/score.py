@@ -220,11 +220,11 @@ def _compared(
     """
     from debrief.cli.asking import agreed
     from debrief.evaluators import comparer_of
-    from debrief.signals.extract import extract_signals
     from debrief.scoring.model import SessionScores
     from debrief.scoring.pairwise import median_session, placed_of
     from debrief.scoring.precedence import effective_rows
     from debrief.sessions.model import SessionHead
+    from debrief.signals.extract import extract_signals
 
     one, other = find_session(session, settings, lake, redact), against
     if against == "median":

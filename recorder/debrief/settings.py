@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -159,6 +159,8 @@ class Settings(BaseModel):
         defer_build=True,
     )
 
+    samples: ClassVar[int] = 1  # Nobody can set it.
+
     values: Mapping[str, str] = Field(validation_alias="values", repr=False)
 
     home: Folder = Field(default_factory=lambda: Path.home() / ".debrief")
@@ -225,11 +227,8 @@ class Settings(BaseModel):
     Default: none"""
     models: Names = ()
     """further models that a run may choose in Dagster's UI; commas between"""
-    samples: PositiveInt = 1
-    """independent answers to each question of judging and scoring; their mean or majority counts,
-    and rows have their spread"""
-    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
-    """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
+    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] = 0.0
+    """of every question of judging, scoring and mining"""
     max_tokens: Annotated[int, Field(ge=500)] = 64_000
     """longest answer asked for, thinking included; less where LiteLLM's table or a refusal of the
     provider says that the model gives less. What takes longer to write than `DEBRIEF_TIMEOUT` is

@@ -285,16 +285,6 @@ SecondOpinion = Annotated[
         "answer counts. Default: DEBRIEF_SECOND_OPINION, else none.",
     ),
 ]
-Samples = Annotated[
-    int,
-    typer.Option(
-        "--samples",
-        min=0,
-        metavar="N",
-        help="Independent answers to each question of judging and scoring: their mean or majority "
-        "counts, with spread and interval. Default: DEBRIEF_SAMPLES, else 1.",
-    ),
-]
 ScoreTarget = Annotated[
     Literal["session", "trace"] | None,
     typer.Option(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 from pydantic import (

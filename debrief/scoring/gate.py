@@ -14,6 +14,8 @@ from debrief.signals.schema import VERIFYING, SessionSignals
 
 VERSION = "2"
 """Change it with whatever changes a verdict: rows of another version are gated again."""
+
+
 def gate_review(review: SessionReview, signals: SessionSignals, model: str) -> SessionVerdict:
     """Return the verdict of a review as far as signals let it stand.
 

@@ -58,7 +58,9 @@ def scoring_question(
         constant=render(
             constant, {"judges": _judges_text(judges), "form": answer_example(names)}
         ).rstrip(),
-        text=render(mark + asked, {"part": _part(chunk), "data": fence(shown_text(session, chunk))}),
+        text=render(
+            mark + asked, {"part": _part(chunk), "data": fence(shown_text(session, chunk))}
+        ),
         form=answer_schema(names),
     )
 

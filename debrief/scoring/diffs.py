@@ -20,19 +20,16 @@ def compact_diff(text: str, room: int | None = None) -> str:
 
     Args:
         text: hunks, with or without git's headers, and whatever stands around them.
-        room: characters that it may take; None for any number. Where it takes more, context goes
-            first, then all but the first lines of what was removed, then the middle.
+        room: characters that it may take; None for any number. Where it takes more, all but the
+            first lines of what was removed goes first, then the middle.
     """
-    found = "\n".join(_compact(text.split("\n"), _CONTEXT))
+    found = "\n".join(_compact(text.split("\n")))
     if room is None or len(found) <= room:
         return found
-    bare = list(_compact(text.split("\n"), 0))
-    if len("\n".join(bare)) > room:
-        bare = list(_without_removed(bare))
-    return shortened("\n".join(bare), room * 2 // 3, room // 3)
+    return shortened("\n".join(_without_removed(found.split("\n"))), room * 2 // 3, room // 3)
 
 
-def _compact(lines: Sequence[str], context: int) -> Iterator[str]:
+def _compact(lines: Sequence[str]) -> Iterator[str]:
     at, in_git = 0, False
     while at < len(lines):
         line = lines[at]
@@ -54,7 +51,7 @@ def _compact(lines: Sequence[str], context: int) -> Iterator[str]:
             continue
         yield line
         changed = [place for place, each in enumerate(body) if each[:1] in ("+", "-")]
-        near = {each for place in changed for each in range(place - context, place + context + 1)}
+        near = {place + step for place in changed for step in range(-_CONTEXT, _CONTEXT + 1)}
         yield from (each for place, each in enumerate(body) if place in near)
 
 

@@ -8,11 +8,10 @@ from itertools import groupby
 
 _FEWEST = 6
 """Lines in a row from which on a repetition is left out."""
-_LEAST = 120
+_LEAST = 60
 """Characters of so many lines; below that a note saves nothing."""
-_NUMBER = re.compile(r"^\s*\d+(?:→|\t|[:|] ?|-(?=\s))")
-"""What a tool that reads, searches or prints with numbers puts before a line."""
-_SIGNS = frozenset("+- ")
+_LEAD = re.compile(r"^\s*\d+(?:→|\t|[:|] ?|-(?=\s))|^[>\s]+")
+"""What a tool that reads or searches puts before a line, or who quotes it."""
 
 
 class ShownLines:
@@ -46,30 +45,28 @@ class ShownLines:
 
 
 def _noted(lines: list[str], where: list[int | None], is_diff: bool) -> Iterator[str]:
-    def key(at: int) -> tuple[int | None, str]:
-        return where[at], lines[at][:1] if is_diff and where[at] is not None else ""
-
-    for (turn, sign), places in groupby(range(len(lines)), key):
+    for turn, places in groupby(range(len(lines)), where.__getitem__):
+        run = [lines[at] for at in places]
         if turn is None:
-            yield from (lines[at] for at in places)
-        else:
-            count = sum(1 for _ in places)
-            yield f"{sign.strip()}({count} lines that stand in turn {turn} already)"
+            yield from run
+            continue
+        signs = {line[:1] for line in run} if is_diff else set()
+        sign = signs.pop().strip() if len(signs) == 1 else ""
+        yield f"{sign}({len(run)} lines that stand in turn {turn} already)"
 
 
 def _runs(lines: list[str], is_diff: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each run of lines with its place; one of a diff has a single sign."""
-    plain = [_plain(line, is_diff) for line in lines]
+    """Yield each run of lines with its place.
+
+    Lines of a diff that all have one sign are compared without it, so that a file that was read and
+    the same lines in a diff are known again.
+    """
+    plain = [(line[1:] if is_diff else _LEAD.sub("", line)).strip() for line in lines]
     for at in range(len(lines) - _FEWEST + 1):
-        run = tuple(plain[at : at + _FEWEST])
-        if sum(map(len, run)) < _LEAST:
-            continue
-        if is_diff:
-            signs = {line[:1] for line in lines[at : at + _FEWEST]}
-            if len(signs) > 1 or not signs <= _SIGNS:
-                continue
-        yield at, run
-
-
-def _plain(line: str, is_diff: bool) -> str:
-    return (line[1:] if is_diff else _NUMBER.sub("", line)).strip()
+        places = range(at, at + _FEWEST)
+        if is_diff and len({lines[each][:1] for each in places}) > 1:
+            run = tuple(lines[each][:1] + plain[each] for each in places)
+        else:
+            run = tuple(plain[each] for each in places)
+        if sum(map(len, run)) >= _LEAST:
+            yield at, run

@@ -160,7 +160,7 @@ def _last_words(session: Session, traces: str) -> str:
         )
         if text.strip()
     ]
-    if not said:
+    if len(said) < 2:
         return ""
     turn, text = said[-1]
     begin = defuse(text).split("\n")[0][:200]

@@ -129,7 +129,7 @@ def is_of_program(deed: Intervention) -> bool:
     return name.removeprefix("/").lower() in _OF_PROGRAMS.split()
 
 
-_OTHERS, _PROGRAM = 700, 200
+_OTHERS, _PROGRAM = 700, 100
 """Characters of a text in the model's request that no person wrote: what a command, a task or a
 hook said bears on the work, and the program's lists and reminders hardly do."""
 

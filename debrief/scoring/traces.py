@@ -268,11 +268,12 @@ class _Writer:
 
 
 def _middle(sizes: Sequence[int]) -> frozenset[int]:
-    """Return which messages of a long session lie between its beginning and its end."""
+    """Return which messages of a long session lie between its beginning and its end; neither the
+    first nor the last one ever does."""
     if sum(sizes) <= OUTLINED_FROM:
         return frozenset()
-    first = _fitting(sizes, _BEGINNING)
-    last = len(sizes) - _fitting(reversed(sizes), _ENDING)
+    first = max(1, _fitting(sizes, _BEGINNING))
+    last = len(sizes) - max(1, _fitting(reversed(sizes), _ENDING))
     return frozenset(range(first, last))
 
 

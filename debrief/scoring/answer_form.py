@@ -282,7 +282,8 @@ class ReviewAnswer(AnswerPart):
     def own_words(self) -> list[str]:
         """Return the model's own judgements in words; requests may repeat the person's."""
         said = [
-            *(each.what for each in (*self.incidents, *self.frictions)),
+            *(each.what for each in self.incidents),
+            *(each.what for each in self.frictions),
             self.tools.what if self.tools is not None else "",
         ]
         return [each for each in said if each]

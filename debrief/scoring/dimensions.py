@@ -238,7 +238,7 @@ def dimensions_of(review: SessionReview, verdict: VerdictName) -> tuple[Dimensio
         verdict: the review's, as far as signals let it stand.
     """
     costly = [each for each in review.frictions if each.kind in _WASTE]
-    flaws = [
+    flaws: list[FrictionReview | ClaimReview] = [
         *(claim for claim in review.claims if claim.state != "supported"),
         *(each for each in review.frictions if each.kind not in _WASTE),
     ]

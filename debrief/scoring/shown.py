@@ -36,7 +36,7 @@ def known_shown(row: SessionScores) -> str:
 
 
 def mean_shown(row: SessionScores) -> str:
-    """Return the mean of the dimensions and of how few it is; a dash and why where there is none."""
+    """Return the mean of the dimensions, and of how few it is; without one a dash and why."""
     if row.overall_quality is None:
         contradicted = row.verdict is not None and row.verdict.is_contradicted
         return f"{DASH} ({_CONTRADICTED if contradicted else _NO_MEAN})"

@@ -22,13 +22,17 @@ from debrief.scoring.traces import (
 )
 from debrief.sessions.model import Evidence, Session
 from debrief.signals.extract import session_signals
-from debrief.signals.schema import Change, CheckSignal, Ending, SessionSignals
+from debrief.signals.schema import Change, CheckSignal, Ending, EventKind, SessionSignals
 
 _QUOTE, _NAMED = 160, 8
 _LAST_WORDS = (700, 300)
 _FAR = 12_000
 """Characters behind the person's last words from which on they are shown once more."""
 NO_CHECK = "- No check is seen among the commands; those of a hook are not looked for."
+_SAID_BELOW: frozenset[EventKind] = frozenset(
+    ["failed_check", "refused_change", "open_request", "stopped"]
+)
+"""Events that the lines on checks and on the end tell."""
 _ENDINGS: dict[Ending, str] = {
     "open": "the last request has no answer",
     "refused": "the person refused the only change",
@@ -73,7 +77,11 @@ def signals_text(session: Session) -> str:
         "Kind of work": signals.work,
         "Changed": _changed(signals.change),
         "Commits and pushes": _places(signals.change.commits),
-        **{event.kind.replace("_", " "): _places(event.evidence) for event in signals.events},
+        **{
+            event.kind.replace("_", " "): _places(event.evidence)
+            for event in signals.events
+            if event.kind not in _SAID_BELOW
+        },
         "Words that approve": _places(signals.approvals),
     }
     lines = [f"- {name}: {defuse_line(value)}" for name, value in known.items() if value]

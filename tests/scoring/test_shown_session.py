@@ -112,14 +112,16 @@ def test_events_approvals_and_an_open_end_are_told_with_their_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     event = Event(kind="foreign_files", evidence=(Evidence(2, "c", "git checkout ."),))
+    open_end = Event(kind="open_request", evidence=(Evidence(4, "c", "git push"),))
     told = shown(
         monkeypatch,
-        events=(event,),
+        events=(event, open_end),
         approvals=(Evidence(3, "", "thanks, it works"),),
         ending="open",
         end=Evidence(4, "c", "git push"),
     )
     assert "- foreign files: 1 (turn 2: “git checkout .”)" in told
+    assert told.count("git push") == 1
     assert "- Words that approve: 1 (turn 3: “thanks, it works”)" in told
     assert told.endswith("- How it ends: the last request has no answer: “git push”")
     assert "How it ends" not in shown(monkeypatch, ending="answered")

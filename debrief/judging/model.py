@@ -49,7 +49,7 @@ class Judge(Struct, frozen=True, kw_only=True):
     """The file's name without ``.md``."""
     weight: float
     model: str
-    """A LiteLLM model name, a program's (``claude-code/opus``), or ``offline``."""
+    """A LiteLLM model name, or a program's (``claude-code/opus``)."""
     body: str
     """The instructions, exactly as written below the front matter."""
     criteria: tuple[Criterion, ...] = ()
@@ -90,7 +90,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 
 class ChangeJudge(Protocol):
-    """Whoever answers for a judge: a language model, or the offline evaluator."""
+    """Whoever answers for a judge."""
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session; raise a DebriefError when no usable answer could be had."""
@@ -115,7 +115,7 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     failure: str = ""
     eval_fingerprint: str
     version: str = ""
-    """Of the offline evaluator's measures, or of how a model is asked: another judges again."""
+    """Of how a model is asked: with another one, sessions are judged again."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -195,7 +195,7 @@ def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
 
     Args:
         folder: where the ``*.md`` files are; a ``README.md`` among them is a guide, no judge.
-        model: asked instead of the model that each file names; ``offline`` for none at all.
+        model: asked instead of the model that each file names.
 
     Raises:
         ConfigurationError: the folder is missing or holds no judge, or a file is not a judge;

@@ -34,7 +34,7 @@ class Recording:
     Args:
         session: whole.
         chunk: the part that was shown.
-        shown: the bare words of all that was shown, headings and facts included.
+        shown: the bare words of all that was shown, headings and signals included.
     """
 
     def __init__(self, session: Session, chunk: Chunk, shown: str) -> None:

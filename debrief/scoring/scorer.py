@@ -61,7 +61,7 @@ DEFAULT = ChunkParameters()
 
 
 def verdict_version() -> str:
-    """Return the digest of all that decides verdicts and facts beside a session and its review."""
+    """Return the digest of all that decides verdicts beside a session and its review."""
     return digest_of("verdict", SIGNALS, GATE)[:8]
 
 

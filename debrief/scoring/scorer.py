@@ -72,7 +72,7 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
     """
     shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    judges = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
+    judges = [(each.name, each.body, each.needs) for each in getattr(scorer, "judges", ())]
     return digest_of("scoring-v4", *asked, shown, judges)[:8]
 
 

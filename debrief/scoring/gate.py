@@ -54,11 +54,15 @@ def _gated(
 def _is_proven(review: SessionReview, signals: SessionSignals) -> bool:
     """Return whether a check that passed, the person's word, or the recording itself is a proof."""
     last = signals.last_check
-    if last is not None and last.passed and last.worth in VERIFYING:
-        return True
+    cited = {proof.call for proof in review.proofs} - {""}
+    if last is not None and last.passed:
+        # Types or lint prove a request only where they were what was asked for, as the review says.
+        is_cited = last.worth == "static" and last.evidence.call in cited
+        if last.worth in VERIFYING or is_cited:
+            return True
     if _is_approved(review, signals):
         return True
-    return signals.work != "code" and any(proof.call for proof in review.proofs)
+    return signals.work != "code" and bool(cited)
 
 
 def _is_approved(review: SessionReview, signals: SessionSignals) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -92,7 +92,7 @@ def test_a_refused_review_is_final_for_its_judges_in_the_run(
     tmp_path: Path, server: OpenAIServer, first: str
 ) -> None:
     server.reply = lambda call: Reply("I would rather not.")
-    stages = {
+    stages: dict[str, Callable[[], list[str]]] = {
         "judging": lambda: [row.status for row in judge(riding(tmp_path, server), changing())],
         "scoring": lambda: [score_session(changing(), riding(tmp_path, server).scorer).status],
     }

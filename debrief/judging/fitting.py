@@ -97,8 +97,10 @@ def left_out_note(
 
 def rank(path: str) -> int:
     """Rank a file by how much its changes tell: 0 least."""
-    patterns = (GENERATED, _DATA, _PROSE, _TEST)
-    return next((place for place, found in enumerate(patterns) if found.search(path)), 4)
+    if is_generated(path):
+        return 0
+    patterns = (_DATA, _PROSE, _TEST)
+    return next((place for place, found in enumerate(patterns, 1) if found.search(path)), 4)
 
 
 def _header(file: FileDiff) -> str:

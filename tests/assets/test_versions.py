@@ -14,7 +14,7 @@ from assets import versions
 from debrief import content
 
 TOP = Path(__file__).parents[2]
-OF_COMMANDS = {"session_comparer.txt", "trouble_line.txt"}
+OF_COMMANDS = {"trouble_line.txt"}
 """Asked with by `debrief score --against`, `validity` and `advice`, of which no asset keeps rows."""
 PACKAGED = {"debrief.rubrics": "avoided.toml", "debrief.training": "known_tools.toml"}
 """Files beside the code whose words stand in questions to judges, and in training lines."""

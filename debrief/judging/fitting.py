@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from debrief.sessions.generated import is_generated
+
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
 _DATA = re.compile(r"\.(jsonl?|csv|tsv|svg|xml|ipynb|sql|txt|html?)$", re.IGNORECASE)
 _PROSE = re.compile(r"\.(md|mdx|rst|adoc)$", re.IGNORECASE)

@@ -58,7 +58,6 @@ class Models:
         run: names the run where several processes work for it; once it is over, or others do its
             work, nothing more is asked.
         account: names those runs that share the limits; the run alone by default.
-        samples: one; no other number is taken into account.
         dry_run: count what would be asked, and ask nothing.
         fail_fast: send a question twice at most, within seconds: right where a person waits.
 
@@ -72,11 +71,10 @@ class Models:
         *,
         run: str = "",
         account: str = "",
-        samples: int = 1,
         dry_run: bool = False,
         fail_fast: bool = False,
     ) -> None:
-        # SQLAlchemy is a fifth of what else an offline command loads.
+        # SQLAlchemy is a fifth of what else a command without a model loads.
         from debrief.state import open_state, prune_daily
 
         self._settings = settings

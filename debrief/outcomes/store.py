@@ -62,6 +62,8 @@ PEOPLE: frozenset[Source] = frozenset(["person", "view", "csv", "langfuse"])
 SUCCESS = "success"
 UNSURE = "unsure"
 """Of success: a person looked and cannot say."""
+UNDECIDED = frozenset({UNSURE, "undetermined"})
+"""What people write who cannot say."""
 YES = frozenset({"yes", "true", "good", "pass", "passed", "up", "👍", "✅"})
 NO = frozenset({"no", "false", "bad", "fail", "failed", "down", "👎", "❌"})
 _OF_COMPLETION = {
@@ -95,6 +97,9 @@ class Label(Struct, frozen=True, kw_only=True):
     kind: str = ""
     """``coding``, or another kind of work; empty when nobody says."""
     observed_at: datetime | None = None
+    blind: bool = False
+    """Given without a score, verdict or review of the session in sight. Only such labels certify a
+    reviewer."""
     loose: bool = False
     """Read out of free text: not a label at all unless its name is known."""
 

@@ -366,5 +366,3 @@ def sessions_needed(delta: float, p_value: float, power: float = 0.8) -> int:
     """
     reach = NormalDist().inv_cdf(1 - p_value / 2) + NormalDist().inv_cdf(power)
     return math.ceil(reach**2 / (3 * (delta / 2) ** 2))
-
-

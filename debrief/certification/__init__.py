@@ -13,6 +13,7 @@ from debrief.certification.certificate import (
     corrected_rate,
 )
 from debrief.certification.labels import BlindLabel, blind_labels
+from debrief.certification.shown import certificate_lines
 from debrief.certification.store import certificates_in, waiting_sessions
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Comparison",
     "Share",
     "blind_labels",
+    "certificate_lines",
     "certificates_in",
     "certify",
     "corrected_rate",

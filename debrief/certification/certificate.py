@@ -201,9 +201,7 @@ def certify(
         for is_complete in (True, False)
     }
     counts = Counter(reviews.values())
-    complete, incomplete = (
-        sum(counts[name] for name in names) for names in (COMPLETE, INCOMPLETE)
-    )
+    complete, incomplete = (sum(counts[name] for name in names) for names in (COMPLETE, INCOMPLETE))
     different = [
         each
         for each in both

@@ -65,7 +65,7 @@ def _read(label: Label) -> BlindLabel | None:
 
 
 def labelled_sessions(labels: Iterable[Label]) -> set[str]:
-    """Return the sessions of which somebody gave a verdict, or could not: none is asked for again."""
+    """Return the sessions on which somebody gave a verdict, or looked and could not."""
     return {
         label.session_id
         for label in labels

@@ -1,4 +1,4 @@
-"""Labels: certificates of reviewers, the session to label next, and what people say while they read.
+"""Labels: certificates of reviewers, the session to label next, and the bar below a session.
 
 The page of the session to label next is blind: of that session it shows the recording and its
 signals, and never a score, a verdict or a review.
@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.certification import certificates_in, waiting_sessions
+from debrief.certification import certificate_lines, certificates_in, waiting_sessions
 from debrief.errors import InputError, without_controls
 from debrief.markdown import counted
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
@@ -104,7 +104,11 @@ def labels_on(page: PageContext, session_id: str) -> dict[str, Any]:
     }
 
 
-environment().globals |= {"labels_on": labels_on, "answers": _ANSWERS}
+environment().globals |= {
+    "labels_on": labels_on,
+    "answers": _ANSWERS,
+    "certificate_lines": certificate_lines,
+}
 environment().filters["answer_shown"] = _answer_shown
 
 
@@ -226,12 +230,14 @@ def label_blind(page: Page, form: Form) -> Response:
 
     Who labelled the session in the open before has seen what was said of it: theirs is not blind.
     """
+    if form.get("say") == "named":
+        raise HTTPException(400, "is no answer")
     row = page.index.find(form.get("session", ""))
     has_seen = any(
         one.session_id == row.id and _is_own(page, one) and not one.blind
         for one in given_labels(page.lake)
     )
-    _kept(page, row.id, {"name": SUCCESS, **form}, blind=not has_seen)
+    _kept(page, row.id, {**form, "name": SUCCESS}, blind=not has_seen)
     skip = form.get("skip", "")
     return RedirectResponse(f"{_NEXT}?skip={skip}" if skip.isdecimal() else _NEXT, 303)
 

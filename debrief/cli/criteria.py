@@ -23,7 +23,6 @@ from debrief.cli.shared import (
     print_json,
 )
 from debrief.errors import InputError, without_controls
-from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.certification import Certificate

@@ -36,7 +36,8 @@ def outcomes(
         typer.Option(
             "--labels",
             help="A CSV file with session_id,success[,task] or "
-            "session_id,name,value[,rater,blind]; may be given more than once, and beside DEBRIEF_LABELS.",
+            "session_id,name,value[,rater,blind]; may be given more than once, and beside "
+            "DEBRIEF_LABELS.",
         ),
     ] = None,
     forget: Annotated[

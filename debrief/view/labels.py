@@ -17,15 +17,20 @@ from msgspec.structs import replace
 
 from debrief.certification import certificate_lines, certificates_in, waiting_sessions
 from debrief.errors import InputError, without_controls
-from debrief.markdown import counted
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.store import SUCCESS, UNSURE, Label
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.scoring.verdict import VERDICT_LABELS
-from debrief.sessions.model import Evidence, Session
+from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.signals.display import (
+    change_sentence,
+    check_sentence,
+    ending_sentence,
+    event_sentence,
+)
 from debrief.signals.schema import TABLE as SIGNALS
-from debrief.signals.schema import CheckSignal, Ending, EventKind, SessionSignals, WorkKind
+from debrief.signals.schema import SessionSignals
 from debrief.view.assessment import Assessment, label_words
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path, session_path
@@ -45,33 +50,6 @@ _ANSWERS: Final[Mapping[str, str]] = {
 """What a person may say of whether a session did what was asked, each in a few words."""
 _LATELY = 10
 _redactor = cache(Redactor)
-_WORK: Final[Mapping[WorkKind, str]] = {
-    "code": "Code was worked on",
-    "text": "Documents were worked on",
-    "settings": "Settings were worked on",
-    "operations": "Commands were run, and no file was edited",
-    "answer": "It was answered, and nothing was changed",
-    "nothing": "Hardly anything was done",
-}
-_ENDINGS: Final[Mapping[Ending, str]] = {
-    "answered": "It ends with an answer",
-    "open": "It ends before the last request is answered",
-    "refused": "It ends after the change was refused",
-    "interrupted": "The person stopped it",
-    "limit": "Its program stopped it at a limit",
-}
-_EVENTS: Final[Mapping[EventKind, str]] = {
-    "foreign_files": "Somebody else's files were changed or thrown away",
-    "destructive": "A command destroys data or bypasses a guard",
-    "exposure": "A secret was shown or written down",
-    "correction": "The person corrected the agent",
-    "interruption": "The person interrupted",
-    "refusal": "The person refused a call",
-    "failed_check": "The last check failed",
-    "refused_change": "The only change was refused",
-    "open_request": "The last request has no answer",
-    "stopped": "A limit stopped it",
-}
 
 
 def _answer_shown(value: str) -> str:
@@ -257,43 +235,19 @@ def _blind_view(page: PageContext, row: SessionRow, part: int) -> SessionView:
 
 
 class ShownSignal(Struct, frozen=True):
-    """A signal in words, and where the session shows it."""
+    """A signal in words, and the turn that shows it; 0 for none."""
 
     text: str
-    place: Evidence | None = None
+    turn: int = 0
 
 
 def _signals_shown(signals: SessionSignals) -> Iterator[ShownSignal]:
-    change = signals.change
-    if not change and signals.work in ("code", "text", "settings"):
-        yield ShownSignal(f"{_WORK[signals.work]}; no change is seen.")
-    elif not change:
-        yield ShownSignal(f"{_WORK[signals.work]}.")
-    else:
-        counts = [
-            counted(len(found), what)
-            for found, what in (
-                (change.files, "changed file"),
-                (change.deleted, "removed file"),
-                (change.commits, "commit or push"),
-            )
-            if found
-        ]
-        yield ShownSignal(f"{_WORK[signals.work]}: {', '.join(counts) or 'changed by commands'}.")
+    yield ShownSignal(change_sentence(signals.change))
     for event in signals.events:
-        often = "" if event.count == 1 else f", {event.count} times"
-        yield ShownSignal(f"{_EVENTS[event.kind]}{often}.", event.evidence[0])
+        yield ShownSignal(event_sentence(event), event.evidence[0].turn)
     for check in signals.checks:
-        yield ShownSignal(_check_shown(check), check.evidence)
-    yield ShownSignal(f"{_ENDINGS[signals.ending]}.", signals.end)
-
-
-def _check_shown(check: CheckSignal) -> str:
-    where = f" in {check.target}" if check.target else ""
-    came = {True: "passed", False: "failed", None: "outcome not known"}[check.passed]
-    ran = "" if check.ran is None else f", {counted(check.ran, 'test')} ran"
-    late = "" if check.covers_change else ", before the last edit"
-    return f"{check.tool}{where}: {came}{ran}{late}."
+        yield ShownSignal(check_sentence(check), check.evidence.turn)
+    yield ShownSignal(ending_sentence(signals), signals.end.turn if signals.end else 0)
 
 
 @router.get("/labels.csv")

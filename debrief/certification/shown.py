@@ -27,7 +27,7 @@ def certificate_lines(one: Certificate) -> Iterator[tuple[str, str]]:
     if one.disagreements:
         misses = sum(each.is_miss for each in one.disagreements)
         sessions = counted(len(one.disagreements), "session")
-        yield "Label and review differ on", f"{sessions}, of which {misses} are misses"
+        yield "Label and review differ on", f"{sessions}; complete against incomplete: {misses}"
 
 
 def _missing(one: Certificate) -> str:

@@ -21,7 +21,7 @@ REVIEWER = "acme/reader-7"
 FINDING = "The rounding stays wrong for refunds"
 """What the review says of every session, in words that the session does not have."""
 TEST = described(
-    ToolCall(id="c1", name="Bash", input='{"command": "pytest -q"}', result="3 passed")
+    ToolCall(id="c1", name="Bash", input='{"command": "pytest -q"}', result="3 passed", status="ok")
 )
 
 

@@ -168,6 +168,10 @@ def label_next(
     waiting = waiting_sessions(page.lake)
     known = page.index.with_ids([session] if session else waiting[skip : skip + 1])
     row = next(iter(known.values()), None)
+    if session and row is None:
+        raise refused("session", session, "is no session of this lake")
+    if row is None and whole:
+        raise refused("whole", whole, "is of no session")
     if row is None:
         given = len({one.session_id for one in given_labels(page.lake)})
         return page.render(
@@ -180,9 +184,11 @@ def label_next(
             raise refused("whole", whole, "is no place in this session")
         return PlainTextResponse(without_controls(text))
     parts = view.transcript.parts
-    values = {
+    if part and part >= len(parts):
+        raise refused("part", str(part), f"is no part of this session, which has {len(parts)}")
+    values: dict[str, Any] = {
         "view": view,
-        "part": parts[part] if part < len(parts) else None,
+        "part": parts[part] if parts else None,
         "next": parts[part + 1 : part + 2],
     }
     if fragment:

@@ -45,7 +45,9 @@ def session(name: str, number: int = 0) -> Session:
 
 def review_row(of: Session, verdict: VerdictName, model: str = REVIEWER) -> SessionScores:
     """A row of an LLM review that says a verdict."""
-    asked = RequestReview(turn=1, asked=FINDING, state="partial", proof=Evidence(1, "c1", ""))
+    asked = RequestReview(
+        turn=1, asked=FINDING, state="partial", proof=Evidence(1, "c1", "3 passed")
+    )
     return SessionScores(
         session_id=of.id,
         session_digest=of.digest,

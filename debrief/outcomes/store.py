@@ -1,8 +1,7 @@
 """The table of labels, one partition for each source of labels.
 
-A label is a session, the name of what is labelled, and a value. People name judges, dimensions
-(``overall_quality`` included, also called ``score``) and rubrics: a rubric's key, with its score
-name and a slash before it where several score names share it. Everybody may name ``success``.
+A label is a session, the name of what is labelled, and a value. Everybody may name ``success``;
+other names are a person's own, such as a dimension or a score name.
 
 Of labels given on pages each person has a partition, so that no two machines write the same.
 """

@@ -68,8 +68,8 @@ def test_the_session_to_label_is_shown_with_signals_and_without_what_was_said_of
             shown = main_of(page)
             assert f"Fix the cart of {session}." in words(shown)
             assert "The cart adds up now." in words(shown)
-            assert "changed 1 file: `cart.py`" in words(shown)
-            assert "`pytest` passed: 3 tests ran" in words(shown)
+            assert "Changed 1 file: cart.py" in words(shown)
+            assert "pytest passed: 3 tests ran" in words(shown)
             assert "Drawn by chance among 3 sessions" in words(shown)
             said = {REVIEWER, FINDING, "0.43", "43%", "mark-", "reason-"}
             # The buttons name every verdict: without them none is on the page.

@@ -190,9 +190,8 @@ def certify(
         labelled: sessions that were labelled in any way, which nobody is asked to label again.
     """
     both = [
-        Comparison(session_id=session_id, label=labels[session_id], verdict=verdict)
-        for session_id, verdict in sorted(reviews.items())
-        if session_id in labels
+        Comparison(session_id=name, label=labels[name], verdict=reviews[name])
+        for name in sorted(labels.keys() & reviews.keys())
     ]
     decided = [each for each in both if each.verdict in COMPLETE | INCOMPLETE]
     named = [each for each in both if each.label.verdict is not None]

@@ -26,7 +26,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 ScoreKind = Literal[
     "verdict", "outcome", "overall", "dimension", "efficiency", "judges", "judge", "rubric"
 ]
-LineVerdict: TypeAlias = VerdictName | Literal[""]
+LineVerdict = Literal[VerdictName, ""]
 """Of a line's session; empty where nobody gave a verdict."""
 Schema: TypeAlias = dict[str, object]
 """A JSON schema."""

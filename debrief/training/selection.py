@@ -190,7 +190,7 @@ def signal_against(signals: SessionSignals | None) -> str:
         return found
     if signals.last_check is not None and signals.last_check.passed is False:
         return "failed check"
-    return "" if signals.ending == "answered" else f"it ends {signals.ending}"
+    return "" if signals.ending == "answered" else f"ending: {signals.ending}"
 
 
 class _Reviewed(Struct, frozen=True):

@@ -11,8 +11,8 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Labels, outcome, put_labels
 from debrief.rubrics.contrast import values_of
-from debrief.scoring.model import SessionScores
 from debrief.scoring.llm_review import SessionReview, TrainOn
+from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import VerdictName
 from debrief.snapshots.fingerprint import comparison_key

@@ -224,6 +224,9 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     kind: str
     """Of work: ``code``, ``text``, ``settings``, ``operations``, ``answer`` or ``nothing``;
     ``unknown`` where no signals are known."""
+    ending: str
+    """How the session ends: ``answered``, ``open``, ``refused``, ``interrupted`` or ``limit``;
+    empty where no signals are known."""
     turns: int
     """Of the whole session, like what follows."""
     calls: int

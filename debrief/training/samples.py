@@ -149,6 +149,7 @@ def sample_of(
             window=1,
             windows=1,
             kind=signals.work if signals else "unknown",
+            ending=signals.ending if signals else "",
             turns=session.prompt_count,
             calls=len(conversation.calls),
             subagents=len(session.subagents),

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.outcomes.store import SUCCESS, Label, Source, Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.verdict import SessionVerdict, VerdictName
@@ -118,6 +119,13 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
             **fields,
         },
     )
+
+
+def outcome(success: bool, source: Source = "ci", rater: str = "") -> Success:
+    """What became of a session, by a label."""
+    value = "yes" if success else "no"
+    label = Label(session_id="s1", name=SUCCESS, value=value, source=source, rater=rater)
+    return Success(success, source, "s1", label)
 
 
 def signals(of: AnySession, *events: EventKind, **fields: Any) -> SessionSignals:

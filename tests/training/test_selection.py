@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
-from debrief.outcomes.store import SUCCESS, Label, Source, Success
 from debrief.scoring.llm_review import SessionReview, TrainOn
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName
@@ -49,6 +48,7 @@ from tests.training.scenario import (
     call,
     checked,
     metadata,
+    outcome,
     said,
     says,
     scores,
@@ -126,11 +126,6 @@ def test_a_session_is_selected(fitting: Given, options: dict[str, Any]) -> None:
 
 
 OPEN = session("open", turn("Fix it.", says("On it.", call(arguments={"command": "make"}))))
-
-
-def outcome(success: bool, source: Source = "ci") -> Success:
-    label = Label(session_id="s1", name=SUCCESS, value="yes" if success else "no", source=source)
-    return Success(success, source, "t", label)
 
 
 YES, NO = outcome(True), outcome(False)

@@ -23,6 +23,9 @@ from debrief.training.publishing.rows import (
     without_ends,
 )
 
+_CUT_SHORT = ("open", "interrupted", "limit")
+"""Endings that are not in a line whose last answer is whole: what is bad came after it."""
+
 
 def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
     """Yield the answers of a line that are known to be desirable or not."""
@@ -38,6 +41,8 @@ def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
         elif is_last and about.verdict and any(map(is_trained, messages[start:])):
             label, source = is_complete(about), about.verdict_basis
             reason = f"{VERDICT_LABELS[about.verdict]}. {about.scores[0].comment}"
+            if label is False and about.ending in _CUT_SHORT and is_trained(line.messages[-1]):
+                label = None
         begin = _last_stretch(messages, start + 1) if label else start + 1
         answers = up_to_the_last_answer(messages[begin:end])
         if label is not None and answers:

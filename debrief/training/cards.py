@@ -136,7 +136,9 @@ def training_card(
         last_day=max(days, default=""),
         verdicts=[f"{verdicts[n]} {VERDICT_LABELS[n]}" for n in VERDICT_NAMES if verdicts[n]],
         bases=[
-            f"{BASIS_LABELS[basis]} ({count})" for basis, count in ranked(counts.by["basis"]) if basis
+            f"{BASIS_LABELS[basis]} ({count})"
+            for basis, count in ranked(counts.by["basis"])
+            if basis
         ],
         unreviewed=verdicts[""],
         qualities=qualities,

@@ -389,7 +389,11 @@ def _copied(
 def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
     return (
         (line.quality or 0.0) >= options.min_overall_quality
-        and line.verdict in (options.verdicts or VERDICT_LABELS)
+        and (
+            not options.verdicts
+            or line.verdict in options.verdicts
+            or (options.unreviewed and not line.verdict)
+        )
         and options.status in (None, line.status)
         and (options.subagents or not line.parent_session)
         and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())

@@ -32,7 +32,7 @@ def left_out_lines(
     kinds: Collection[ExclusionKind],
     options: TrainingOptions,
     file: IO[bytes],
-) -> dict[Pair, list[LineRow]]:
+) -> tuple[dict[Pair, list[LineRow]], dict[str, str]]:
     """Write the lines of the sessions that stored sets leave out for some kinds of reasons.
 
     Left out are those that the sets would leave out for another reason as well, and those with a
@@ -46,7 +46,7 @@ def left_out_lines(
         file: that the lines are written to, from where it stands.
 
     Returns:
-        By set, the rows of its lines.
+        By set, the rows of its lines; by session, why others have none all the same.
     """
     left_out = {
         (row.task, row.fingerprint): {
@@ -59,12 +59,13 @@ def left_out_lines(
     }
     left_out = {pair: sessions for pair, sessions in left_out.items() if sessions}
     if not left_out:
-        return {}
+        return {}, {}
     everything = {"verdicts": (), "unreviewed": True, "max_tokens": None}
     options = options.model_copy(update=everything)
     kinship, outcomes = read_kinship(lake), success_labels(lake)
     observed, decided = current_pairs(lake), decisions(lake)
     found: dict[Pair, list[LineRow]] = {}
+    reasons: dict[str, str] = {}
     for pair, sessions in left_out.items():
         members = {week: ids & sessions for week, ids in observed.get(pair, {}).items()}
         materials = read_materials(lake, pair[1], members, outcomes)
@@ -79,4 +80,5 @@ def left_out_lines(
                     scratch.seek(row.offset)
                     rows.append(replace(row, offset=file.tell()))
                     file.write(scratch.read(row.size))
-    return found
+        reasons |= {name: why.reason for name, why in selection.left_out.items()}
+    return found, reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from debrief.markdown import counted
 from debrief.training.conversations import label
@@ -29,6 +29,10 @@ class SessionAccount:
         for row in sets:
             for group in row.left_out:
                 self._reasons |= dict.fromkeys(map(label, group.sessions), group.reason)
+
+    def explain(self, reasons: Mapping[str, str]) -> None:
+        """Note why sessions are left out that were looked at again, by id."""
+        self._reasons |= {label(name): reason for name, reason in reasons.items()}
 
     def offer(self, rows: Iterable[LineRow]) -> None:
         """Note lines that there are to choose from."""

@@ -201,7 +201,8 @@ def publish(
         account = SessionAccount(stored)
         kinds: list[ExclusionKind] = ["not_reviewed"] if options.unreviewed else []
         kinds += [] if form.of_conversations else ["verdict"]
-        short = left_out_lines(lake, stored, kinds, training or TrainingOptions(), joined)
+        short, reasons = left_out_lines(lake, stored, kinds, training or TrainingOptions(), joined)
+        account.explain(reasons)
         asked = _chosen(lake, stored, options, short, joined, account)
         narrowed = _narrowed(lake, asked, options, left_out, account)
         chosen = narrowed.chosen

@@ -220,10 +220,11 @@ def test_what_nobody_reviewed_is_exported_on_request_marked_and_counted(tmp_path
         each = [json.loads(line) for line in text]
         return {one["session_id"]: one["reviewed"] for one in each}
 
+    against = "not reviewed, and a signal speaks against it: correction (1)"
     expected = {
         "reviewed": "From 2 sessions; left out 2: not reviewed (2).",
-        "all": "From 3 sessions (1 not reviewed); left out 1: not reviewed (1).",
-        "verified": "From 3 sessions (1 not reviewed); left out 1: not reviewed (1).",
+        "all": f"From 3 sessions (1 of them not reviewed); left out 1: {against}.",
+        "verified": f"From 3 sessions (1 of them not reviewed); left out 1: {against}.",
     }
     assert lines("reviewed", form="trl") == {"s0": True, "s1": True}
     assert lines("all", form="trl", unreviewed=True) == {"s0": True, "s1": True, "s2": False}

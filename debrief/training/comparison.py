@@ -139,14 +139,14 @@ def _missing(
     place = min(
         sorted(places[0].keys() | places[1].keys()), key=lambda place: (sum(lacks(place)), place)
     )
-    wanted = dict(zip((first, second), lacks(place), strict=True))
-    named = [f"{count:,} of {name}" for name, count in wanted.items() if count]
+    wanted = {name: n for name, n in zip((first, second), lacks(place), strict=True) if n}
     total = sum(wanted.values())
-    would = f"{counted(total, 'more reviewed session')} in {place} would do"
-    return (
-        total,
-        f"{_shown(first)} against {second} cannot be told: {would} ({' and '.join(named)}).",
-    )
+    many = counted(total, "more reviewed session")
+    if len(wanted) == 1:
+        many += f" of {next(iter(wanted))}"
+    else:
+        many += f" ({' and '.join(f'{count} of {name}' for name, count in wanted.items())})"
+    return total, f"{_shown(first)} against {second} cannot be told: {many} in {place} would do."
 
 
 def _of(counts: tuple[int, int]) -> str:

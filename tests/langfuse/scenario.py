@@ -44,7 +44,7 @@ def scored(identity: str = "s1", model: str = "some-model") -> SessionScores:
 
 def failed(identity: str = "s9") -> SessionScores:
     row = scored(identity)
-    return replace(row, status="failed", failure="no answer", verdicts=(), overall_quality=None)
+    return replace(row, status="failed", failure="no answer", dimension_scores=(), overall_quality=None)
 
 
 def iso(seconds: float) -> str:

@@ -63,19 +63,21 @@ class _Metadata(Struct, frozen=True):
 class _Judged(Struct, frozen=True):
     session_id: str
     eval_fingerprint: str
+    status: str
 
 
 def observed_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
     """Return every pair observed in ``weeks`` (all, when None), with its sessions by week.
 
-    A session that was judged by two sets of judges belongs to two pairs; one that was not judged
-    at all belongs to the pair whose eval fingerprint is ``unknown``.
+    A session that was judged by two sets of judges belongs to two pairs; one that nobody judged, or
+    tried in vain, belongs to the pair whose eval fingerprint is ``unknown``.
     """
     found: dict[Pair, Members] = defaultdict(lambda: defaultdict(set))
     for week in lake.partitions("session_metadata") if weeks is None else weeks:
         judged: dict[str, set[str]] = defaultdict(set)
         for judgement in lake.read("judge_evaluations", week, _Judged):
-            judged[judgement.session_id].add(judgement.eval_fingerprint)
+            if judgement.status != "failed":
+                judged[judgement.session_id].add(judgement.eval_fingerprint)
         for row in lake.read("session_metadata", week, _Metadata):
             for name in judged.get(row.session_id) or {UNKNOWN}:
                 pair = row.task, comparison_key(row.prompt_fingerprint, name)

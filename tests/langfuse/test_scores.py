@@ -17,6 +17,7 @@ from debrief.langfuse.outgoing import (
     NAMES,
     VERDICT,
     ScoreReceipt,
+    ToScore,
     UnreviewedSession,
     evidence_link,
     outgoing_scores,
@@ -25,7 +26,6 @@ from debrief.langfuse.outgoing import (
 from debrief.langfuse.scores import WriteOptions
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.dimensions import OVERALL
-from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, SessionVerdict
 from debrief.sessions.model import Evidence
 from tests.langfuse.scenario import START, Clock, client_of, failed, scored
@@ -38,7 +38,7 @@ KNOWN = replace(EVERYWHERE, all_sessions=False)
 
 def write_scores(
     client: LangfuseClient,
-    rows: Iterable[SessionScores],
+    rows: Iterable[ToScore],
     previous: Sequence[ScoreReceipt] = (),
     **more: Any,
 ) -> list[ScoreReceipt]:

@@ -148,8 +148,9 @@ def entrant(number: int, verdict: LineVerdict, opening: str) -> LineRow:
     )
 
 
+VERDICTS: list[LineVerdict] = [*VERDICT_NAMES, ""]
 ENTRANTS = st.lists(
-    st.tuples(st.sampled_from([*VERDICT_NAMES, ""]), st.sampled_from(["a", "b", "c"])),
+    st.tuples(st.sampled_from(VERDICTS), st.sampled_from(["a", "b", "c"])),
     max_size=30,
 ).map(lambda drawn: [entrant(number, *one) for number, one in enumerate(drawn)])
 

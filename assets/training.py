@@ -30,7 +30,7 @@ from debrief.training.formats import validate_line
 from debrief.training.held import decisions, held_for, held_tokens
 from debrief.training.kinship import read_kinship
 from debrief.training.manifest import current_pairs
-from debrief.training.model import training_path
+from debrief.training.model import training_path, unreviewed_shown
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
 from debrief.training.samples import secrets_in
@@ -90,6 +90,7 @@ def training_sets(
     observed = current_pairs(tables)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes = read_kinship(tables), success_labels(tables)
+    unreviewed = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -108,6 +109,7 @@ def training_sets(
             again=scope.open().force,
         )
         row = stored.row
+        unreviewed += row.unreviewed
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
         summary += f", {row.short} left out for their verdict" * bool(row.short)
         summary += f", {row.unreviewed} not reviewed" * bool(row.unreviewed)
@@ -128,6 +130,8 @@ def training_sets(
             },
             partition_key=key,
         )
+    if said := unreviewed_shown(unreviewed):
+        log_progress("training_sets", said)
     settle(tables)
     return dg.MaterializeResult()
 

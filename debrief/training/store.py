@@ -57,6 +57,7 @@ from debrief.training.selection import (
     counted,
     resolve_unreviewed,
     select,
+    signal_against,
 )
 from debrief.training.windows import line_row, samples_of
 
@@ -132,14 +133,16 @@ def read_materials(
 
 
 def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success | None) -> Material:
+    signals: SessionSignals | None = next(iter(tables.pop(SIGNALS)), None)
+    seen = signals and (signals.work, signals.ending, signal_against(signals))
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
     judgements = {row.judge: row for row in filed["judge_evaluations"]}
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
-        digest=digest_of(eval_digest, filed, outcome),
+        digest=digest_of(eval_digest, filed, outcome, seen),
         metadata=next(reversed(filed["session_metadata"]), None),
         scores=next(iter(filed["session_scores"]), None),
-        signals=next(iter(filed[SIGNALS]), None),
+        signals=signals,
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),

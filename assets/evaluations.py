@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from assets import versions
+from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
@@ -220,7 +221,7 @@ def session_scores_within_range(row: SessionScores) -> str:
     group_name="scoring",
     code_version=versions.LANGFUSE,
     pool=LANGFUSE_POOL,
-    deps=[session_signals, session_scores],
+    deps=[session_signals, session_scores, labels],
 )
 def langfuse_scores(
     context: dg.AssetExecutionContext,

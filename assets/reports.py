@@ -120,7 +120,7 @@ def fingerprint_leaderboard(
     code_version=versions.WEEKLY_REPORT,
     deps=[
         *(raw_sessions, session_signals, prompt_snapshots, judge_evaluations),
-        *(session_scores, langfuse_scores),
+        *(labels, session_scores, langfuse_scores),
         *(rubrics, rubric_evaluations, fingerprint_leaderboard),
     ],
 )

@@ -24,7 +24,7 @@ from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
 from debrief.settings import load_settings
 from debrief.stages.run import log_progress
-from debrief.stages.training import settle
+from debrief.stages.training import certificate_sentences, settle
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.held import decisions, held_for, held_tokens
@@ -90,6 +90,7 @@ def training_sets(
     observed = current_pairs(tables)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes = read_kinship(tables), success_labels(tables)
+    certificates = certificate_sentences(tables)
     unreviewed = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
@@ -106,6 +107,7 @@ def training_sets(
             options,
             kinship=kinship,
             outcomes=outcomes,
+            certificates=certificates,
             again=scope.open().force,
         )
         row = stored.row

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from debrief.certification import certificates_in
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.outcomes.store import success_labels
@@ -24,11 +25,17 @@ def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[Pair]:
     observed = {pair: found for pair, found in current_pairs(lake).items() if taken & found.keys()}
     options = options_chosen(load_settings(), {})
     kinship, outcomes = read_kinship(lake), success_labels(lake)
+    certificates = certificate_sentences(lake)
     return {
         pair
         for pair, members in observed.items()
-        if not is_current(lake, *pair, members, options, kinship, outcomes)
+        if not is_current(lake, *pair, members, options, kinship, outcomes, certificates)
     }
+
+
+def certificate_sentences(lake: Lake) -> dict[str, str]:
+    """Return how well each reviewer agrees with people, in a sentence, by its name."""
+    return {name: found.sentence for name, found in certificates_in(lake).items()}
 
 
 def settle(lake: Lake) -> None:

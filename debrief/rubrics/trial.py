@@ -183,7 +183,8 @@ def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
 def _sides_shown(missing: tuple[int, int], score_name: str, more: str = "") -> str:
     good, bad = missing
     if score_name == EXCELLENCE:
-        return f"{good}{more} complete and verified and {bad}{more} partial or failed"
+        complete = f"{good}{more} that are complete and verified"
+        return f"{complete} and {bad}{more} that are partial or failed"
     return f"{good}{more} good ones and {bad}{more} bad ones"
 
 

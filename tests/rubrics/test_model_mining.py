@@ -70,7 +70,6 @@ def test_each_good_session_is_asked_about_alone_and_only_proven_rubrics_are_kept
     assert found.unmined == ()
     assert rubric.id == f"{WEEK}.token_efficiency.asks-for-tests"
     assert rubric.extractor == "m"
-    assert (rubric.best_count, rubric.worst_count) == (4, 0)
     assert set(rubric.sessions) == {one.id for one in sessions[:4]}
     by_id = {one.id: one for one in sessions}
     assert len(rubric.evidence) == 4

@@ -143,8 +143,8 @@ def test_with_too_few_unseen_sessions_nothing_is_asked_and_the_reason_is_told() 
     trials = tried(few, judge)
     assert (judge.asked, [trial.finding for trial in trials]) == ([], ["too_few"] * 4)
     assert trials[0].reason == (
-        "not tested: of those set aside, 8 that are done and checked and 3 that are partly or not "
-        "done are missing"
+        "not tested: of those set aside, 8 that are complete and verified and 3 that are partial or "
+        "failed are missing"
     )
     efficient = [structs.replace(one, score_name="token_efficiency") for one in few]
     assert "too few sessions are set aside" in tried(efficient, judge)[0].reason
@@ -170,7 +170,7 @@ def test_too_few_sessions_say_how_many_are_missing_and_many_say_that_nothing_is_
     assert good + bad == by_verdict.needed
     one_sided = [structs.replace(SCORES[0], session_id=f"s{n}") for n in range(2_400)]
     search, efficiency, _ = searches_of(BUILT_IN, [], one_sided, Split(by_week=False), 54)
-    assert "0 more that are done and checked and" in search.said
+    assert "0 more that are complete and verified and" in search.said
     assert search.needed >= 96
     assert efficiency.needed == 0
     enough = "there are enough for a medium effect to show 4 times in 5, if"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from msgspec import Struct
-
 from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, ToolCall
+from debrief.sessions.model import ToolCall
 from debrief.signals.shell import simple_commands
 
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]
@@ -30,15 +28,6 @@ _SQL = re.compile(r"\b(?:DROP (?:TABLE|DATABASE|SCHEMA)|TRUNCATE TABLE)\b", re.I
 _FOR_ALL = re.compile(r"\A(?:0?777|a\+rwx|ugo\+rwx)\Z")
 _UNGUARDED = frozenset(["--dangerously-skip-permissions", "--yolo", "--no-verify"])
 _DATABASES = ("psql", "mysql", "sqlite3", "mariadb", "clickhouse-client", "mongosh")
-
-
-class Hazard(Struct, frozen=True, gc=False):
-    """A dangerous command, or a secret shown or written down."""
-
-    kind: HazardKind
-    evidence: Evidence
-    refused: bool
-    """The person rejected the call, so it never ran."""
 
 
 def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
@@ -101,20 +90,30 @@ def _hazard(words: tuple[str, ...]) -> HazardKind | None:
 
 
 def _git_hazard(plain: list[str], flags: set[str], letters: set[str]) -> HazardKind | None:
-    action = plain[0]
+    action, rest = plain[0], plain[1:]
     if "--no-verify" in flags or (action == "commit" and "n" in letters):
         return "bypass"
-    forced = "--force" in flags or "f" in letters or any(w.startswith("+") for w in plain)
+    forced = "--force" in flags or "f" in letters
+    is_dry = "--dry-run" in flags or (action == "clean" and "n" in letters)
     destroys = {
-        "push": forced,
+        "push": forced or "--delete" in flags or any(word[:1] in ("+", ":") for word in rest),
         "reset": "--hard" in flags,
-        "clean": "f" in letters,
-        "checkout": "." in plain[1:],
-        "restore": "." in plain[1:],
+        "clean": forced,
+        "checkout": forced or _throws_away(rest, flags),
+        "restore": bool(rest) and ("--staged" not in flags or "--worktree" in flags),
+        "stash": rest[:1] in (["drop"], ["clear"]),
+        "branch": "D" in letters or ("--delete" in flags and forced),
+        "worktree": rest[:1] == ["remove"] and forced,
         "filter-branch": True,
         "filter-repo": True,
     }
-    return "destructive" if destroys.get(action) else None
+    return "destructive" if destroys.get(action) and not is_dry else None
+
+
+def _throws_away(rest: list[str], flags: set[str]) -> bool:
+    """Return whether ``git checkout`` puts files back, and does not change to a branch."""
+    is_file = len(rest) == 1 and re.search(r"\w\.[a-z]\w{0,4}\Z|/\Z", rest[0]) is not None
+    return "." in rest or ("--" in flags and bool(rest)) or is_file
 
 
 def _wide(target: str) -> bool:

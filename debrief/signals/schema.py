@@ -83,7 +83,8 @@ class Change(Struct, frozen=True, kw_only=True):
     commits: tuple[Evidence, ...] = ()
     """Commits and pushes that git confirmed, each with what git printed."""
     counted: int | None = None
-    """Files that git counted in commits; None where it printed no count."""
+    """Files that git counted in commits, a file once for each commit; None where it printed no
+    count."""
 
     def __bool__(self) -> bool:
         """Return whether anything was changed."""
@@ -137,7 +138,7 @@ class SessionSignals(Struct, frozen=True, kw_only=True):
 
     @property
     def last_check(self) -> CheckSignal | None:
-        """Return the check that counts: a failing one, else the most telling that covers the change."""
+        """Return the check that counts: a failing one, else the most telling one."""
         failing = [check for check in self.checks if check.passed is False and check.covers_change]
         if failing:
             return failing[-1]

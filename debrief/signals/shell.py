@@ -57,8 +57,17 @@ _FORMATTERS = frozenset(["ruff format", "cargo fmt", "deno fmt", "mix format"])
 """They check only where they are told to."""
 _NO_RUN = _set("--version -V --help -h --collect-only --markers --fixtures --listTests --list")
 _CODE_WRITES = re.compile(
-    r"open\(\s*[rf]?(['\"])(?P<path>[^'\"]+)\1\s*,\s*(?:mode=)?['\"][wax]|(?P<call>\.write_text\(|"
-    r"\.write_bytes\(|writeFile(?:Sync)?\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax])"
+    r"open\(\s*[rf]?(?P<q>['\"])(?P<opened>[^'\"\n]+)(?P=q)\s*,\s*(?:mode=)?['\"][wax]"
+    r"|open\(\s*(?P<name>\w+)\s*,\s*(?:mode=)?['\"][wax]"
+    r"|Path\(\s*['\"](?P<path>[^'\"\n]+)['\"]\s*\)\.write_(?:text|bytes)\("
+    r"|(?<!\w)(?P<owner>\w{1,40})\.write_(?:text|bytes)\("
+    r"|writeFile(?:Sync)?\(\s*(?:['\"](?P<node>[^'\"\n]+)['\"]|(?P<variable>\w+)\b)"
+    r"|\.write_text\(|\.write_bytes\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax]"
+)
+_ASSIGNED = re.compile(
+    r"^[ \t]*(?:const |let |var )?(?P<name>\w+)[ \t]*=[ \t]*(?:[\w.]+\([ \t]*)?"
+    r"['\"](?P<path>[^'\"\n]+)['\"]",
+    re.MULTILINE,
 )
 _SCRATCH = re.compile(r"/dev/|/tmp/.*|.*\.(?:log|out|diff|patch)$|nohup\.out$")
 _COPIES = _set("cp mv ln install rsync")
@@ -318,10 +327,20 @@ def writes_of(command: str) -> Iterator[Write]:
     Paths are as they are written, behind the folder that the command changed to before.
     """
     for (words, targets), folder in placed_commands(command):
-        for write in _writes(words, targets):
-            yield Write(_below(folder, write.path), write.is_edit) if folder else write
-    for found in _CODE_WRITES.finditer(code_in(command)):
-        yield _write(found["path"] or "a file, by code")
+        for write in writes_of_words(words, targets):
+            yield Write(place_below(folder, write.path), write.is_edit) if folder else write
+    yield from (_write(path or "a file, by code") for path in files_by_code(command))
+
+
+def files_by_code(command: str) -> Iterator[str]:
+    """Yield the files that code in a command writes; an empty one for each not named."""
+    code = code_in(command)
+    found = list(_CODE_WRITES.finditer(code))
+    named = {each["name"]: each["path"] for each in _ASSIGNED.finditer(code)} if found else {}
+    for each in found:
+        variable = each["name"] or each["owner"] or each["variable"] or ""
+        path = each["opened"] or each["path"] or each["node"] or named.get(variable, "")
+        yield "" if "{" in path else path
 
 
 def _edited_in_place(words: Sequence[str]) -> list[str]:
@@ -340,41 +359,34 @@ def _edited_in_place(words: Sequence[str]) -> list[str]:
     return plain if has_script else plain[1:]
 
 
-def removed_by(command: str) -> Iterator[str]:
-    """Yield the files that a command removes by name, not folders and patterns."""
-    for (words, _), folder in placed_commands(command):
-        plain = [word for word in words[1:] if not word.startswith("-")]
-        if words[:2] == ("git", "rm"):
-            plain = plain[1:]
-        elif not words or words[0] != "rm":
-            continue
-        yield from (
-            _below(folder, path)
-            for path in plain
-            if re.search(r"[^/]\.\w+$", path) and "*" not in path
-        )
-
-
 def folder_of(command: str) -> str:
     """Return the folder that a command works in at its end; empty where it changes to none."""
     return next((folder for _, folder in reversed(list(placed_commands(command)))), "")
 
 
-def placed_commands(command: str) -> Iterator[tuple[Command, str]]:
-    """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
-    folder = ""
-    for each in commands_in(command):
+def placed_commands(command: str, folder: str = "") -> Iterator[tuple[Command, str]]:
+    """Yield the simple commands, each with the folder that ``cd`` or ``git -C`` changed to.
+
+    Args:
+        command: as it was typed.
+        folder: that it begins in, where that is not the session's.
+    """
+    typed = _typed(command)
+    for each, (words, _) in zip(commands_in(command), typed, strict=True):
         if each.words[:1] == ("cd",) and len(each.words) == 2 and each.words[1] != "-":
-            folder = _below(folder, each.words[1])
-        yield each, folder
+            folder = place_below(folder, each.words[1])
+        at = words.index("-C") + 1 if each.words[:1] == ("git",) and "-C" in words else 0
+        yield each, place_below(folder, words[at]) if 0 < at < len(words) else folder
 
 
-def _below(folder: str, path: str) -> str:
+def place_below(folder: str, path: str) -> str:
+    """Return a path as seen from where a folder is named; a whole path stays as it is."""
     whole = not folder or path.startswith(("/", "~", "$")) or " " in path
     return path if whole else normpath(join(folder, path))
 
 
-def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+def writes_of_words(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+    """Yield the files that a simple command writes, as far as its words say."""
     program = words[0].rpartition("/")[2] if words else ""
     plain = [word for word in words[1:] if not word.startswith("-")]
     shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")

@@ -43,11 +43,15 @@ def approval_in(words: str) -> str | None:
     return None if found and re.search(r"\bnot?\b|n't\b|\bnicht\b", found, re.I) else found
 
 
+def typed_words(prompt: str) -> str:
+    """Return what the person typed, without what an editor puts before it."""
+    pasted = _REQUEST.search(prompt)
+    return prompt[pasted.end() :] if pasted else prompt
+
+
 def own_words(prompt: str) -> str:
     """Return the beginning of what the person typed: no code, log, quotation or report."""
-    pasted = _REQUEST.search(prompt)
-    typed = prompt[pasted.end() :] if pasted else prompt
-    text = _NOT_OWN_WORDS.sub(" ", typed[: 4 * _BEGINNING])
+    text = _NOT_OWN_WORDS.sub(" ", typed_words(prompt)[: 4 * _BEGINNING])
     return _REPORTED.sub(" ", text).replace("’", "'").strip()[:_BEGINNING]
 
 

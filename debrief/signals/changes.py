@@ -1,0 +1,549 @@
+"""What a session changed: the one answer for signals, judges, scores and training.
+
+Four things are read, call by call: the edits of tools, the files that commands write, move and
+remove, commands that change files which they do not name, and what git printed of commits. What
+was thrown away again, or made and removed again, is no change at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from posixpath import basename, join, normpath
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.markdown import shorten
+from debrief.sessions.model import Evidence, Session, ToolCall, calls_of
+from debrief.sessions.readers.patches import FileEdit, edits_of_call
+from debrief.signals.excerpts import label, quote_line
+from debrief.signals.schema import Change
+from debrief.signals.shell import (
+    Command,
+    arguments,
+    files_by_code,
+    pattern,
+    place_below,
+    placed_commands,
+    writes_of_words,
+)
+
+_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
+_IN_SCRATCH = re.compile(r"(?<![\w/])(?:/private)?/(?:tmp|var/tmp)/[\w./@+-]*[\w@+-]")
+_HIDDEN = re.compile(
+    r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|projects|todos|memor\w+|tmp)/"
+)
+"""Where coding agents keep plans and notes of their own."""
+_CACHES = re.compile(
+    r"(?:^|/)(?:__pycache__|node_modules|\.venv|\.?[a-z]+[_-]cache|\.tox|\.next|\.git|\.DS_Store)"
+    r"(?:/|$)|\.py[co]$"
+)
+"""What programs leave behind, and no version control keeps."""
+_BUILT = re.compile(r"(?:^|/)(?:build|dist|out|target|coverage|tmp|temp|bin|obj|site)/?$")
+"""Folders that a build makes: to remove one changes nothing of the work."""
+_COMMIT = re.compile(
+    r"^\[(?!.*\]:)[^\]\n]*?\b(?P<id>[0-9a-f]{7,40})\] (?P<words>.*)"
+    r"(?P<more>(?:\n (?!.*\|).*)*)",
+    re.MULTILINE,
+)
+"""What git prints of a commit: branch and id, its message, and what changed in lines below."""
+_PUSHED = re.compile(
+    r"^ *[ +*]? *(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\]|\[deleted\]) .*",
+    re.MULTILINE,
+)
+_COUNTED = re.compile(r"(\d+) files? changed")
+_MADE = re.compile(r"^ (create|delete) mode \d+ (.+)$", re.MULTILINE)
+_RENAMED = re.compile(r"^ rename (.+) \(\d+%\)$", re.MULTILINE)
+_INNER = re.compile(r"\{(.*?) => (.*?)\}")
+_PATCHED = re.compile(r"^patching file '?([^'\n]+?)'?$", re.MULTILINE)
+_STATUS = re.compile(
+    r"^(?:[ MADRCU?]{2} (?P<short>\S.*)|\t(?:modified|deleted|new file|renamed): +(?P<long>.+))$",
+    re.MULTILINE,
+)
+"""Files that ``git status`` names as not committed."""
+_UNTRACKED = re.compile(r"^Untracked files:\n(?:  \(.*\n)*((?:\t.+\n?)+)", re.MULTILINE)
+_BY_NAME = (
+    *("go get", "go mod tidy", "go generate", "go fmt", "gofmt -w", "goimports -w", "cargo add"),
+    *("cargo remove", "cargo fmt", "cargo fix", "npm install", "npm uninstall", "npm i", "npm pkg"),
+    *("pnpm add", "pnpm remove", "yarn add", "yarn remove", "bun add", "bun remove", "uv add"),
+    *("uv remove", "poetry add", "poetry remove", "bundle add", "composer require", "dotnet add"),
+    *("ruff format", "ruff --fix", "black", "isort", "prettier --write", "eslint --fix"),
+    *("biome --write", "terraform fmt", "golangci-lint --fix", "git apply", "git am", "patch"),
+    *("apply_patch",),
+)
+"""Commands that change files of the work and name none."""
+_PACKAGES = frozenset(["npm install", "npm i"])
+"""Those of them that do so only with a name behind them."""
+_LOOKS = re.compile(r"^(?:--?check\b.*|--diff|--dry-run|-n|-l|--list.*)$")
+_UNCHANGED = re.compile(r"\b(?:left unchanged|already formatted|unchanged\))")
+_REFORMATTED = re.compile(r"\breformatted\b|^fixed\b|\(\d+ fixed", re.IGNORECASE | re.MULTILINE)
+_IN_PLACE = frozenset(["sed", "perl", "gsed", "ruby"])
+_COMMITS = frozenset(["commit", "cherry-pick", "revert", "am"])
+_FILE = re.compile(r"\.[\w-]+$|(?:^|/)[A-Z][\w-]*$")
+"""A name that is a file's, by its extension or as ``LICENSE`` is."""
+
+EffectKind = Literal["write", "delete", "move", "restore", "stash", "unstash", "command"]
+
+
+_Told = tuple[EffectKind, str, str]
+
+
+class Effect(Struct, frozen=True):
+    """What a simple command does to a file, or to files that it does not name."""
+
+    kind: EffectKind
+    path: str
+    """Of ``command``, the command itself, short."""
+    source: str = ""
+    """Of ``move``, the former path."""
+    folder: str = ""
+    """Where the command ran; empty for the session's folder."""
+
+
+class Workplace:
+    """Tells a session's files of the work from scratch files and the agent's own notes.
+
+    A folder for scratch is work where something is committed in it, or where the person names it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.folder = session.cwd.rstrip("/")
+        named = [
+            found[0]
+            for turn in session.turns
+            for text in (turn.prompt, *(deed.text for deed in turn.interventions))
+            for found in _IN_SCRATCH.finditer(text)
+        ]
+        committed = [
+            folder
+            for call in calls_of(session)
+            if "git" in call.command and call.status == "ok"
+            for (words, _), folder in placed_commands(call.command, folder_of_call(call))
+            if words[:2] == ("git", "commit") and _SCRATCH.match(f"{folder}/")
+        ]
+        self._also = tuple(dict.fromkeys(f"{path.rstrip('/')}/" for path in (*named, *committed)))
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file is one of the work: it is no scratch file, no cache, no agent's own
+        note, and its name is not one that only the shell knows."""
+        if _HIDDEN.search(path) or path.startswith(("$", "-")) or _CACHES.search(path):
+            return False
+        inside = f"{path.rstrip('/')}/"
+        return not _SCRATCH.match(inside) or inside.startswith(
+            (f"{self.folder or '//'}/", *self._also)
+        )
+
+    def shorten(self, path: str) -> str:
+        """Return a path relative to the session's folder where it is below it."""
+        path = path.replace("\\", "/")
+        whole = normpath(path) if path else path
+        return whole.removeprefix(f"{self.folder}/") if self.folder else whole
+
+
+def is_work(path: str, cwd: str) -> bool:
+    """Return whether a file belongs to the work in a folder, by its path alone."""
+    inside = f"{path.rstrip('/')}/"
+    is_own = bool(cwd) and inside.startswith(f"{cwd.rstrip('/')}/")
+    return not (
+        _HIDDEN.search(path) or path.startswith("$") or (_SCRATCH.match(inside) and not is_own)
+    )
+
+
+def folder_of_call(call: ToolCall) -> str:
+    """Return the folder that a call of a shell names as its own; empty for the session's."""
+    given = arguments(call)
+    named = (given.get(name) for name in ("workdir", "dir_path", "working_directory"))
+    return next((folder for folder in named if isinstance(folder, str)), "")
+
+
+def effects_of(command: str, folder: str = "") -> Iterator[Effect]:
+    """Yield what a shell command does to files, in order, as far as its words say.
+
+    Args:
+        command: as it was typed.
+        folder: that it runs in, where that is not the session's.
+
+    >>> [effect.kind for effect in effects_of("git mv a.py b.py && rm c.py")]
+    ['move', 'delete']
+    """
+    for each, at in placed_commands(command, folder):
+        place = "" if at.startswith("$") else at
+        for kind, path, source in _effects(each):
+            if kind == "command":
+                yield Effect(kind, shorten(" ".join(each.words), 60), folder=place)
+            else:
+                source = source and place_below(place, source)
+                yield Effect(kind, place_below(place, path), source, place)
+    for path in files_by_code(command):
+        if path:
+            yield Effect("write", place_below(folder, path), folder=folder)
+        else:
+            yield Effect("command", shorten(command, 60), folder=folder)
+
+
+def _changes_unnamed(words: tuple[str, ...]) -> bool:
+    """Return whether a simple command changes files of the work that it does not name."""
+    line = f"{' '.join(words)} "
+    if any(_LOOKS.match(word) for word in words[1:]):
+        return False
+    for name in _BY_NAME:
+        program, _, option = name.partition(" ")
+        has = line.startswith(f"{name} ") or (
+            option.startswith("-") and line.startswith(f"{program} ") and f" {option} " in line
+        )
+        if has and (name not in _PACKAGES or len(line.split()) > len(name.split())):
+            return True
+    return False
+
+
+class CommitMade(Struct, frozen=True):
+    """A commit, or a push, as git printed it."""
+
+    evidence: Evidence
+    counted: int | None
+    """Files that git counted in it."""
+    is_push: bool = False
+
+
+class ChangeLog:
+    """Follows what calls change, in the order of the session."""
+
+    def __init__(self, session: Session) -> None:
+        self.work = Workplace(session)
+        self.edits: list[Evidence] = []
+        """Files that were changed, one for each time."""
+        self.deleted: list[Evidence] = []
+        self.taken_back: list[Evidence] = []
+        """Files that the session made and removed again."""
+        self.commands: list[Evidence] = []
+        """Commands that changed files which they do not name."""
+        self.commits: list[CommitMade] = []
+        self.foreign: list[Evidence] = []
+        """Files that were not committed when the session began to edit, and are thrown away."""
+        self.own: set[str] = set()
+        """Files that the session made."""
+        self._files: dict[str, bool] = {}
+        """Changed files, and whether each is there."""
+        self._open: set[str] = set()
+        """Those of them with changes that are not committed."""
+        self._committed: set[str] = set()
+        self._stashed: list[dict[str, bool]] = []
+        self._dirty: set[str] = set()
+        self._shell = ""
+
+    def take(self, turn: int, call: ToolCall, *, failed: bool, is_main: bool = True) -> bool:
+        """Note what a call changed; return whether it may have changed anything.
+
+        Args:
+            turn: that it belongs to.
+            call: that ran.
+            failed: it reported an error.
+            is_main: it is no subagent's, so that its shell keeps its folder for the next call.
+        """
+        if call.status == "unanswered":
+            return False
+        if call.action == "edit" or call.path is not None:
+            return not failed and self._edit(turn, call)
+        if not call.command:
+            return False
+        folder = folder_of_call(call) or (self._shell if is_main and call.name == "Bash" else "")
+        placed = list(placed_commands(call.command, folder))
+        if not self.edits:
+            self._see_status(call, placed)
+        if is_main and call.name == "Bash":
+            self._keep_folder(call, placed)
+        is_sure = not (failed and len(placed) == 1)
+        effects = list(effects_of(call.command, folder)) if is_sure else []
+        for effect in effects:
+            self._apply(turn, call, effect)
+        self._git(turn, call, placed, failed)
+        return bool(effects)
+
+    def _keep_folder(self, call: ToolCall, placed: Sequence[tuple[Command, str]]) -> None:
+        """Follow the folder that a shell keeps from one call to the next."""
+        went = [folder for (words, _), folder in placed if words[:1] == ("cd",)]
+        if "Shell cwd was reset" in (call.result or ""):
+            self._shell = ""
+        elif went and "(cd" not in call.command and call.status == "ok":
+            self._shell = went[-1]
+
+    @property
+    def change(self) -> Change:
+        """What is changed in the end."""
+        counts = [commit.counted for commit in self.commits if commit.counted is not None]
+        return Change(
+            files=tuple(path for path, is_there in self._files.items() if is_there),
+            deleted=tuple(path for path, is_there in self._files.items() if not is_there),
+            commands=tuple(dict.fromkeys(place.quote for place in self.commands)),
+            commits=tuple(commit.evidence for commit in self.commits),
+            counted=sum(counts) if counts else None,
+        )
+
+    def keeps(self, path: str) -> bool:
+        """Return whether a file that was edited is changed in the end."""
+        return self.work.shorten(path) in self._files
+
+    def _edit(self, turn: int, call: ToolCall) -> bool:
+        edits = edits_of_call(call)
+        named = [call.path] if call.path else list(call.paths)
+        for edit in edits or [FileEdit(path) for path in named]:
+            if "+0,0 @@" in edit.patch and "\n+" not in edit.patch:
+                self._delete(turn, call, edit.path)
+            else:
+                self._write(turn, call, edit.path, created=edit.patch.startswith("@@ -0,0"))
+        return True
+
+    def _write(self, turn: int, call: ToolCall, path: str, created: bool = False) -> None:
+        if not self.work.holds(path):
+            return
+        name = self.work.shorten(path)
+        self.edits.append(Evidence(turn, call.id, path))
+        if created and name not in self._files:
+            self.own.add(name)
+        self._files[name] = True
+        self._open.add(name)
+
+    def _delete(self, turn: int, call: ToolCall, path: str) -> None:
+        if not self.work.holds(path):
+            return
+        name = self.work.shorten(path)
+        if name in self._dirty and name not in self.own:
+            self.foreign.append(Evidence(turn, call.id, path))
+        if name in self.own:
+            self.taken_back.append(Evidence(turn, call.id, path))
+            self._files.pop(name, None)
+            self.own.discard(name)
+        else:
+            self.deleted.append(Evidence(turn, call.id, path))
+            self._files[name] = False
+            self._open.add(name)
+
+    def _apply(self, turn: int, call: ToolCall, effect: Effect) -> None:
+        path = effect.path
+        if effect.kind == "write":
+            self._write(turn, call, path)
+        elif effect.kind == "delete":
+            self._delete(turn, call, path)
+        elif effect.kind == "move":
+            former = self.work.shorten(effect.source)
+            was_own = former in self.own
+            if self.work.holds(path):
+                self._files.pop(former, None)
+                self._write(turn, call, path, created=was_own)
+            elif self.work.holds(effect.source) and not was_own:
+                self._delete(turn, call, effect.source)
+        elif effect.kind == "restore":
+            self._restore(turn, call, path)
+        elif effect.kind == "stash":
+            self._stashed.append({name: self._files[name] for name in self._open - self.own})
+            self._drop(self._open - self.own)
+        elif effect.kind == "unstash" and self._stashed:
+            back = self._stashed.pop()
+            self._files |= back
+            self._open |= set(back)
+        elif effect.kind == "command" and not _did_nothing(call.result or ""):
+            for patched in _PATCHED.findall(call.result or ""):
+                self._write(turn, call, place_below(effect.folder, patched))
+            if self.work.holds(f"{effect.folder or '.'}/"):
+                self.commands.append(Evidence(turn, call.id, path))
+
+    def _restore(self, turn: int, call: ToolCall, path: str) -> None:
+        """Note that changes which nobody committed were thrown away, of a file or of all."""
+        name = self.work.shorten(path)
+        is_all = path in ("", ".") or not _FILE.search(path)
+        below = "" if name in ("", ".") else f"{name.rstrip('/')}/"
+        lost = sorted(
+            dirty for dirty in self._dirty if dirty == name or (is_all and dirty.startswith(below))
+        )
+        self.foreign += (Evidence(turn, call.id, dirty) for dirty in lost)
+        self._dirty.difference_update(lost)
+        self._drop(
+            {
+                one
+                for one in self._open - self.own
+                if one == name or (is_all and one.startswith(below))
+            }
+        )
+
+    def _drop(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self._open.discard(name)
+            if name in self._committed:
+                self._files[name] = True
+            else:
+                self._files.pop(name, None)
+
+    def _see_status(self, call: ToolCall, placed: Sequence[tuple[Command, str]]) -> None:
+        """Remember what git named as not committed before the session's first edit."""
+        folder = next((at for (words, _), at in placed if words[:2] == ("git", "status")), None)
+        if folder is None or call.result is None:
+            return
+        names = [found["short"] or found["long"] for found in _STATUS.finditer(call.result)]
+        for found in _UNTRACKED.finditer(call.result):
+            names += (line.strip() for line in found[1].splitlines())
+        for name in names:
+            last = name.rpartition(" -> ")[2].strip('"')
+            self._dirty.add(self.work.shorten(place_below(folder, last)))
+
+    def _git(
+        self, turn: int, call: ToolCall, placed: Sequence[tuple[Command, str]], failed: bool
+    ) -> None:
+        """Note commits and pushes that git confirms, with the files that it names."""
+        runs = [(words, at) for (words, _), at in placed if words[:1] == ("git",) and words[1:]]
+        commits = [(words, at) for words, at in runs if words[1] in _COMMITS]
+        pushes = [words for words, _ in runs if words[1] == "push" and "--dry-run" not in words]
+        folder = (commits or [((), placed[-1][1] if placed else "")])[-1][1]
+        if not (commits or pushes) or not self.work.holds(f"{folder or '.'}/"):
+            return
+        result = call.printed
+        printed = list(_COMMIT.finditer(result)) if commits else []
+        for found in printed:
+            counted = _COUNTED.search(found["more"])
+            count = int(counted[1]) if counted else None
+            if any("--amend" in words for words, _ in commits) and self.commits:
+                self.commits = [*self.commits[:-1]]
+            quote = quote_line(" ".join(found[0].split("\n ")[:2]))
+            self.commits.append(CommitMade(Evidence(turn, call.id, quote), count))
+            self._name_files(turn, call, folder, found["more"], count)
+        pushed = _PUSHED.search(result) if pushes else None
+        if pushed:
+            quote = quote_line(pushed[0])
+            self.commits.append(CommitMade(Evidence(turn, call.id, quote), None, is_push=True))
+        refused = failed or pattern("outcomes", "failed").search(result)
+        is_quiet = any({"-q", "--quiet"} & set(words) for words, _ in commits)
+        if commits and is_quiet and not printed and not refused and call.status == "ok":
+            self.commits.append(CommitMade(Evidence(turn, call.id, label(call)), None))
+        if printed or (commits and is_quiet and not refused):
+            self._committed |= {name for name in self._open if self._files.get(name)}
+            self._open.clear()
+
+    def _name_files(
+        self, turn: int, call: ToolCall, folder: str, text: str, count: int | None
+    ) -> None:
+        """Note the files of a commit that git names, or that were added by name: all of them."""
+        for kind, path in _MADE.findall(text):
+            name = place_below(folder, path.strip('"'))
+            if self.work.shorten(name) in self._files or not self.work.holds(name):
+                continue
+            self._files[self.work.shorten(name)] = kind == "create"
+        for line in _RENAMED.findall(text):
+            old, new = _former_and_new(line)
+            if new and self.work.shorten(place_below(folder, new)) not in self._files:
+                self._apply(
+                    turn, call, Effect("move", place_below(folder, new), place_below(folder, old))
+                )
+        added = list(_added_by_name(call.command, folder_of_call(call)))
+        if count is not None and len(added) == count and all(map(_FILE.search, added)):
+            for path in added:
+                self._files.setdefault(self.work.shorten(path), True)
+
+
+def _added_by_name(command: str, folder: str) -> Iterator[str]:
+    for (words, _), at in placed_commands(command, folder):
+        if words[:2] == ("git", "add"):
+            yield from (place_below(at, word) for word in words[2:] if not word.startswith("-"))
+
+
+def _former_and_new(line: str) -> tuple[str, str]:
+    """Return both paths of git's ``rename src/{a => b}/c.py`` or ``rename a => b``."""
+    if inner := _INNER.search(line):
+        sides = (line[: inner.start()] + inner[n] + line[inner.end() :] for n in (1, 2))
+        old, new = (side.replace("//", "/") for side in sides)
+        return old, new
+    old, _, new = line.partition(" => ")
+    return old, new
+
+
+def _did_nothing(result: str) -> bool:
+    return bool(_UNCHANGED.search(result)) and not _REFORMATTED.search(result)
+
+
+def _effects(command: Command) -> Iterator[_Told]:
+    """Yield the effects of a simple command, with paths as they are written."""
+    words, targets = command
+    program = basename(words[0]) if words else ""
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    if words and _changes_unnamed(words):
+        yield "command", "", ""
+    elif program == "find" and "-exec" in words:
+        inner = Command(words[words.index("-exec") + 1 :])
+        if any(kind in ("write", "command") for kind, _, _ in _effects(inner)):
+            yield "command", "", ""
+    elif program == "mv" or words[:2] == ("git", "mv"):
+        yield from _moves(plain[1:] if program == "git" else plain)
+    elif program == "cp" and len(plain) > 1:
+        if any(word.startswith("-") and {"r", "R", "a"} & set(word) for word in words[1:]):
+            yield "command", "", ""
+        else:
+            yield from (("write", _inside(plain, path), "") for path in plain[:-1])
+    elif program == "rm" or words[:2] == ("git", "rm"):
+        if "--cached" not in words:
+            yield from _removals(plain[1:] if program == "git" else plain)
+    elif program == "git" and plain:
+        yield from _of_git(words, plain)
+    else:
+        for write in writes_of_words(words, targets):
+            if not write.is_edit:
+                continue
+            is_unnamed = " " in write.path or any(sign in write.path for sign in "*{$`?")
+            if is_unnamed:
+                if program in _IN_PLACE:
+                    yield "command", "", ""
+            else:
+                yield "write", write.path, ""
+        return
+    yield from (("write", target, "") for target in targets if "$" not in target)
+
+
+def _moves(plain: Sequence[str]) -> Iterator[_Told]:
+    for source in plain[:-1]:
+        if any(sign in source for sign in "*{$?") or not _FILE.search(source):
+            yield "command", "", ""
+        else:
+            yield "move", _inside(plain, source), source
+
+
+def _inside(plain: Sequence[str], source: str) -> str:
+    """Return where a file goes that is moved or copied, to a name or into a folder."""
+    to = plain[-1]
+    is_folder = (
+        len(plain) > 2
+        or to.endswith(("/", "."))
+        or (not _FILE.search(to) and bool(_FILE.search(source)))
+    )
+    return join(to, basename(source)) if is_folder else to
+
+
+def _removals(plain: Sequence[str]) -> Iterator[_Told]:
+    for path in plain:
+        if _CACHES.search(path) or _BUILT.search(path) or _SCRATCH.match(path) or path[:1] == "$":
+            continue
+        if path.endswith("/") or any(sign in path for sign in "*{?") or not _FILE.search(path):
+            yield "command", "", ""
+        else:
+            yield "delete", path, ""
+
+
+def _of_git(words: Sequence[str], plain: Sequence[str]) -> Iterator[_Told]:
+    action, rest = plain[0], plain[1:]
+    if action in ("checkout", "restore"):
+        if action == "restore" and "--staged" in words and "--worktree" not in words:
+            return
+        if any(word.startswith(("-s", "--source")) for word in words[2:]):
+            return  # it takes another version, which is a change
+        after = [*words[words.index("--") + 1 :]] if "--" in words else rest
+        is_ref = "--" in words and words.index("--") > 2 and words[2] not in ("HEAD", "--")
+        if action == "checkout" and "--" not in words:
+            after = [
+                word for word in rest if word == "." or ("." in basename(word) and len(rest) == 1)
+            ]
+        if not is_ref:
+            yield from (("restore", path, "") for path in after)
+    elif action == "reset" and "--hard" in words and (not rest or rest == ["HEAD"]):
+        yield "restore", ".", ""
+    elif action == "stash":
+        if not rest or rest[0] in ("push", "save"):
+            yield "stash", "", ""
+        elif rest[0] in ("pop", "apply"):
+            yield "unstash", "", ""

@@ -37,7 +37,7 @@ _HIDDEN = re.compile(
 """Where coding agents keep plans and notes of their own."""
 _CACHES = re.compile(
     r"(?:^|/)(?:__pycache__|node_modules|\.venv|\.?[a-z]+[_-]cache|\.tox|\.next|\.git|\.DS_Store)"
-    r"(?:/|$)|\.py[co]$"
+    r"(?:/|$)|\.py[co]$|\.egg-info/?$"
 )
 """What programs leave behind, and no version control keeps."""
 _BUILT = re.compile(r"(?:^|/)(?:build|dist|out|target|coverage|tmp|temp|bin|obj|site)/?$")
@@ -57,6 +57,7 @@ _MADE = re.compile(r"^ (create|delete) mode \d+ (.+)$", re.MULTILINE)
 _RENAMED = re.compile(r"^ rename (.+) \(\d+%\)$", re.MULTILINE)
 _INNER = re.compile(r"\{(.*?) => (.*?)\}")
 _PATCHED = re.compile(r"^patching file '?([^'\n]+?)'?$", re.MULTILINE)
+_GONE = re.compile(r"^rm '(.+)'$", re.MULTILINE)
 _STATUS = re.compile(
     r"^(?:[ MADRCU?]{2} (?P<short>\S.*)|\t(?:modified|deleted|new file|renamed): +(?P<long>.+))$",
     re.MULTILINE,
@@ -98,7 +99,7 @@ class Effect(Struct, frozen=True):
     source: str = ""
     """Of ``move``, the former path."""
     folder: str = ""
-    """Where the command ran; empty for the session's folder."""
+    """Where the files are that it does not name; empty for the session's folder."""
 
 
 class Workplace:
@@ -171,7 +172,8 @@ def effects_of(command: str, folder: str = "") -> Iterator[Effect]:
         place = "" if at.startswith("$") else at
         for kind, path, source in _effects(each):
             if kind == "command":
-                yield Effect(kind, shorten(" ".join(each.words), 60), folder=place)
+                line = shorten(" ".join(each.words), 60)
+                yield Effect(kind, line, folder=place_below(place, path) if path else place)
             else:
                 source = source and place_below(place, source)
                 yield Effect(kind, place_below(place, path), source, place)
@@ -230,6 +232,8 @@ class ChangeLog:
         self._committed: set[str] = set()
         self._stashed: list[dict[str, bool]] = []
         self._dirty: set[str] = set()
+        """Files that git named as not committed before the session changed anything."""
+        self._has_begun = False
         self._shell = ""
 
     def take(self, turn: int, call: ToolCall, *, failed: bool, is_main: bool = True) -> bool:
@@ -249,7 +253,7 @@ class ChangeLog:
             return False
         folder = folder_of_call(call) or (self._shell if is_main and call.name == "Bash" else "")
         placed = list(placed_commands(call.command, folder))
-        if not self.edits:
+        if not self._has_begun:
             self._see_status(call, placed)
         if is_main and call.name == "Bash":
             self._keep_folder(call, placed)
@@ -257,6 +261,7 @@ class ChangeLog:
         effects = list(effects_of(call.command, folder)) if is_sure else []
         for effect in effects:
             self._apply(turn, call, effect)
+        self._has_begun |= bool(effects)
         self._git(turn, call, placed, failed)
         return bool(effects)
 
@@ -298,6 +303,7 @@ class ChangeLog:
         if not self.work.holds(path):
             return
         name = self.work.shorten(path)
+        self._has_begun = True
         self.edits.append(Evidence(turn, call.id, path))
         if created and name not in self._files:
             self.own.add(name)
@@ -343,9 +349,12 @@ class ChangeLog:
             self._files |= back
             self._open |= set(back)
         elif effect.kind == "command" and not _did_nothing(call.result or ""):
+            gone = _GONE.findall(call.result or "") if path.startswith("git rm ") else []
+            for name in gone:
+                self._delete(turn, call, name)
             for patched in _PATCHED.findall(call.result or ""):
                 self._write(turn, call, place_below(effect.folder, patched))
-            if self.work.holds(f"{effect.folder or '.'}/"):
+            if not gone and self.work.holds(f"{effect.folder or '.'}/"):
                 self.commands.append(Evidence(turn, call.id, path))
 
     def _restore(self, turn: int, call: ToolCall, path: str) -> None:
@@ -375,7 +384,7 @@ class ChangeLog:
                 self._files.pop(name, None)
 
     def _see_status(self, call: ToolCall, placed: Sequence[tuple[Command, str]]) -> None:
-        """Remember what git named as not committed before the session's first edit."""
+        """Remember what git names as not committed."""
         folder = next((at for (words, _), at in placed if words[:2] == ("git", "status")), None)
         if folder is None or call.result is None:
             return
@@ -401,9 +410,10 @@ class ChangeLog:
         for found in printed:
             counted = _COUNTED.search(found["more"])
             count = int(counted[1]) if counted else None
-            if any("--amend" in words for words, _ in commits) and self.commits:
-                self.commits = [*self.commits[:-1]]
-            quote = quote_line(" ".join(found[0].split("\n ")[:2]))
+            if any("--amend" in words for words, _ in commits):
+                count = count if self.commits or self._open else None
+                self.commits = self.commits[:-1]
+            quote = quote_line(f"{found[0].partition(chr(10))[0]} {_count_line(found['more'])}")
             self.commits.append(CommitMade(Evidence(turn, call.id, quote), count))
             self._name_files(turn, call, folder, found["more"], count)
         pushed = _PUSHED.search(result) if pushes else None
@@ -453,6 +463,10 @@ def _former_and_new(line: str) -> tuple[str, str]:
         return old, new
     old, _, new = line.partition(" => ")
     return old, new
+
+
+def _count_line(text: str) -> str:
+    return next((line.strip() for line in text.split("\n") if _COUNTED.search(line)), "")
 
 
 def _did_nothing(result: str) -> bool:
@@ -520,7 +534,7 @@ def _removals(plain: Sequence[str]) -> Iterator[_Told]:
         if _CACHES.search(path) or _BUILT.search(path) or _SCRATCH.match(path) or path[:1] == "$":
             continue
         if path.endswith("/") or any(sign in path for sign in "*{?") or not _FILE.search(path):
-            yield "command", "", ""
+            yield "command", path, ""
         else:
             yield "delete", path, ""
 
@@ -531,14 +545,17 @@ def _of_git(words: Sequence[str], plain: Sequence[str]) -> Iterator[_Told]:
         if action == "restore" and "--staged" in words and "--worktree" not in words:
             return
         if any(word.startswith(("-s", "--source")) for word in words[2:]):
-            return  # it takes another version, which is a change
+            yield "command", "", ""  # it takes another version
+            return
         after = [*words[words.index("--") + 1 :]] if "--" in words else rest
-        is_ref = "--" in words and words.index("--") > 2 and words[2] not in ("HEAD", "--")
+        is_ref = action == "checkout" and bool(rest) and rest[0] not in ("HEAD", *after)
         if action == "checkout" and "--" not in words:
             after = [
                 word for word in rest if word == "." or ("." in basename(word) and len(rest) == 1)
             ]
-        if not is_ref:
+        if is_ref and after:
+            yield "command", "", ""  # it takes another version
+        else:
             yield from (("restore", path, "") for path in after)
     elif action == "reset" and "--hard" in words and (not rest or rest == ["HEAD"]):
         yield "restore", ".", ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, get_args
 
 from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, Intervention, Turn
+from debrief.sessions.model import Evidence, Intervention, ToolCall, Turn
 from debrief.signals.excerpts import first_line, label
 from debrief.signals.risky_commands import HazardKind
 from debrief.signals.schema import CheckSignal, Event, EventKind
@@ -58,6 +58,13 @@ def refusals_in(turn: Turn) -> Iterator[Evidence]:
             if call.status == "rejected":
                 yield Evidence(turn.number, call.id, _refusal(label(call), next(deeds, None)))
     yield from (Evidence(turn.number, "", _refusal("a call", deed)) for deed in deeds)
+
+
+def interrupted_call(turn: Turn, deed: Intervention) -> ToolCall | None:
+    """Return the last call that a turn made before the person stopped the agent; None for none."""
+    calls = [call for message in turn.messages for call in message.calls]
+    before = [call for call in calls if not (call.at and deed.at) or call.at <= deed.at]
+    return before[-1] if before else None
 
 
 def _refusal(what: str, deed: Intervention | None) -> str:

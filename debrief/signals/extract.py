@@ -36,7 +36,7 @@ from debrief.signals.check_commands import (
     language_of,
     last_covering,
 )
-from debrief.signals.events import HAZARDS, events_of, refusals_in
+from debrief.signals.events import HAZARDS, events_of, interrupted_call, refusals_in
 from debrief.signals.excerpts import failing_line, first_line, label
 from debrief.signals.lines import lasting_lines
 from debrief.signals.request import requests_in
@@ -296,7 +296,9 @@ class _Reading:
             self.note("refusal", turn.number, refusal.quote, refusal.call)
         for deed in turn.interventions:
             if deed.kind == "interruption":
-                self.note("interruption", turn.number, first_line(deed.text) or "interrupted")
+                call = interrupted_call(turn, deed)
+                quote = first_line(deed.text) or (f"at: {label(call)}" if call else "interrupted")
+                self.note("interruption", turn.number, quote, call.id if call else "")
             if deed.kind in ("rejection", "remark") and (words := correction_in(deed.text)):
                 self.note("correction", turn.number, words)
         if turn.number > 1 and (words := correction_in(turn.prompt)):

@@ -138,7 +138,7 @@ def requests_in(session: Session) -> tuple[Evidence, ...]:
 
 
 def _short(text: str) -> str:
-    return shorten(" ".join(text.split()), _QUOTED)
+    return shorten(" ".join(text.replace("\\\n", "\n").split()), _QUOTED)
 
 
 def points_elsewhere(words: str) -> bool:

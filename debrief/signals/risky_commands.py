@@ -24,6 +24,10 @@ _PIPED = re.compile(
 )
 _PLACEHOLDER = re.compile(r"<secret:[\w-]+:[0-9a-f]+>")
 _SHOWS = frozenset("grep rg cat less more head tail bat strings xxd base64 sed awk".split())  # noqa: SIM905
+_FILTERED = re.compile(r"\b(?:env|printenv)\s*\|\s*(?:grep|rg|wc|awk|sed|cut)\b")
+"""Part of what an environment holds, chosen by name."""
+_MASKED = re.compile(r"^s(.)[^=]*=\.\*")
+"""A script of ``sed`` that puts something in the place of every value."""
 _SQL = re.compile(r"\b(?:DROP (?:TABLE|DATABASE|SCHEMA)|TRUNCATE TABLE)\b", re.I)
 _FOR_ALL = re.compile(r"\A(?:0?777|a\+rwx|ugo\+rwx)\Z")
 _UNGUARDED = frozenset(["--dangerously-skip-permissions", "--yolo", "--no-verify"])
@@ -42,9 +46,10 @@ def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
         command = call.command
         if _PIPED.search(command):
             found.append(("remote_code", shorten(command, 80)))
+        is_part = _FILTERED.search(command) is not None
         for words in simple_commands(command):
             kind = _hazard(words)
-            if kind:
+            if kind and not (is_part and words[0] in ("env", "printenv")):
                 found.append((kind, shorten(" ".join(words), 80)))
         if _PLACEHOLDER.search(command):
             found.append(("secret", "a secret typed into a shell command"))
@@ -77,7 +82,7 @@ def _hazard(words: tuple[str, ...]) -> HazardKind | None:
         or (program == "export" and flags == {"-p"})
         or (program in ("echo", "printf") and has(_SECRET_NAME))
         or (program == "printenv" and any(_SECRET_NAME.search(f"${word}") for word in plain))
-        or (program in _SHOWS and has(_SECRET_FILE))
+        or (program in _SHOWS and has(_SECRET_FILE) and not has(_MASKED))
     )
     destroys = (
         program in ("mkfs", "shred")

@@ -16,6 +16,7 @@ from debrief.sessions.model import Evidence, Message, ToolCall, Turn
 from debrief.signals.changes import effects_of
 from debrief.signals.excerpts import label, line_at
 from debrief.signals.schema import Ending
+from debrief.signals.user_feedback import is_courtesy, typed_words
 
 _HANDS_IN = re.compile(
     r"COMPLETE_TASK_AND_SUBMIT|\A(?:submit|finish|done|attempt_completion|(?:transfer|handoff|escalate)_\w+)\Z"
@@ -49,7 +50,7 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
         turns: of the session.
         has_changed: something was changed, so that a refusal left more than nothing.
     """
-    left = [turn for turn in turns if not turn.rewound] or list(turns)
+    left = [turn for turn in turns if not turn.rewound and not _asks_nothing(turn)]
     if not left:
         return End(ending="answered")
     last = left[-1]
@@ -59,7 +60,7 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
         return End(ending="refused", evidence=where)
     stops = [deed for deed in last.interventions if deed.kind == "interruption"]
     if not last.messages:
-        said = last.prompt or next((deed.text for deed in last.interventions), "")
+        said = typed_words(last.prompt).strip() or "a picture"
         where = Evidence(last.number, "", f"no answer to: {shorten(said, 80)}")
         return End(ending="interrupted" if stops else "open", evidence=where)
     final = last.messages[-1]
@@ -76,8 +77,15 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
     if found := _NOTICE.search(text[:300]):
         return End(ending="limit", evidence=Evidence(last.number, "", line_at(text, found)))
     line = text.rpartition("\n")[2].strip(" *_")
-    where = Evidence(last.number, "", shorten(line or text, _QUOTE))
+    where = Evidence(last.number, "", shorten(line or text, _QUOTE) or "a message without text")
     return End(ending="open" if not line or line.endswith(":") else "answered", evidence=where)
+
+
+def _asks_nothing(turn: Turn) -> bool:
+    """Return whether a turn without an answer has nothing to answer: no words, or thanks alone."""
+    if turn.messages or any(deed.kind == "interruption" for deed in turn.interventions):
+        return False
+    return not (turn.prompt.strip() or turn.images) or is_courtesy(turn.prompt)
 
 
 def _refused_change(turn: Turn) -> ToolCall | None:

@@ -37,7 +37,7 @@ _HIDDEN = re.compile(
 """Where coding agents keep plans and notes of their own."""
 _CACHES = re.compile(
     r"(?:^|/)(?:__pycache__|node_modules|\.venv|\.?[a-z]+[_-]cache|\.tox|\.next|\.git|\.DS_Store)"
-    r"(?:/|$)|\.py[co]$|\.egg-info/?$"
+    r"(?:/|$)|\.py[co]$|\.egg-info/?$|(?:^|/)\.?coverage(?:\.out)?$"
 )
 """What programs leave behind, and no version control keeps."""
 _BUILT = re.compile(r"(?:^|/)(?:build|dist|out|target|coverage|tmp|temp|bin|obj|site)/?$")
@@ -84,7 +84,8 @@ _COMMITS = frozenset(["commit", "cherry-pick", "revert", "am"])
 _FILE = re.compile(r"\.[\w-]+$|(?:^|/)[A-Z][\w-]*$")
 """A name that is a file's, by its extension or as ``LICENSE`` is."""
 
-EffectKind = Literal["write", "delete", "move", "restore", "stash", "unstash", "command"]
+_DOWNLOADS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
+EffectKind = Literal["write", "create", "delete", "move", "restore", "stash", "unstash", "command"]
 
 
 _Told = tuple[EffectKind, str, str]
@@ -105,7 +106,8 @@ class Effect(Struct, frozen=True):
 class Workplace:
     """Tells a session's files of the work from scratch files and the agent's own notes.
 
-    A folder for scratch is work where something is committed in it, or where the person names it.
+    A folder for scratch is work where something is committed in it, unless its repository is begun
+    for a trial, or where the person names it.
     """
 
     def __init__(self, session: Session) -> None:
@@ -116,13 +118,15 @@ class Workplace:
             for text in (turn.prompt, *(deed.text for deed in turn.interventions))
             for found in _IN_SCRATCH.finditer(text)
         ]
-        committed = [
-            folder
+        runs = [
+            (words[:2], f"{folder.rstrip('/')}/")
             for call in calls_of(session)
             if "git" in call.command and call.status == "ok"
             for (words, _), folder in placed_commands(call.command, folder_of_call(call))
-            if words[:2] == ("git", "commit") and _SCRATCH.match(f"{folder}/")
         ]
+        begun = {folder for words, folder in runs if words == ("git", "init")}
+        committed = {folder for words, folder in runs if words == ("git", "commit")} - begun
+        committed = {folder for folder in committed if _SCRATCH.match(folder)}
         self._also = tuple(dict.fromkeys(f"{path.rstrip('/')}/" for path in (*named, *committed)))
 
     def holds(self, path: str) -> bool:
@@ -138,7 +142,9 @@ class Workplace:
     def shorten(self, path: str) -> str:
         """Return a path relative to the session's folder where it is below it."""
         path = path.replace("\\", "/")
-        whole = normpath(path) if path else path
+        whole = normpath(path)
+        if self.folder and whole == self.folder:
+            return "."
         return whole.removeprefix(f"{self.folder}/") if self.folder else whole
 
 
@@ -158,17 +164,21 @@ def folder_of_call(call: ToolCall) -> str:
     return next((folder for folder in named if isinstance(folder, str)), "")
 
 
-def effects_of(command: str, folder: str = "") -> Iterator[Effect]:
+def effects_of(command: str, folder: str = "", *, failed: bool = False) -> Iterator[Effect]:
     """Yield what a shell command does to files, in order, as far as its words say.
 
     Args:
         command: as it was typed.
         folder: that it runs in, where that is not the session's.
+        failed: it did not end well, so that its last part failed or never ran.
 
     >>> [effect.kind for effect in effects_of("git mv a.py b.py && rm c.py")]
     ['move', 'delete']
     """
-    for each, at in placed_commands(command, folder):
+    placed = list(placed_commands(command, folder))
+    for each, at in placed[:-1] if failed else placed:
+        if at.startswith("$") and _is_temporary(at, command):
+            continue
         place = "" if at.startswith("$") else at
         for kind, path, source in _effects(each):
             if kind == "command":
@@ -177,11 +187,18 @@ def effects_of(command: str, folder: str = "") -> Iterator[Effect]:
             else:
                 source = source and place_below(place, source)
                 yield Effect(kind, place_below(place, path), source, place)
-    for path in files_by_code(command):
+    for path in () if failed and len(placed) == 1 else files_by_code(command):
         if path:
             yield Effect("write", place_below(folder, path), folder=folder)
         else:
             yield Effect("command", shorten(command, 60), folder=folder)
+
+
+def _is_temporary(path: str, command: str) -> bool:
+    """Return whether a path begins with a variable that a command sets to a folder for scratch."""
+    name = re.match(r"\$\{?(\w+)", path)
+    made = name and re.search(rf"\b{name[1]}=[\"']?(?:\$\(mktemp|/tmp/)", command)
+    return bool(made)
 
 
 def _changes_unnamed(words: tuple[str, ...]) -> bool:
@@ -257,8 +274,7 @@ class ChangeLog:
             self._see_status(call, placed)
         if is_main and call.name == "Bash":
             self._keep_folder(call, placed)
-        is_sure = not (failed and len(placed) == 1)
-        effects = list(effects_of(call.command, folder)) if is_sure else []
+        effects = list(effects_of(call.command, folder, failed=failed))
         for effect in effects:
             self._apply(turn, call, effect)
         self._has_begun |= bool(effects)
@@ -327,8 +343,8 @@ class ChangeLog:
 
     def _apply(self, turn: int, call: ToolCall, effect: Effect) -> None:
         path = effect.path
-        if effect.kind == "write":
-            self._write(turn, call, path)
+        if effect.kind in ("write", "create"):
+            self._write(turn, call, path, created=effect.kind == "create")
         elif effect.kind == "delete":
             self._delete(turn, call, path)
         elif effect.kind == "move":
@@ -354,26 +370,25 @@ class ChangeLog:
                 self._delete(turn, call, name)
             for patched in _PATCHED.findall(call.result or ""):
                 self._write(turn, call, place_below(effect.folder, patched))
-            if not gone and self.work.holds(f"{effect.folder or '.'}/"):
+            is_untracked = path.startswith("rm ") and _shows_no_loss(call, effect.folder)
+            if not (gone or is_untracked) and self.work.holds(f"{effect.folder or '.'}/"):
                 self.commands.append(Evidence(turn, call.id, path))
 
     def _restore(self, turn: int, call: ToolCall, path: str) -> None:
         """Note that changes which nobody committed were thrown away, of a file or of all."""
         name = self.work.shorten(path)
-        is_all = path in ("", ".") or not _FILE.search(path)
-        below = "" if name in ("", ".") else f"{name.rstrip('/')}/"
-        lost = sorted(
-            dirty for dirty in self._dirty if dirty == name or (is_all and dirty.startswith(below))
-        )
+        is_all = not _FILE.search(path)
+        below = "" if name == "." else f"{name.rstrip('/')}/"
+
+        def is_meant(one: str) -> bool:
+            if is_all:
+                return one.startswith(below)
+            return one == name or (one.startswith("/") and one.endswith(f"/{path}"))
+
+        lost = sorted(filter(is_meant, self._dirty))
         self.foreign += (Evidence(turn, call.id, dirty) for dirty in lost)
         self._dirty.difference_update(lost)
-        self._drop(
-            {
-                one
-                for one in self._open - self.own
-                if one == name or (is_all and one.startswith(below))
-            }
-        )
+        self._drop(filter(is_meant, self._open - self.own))
 
     def _drop(self, names: Iterable[str]) -> None:
         for name in list(names):
@@ -469,6 +484,11 @@ def _count_line(text: str) -> str:
     return next((line.strip() for line in text.split("\n") if _COUNTED.search(line)), "")
 
 
+def _shows_no_loss(call: ToolCall, path: str) -> bool:
+    """Return whether git, asked in the same call, names nothing below a path that was removed."""
+    return "git status" in call.command and basename(path.rstrip("/")) not in (call.result or "")
+
+
 def _did_nothing(result: str) -> bool:
     return bool(_UNCHANGED.search(result)) and not _REFORMATTED.search(result)
 
@@ -494,6 +514,9 @@ def _effects(command: Command) -> Iterator[_Told]:
     elif program == "rm" or words[:2] == ("git", "rm"):
         if "--cached" not in words:
             yield from _removals(plain[1:] if program == "git" else plain)
+    elif program in ("curl", "wget"):
+        named = (words[n + 1] for n, word in enumerate(words[:-1]) if word in _DOWNLOADS[program])
+        yield from (("create", path, "") for path in named if path != "-")
     elif program == "git" and plain:
         yield from _of_git(words, plain)
     else:

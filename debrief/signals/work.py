@@ -20,10 +20,10 @@ _PACKAGES = re.compile(
     r"|composer|dotnet) \S+)"
 )
 _OPERATES = re.compile(
-    r"^(?:git (?:commit|push|pull|merge|rebase|checkout|switch|tag|stash|reset|worktree|clone|rm"
-    r"|cherry-pick|revert|mv|init|restore|clean|am) "
+    r"^(?:git (?:commit|push|pull|merge|rebase|checkout|switch|reset|clone|rm|mv|init|am"
+    r"|cherry-pick|revert|restore|clean|worktree (?:add|remove)|stash (?:pop|drop|push)|tag \S) "
     r"|gh (?:pr|issue|release|repo|run) (?:create|edit|merge|close|comment|rerun|review)"
-    r"|(?:rm|mv|cp|chmod|ln|kill|pkill|systemctl|kubectl|helm|terraform|scp|rsync|brew|apt|apt-get"
+    r"|(?:mv|cp|chmod|ln|kill|pkill|systemctl|kubectl|helm|terraform|scp|rsync|brew|apt|apt-get"
     r"|pip|pip3) |(?:npm|pnpm|yarn|bun|uv|poetry) (?:install|publish|add|sync|ci)\b)"
 )
 """Commands that do something beside looking."""

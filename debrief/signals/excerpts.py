@@ -11,14 +11,15 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What programs print to colour and move."""
 _QUOTE = 120
 _ENVELOPE = re.compile(
-    r"</?\w+>\W*\d*|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
+    r"(?:</?\w+>\W*\d*)+\Z|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
     r"|Process exited with code |Script (?:completed|failed)$"
     r"|Command running in background|Process running with session ID"
 )
 """Lines that a program puts around what a command printed."""
+_MARKED = re.compile(r"</?tool_use_error>")
 _EMPTY = re.compile(
     r"\A(?:[\W_]*|(?:done|finished|ok|real|user|sys)\b[^a-zA-Z]*(?:in\b)?[^a-zA-Z]*(?:ms|s|m)?[^a-zA-Z]*s?"
-    r"|> .*|\$ .*|npm (?:notice|warn)\b.*)\Z",
+    r"|(?:\[[\w:.-]+\] )?[>$] .*|=+ test session starts =+|npm (?:notice|warn)\b.*)\Z",
     re.IGNORECASE,
 )
 """Lines that say nothing: signs, a time taken, the command once more."""
@@ -87,5 +88,5 @@ def says_something(line: str) -> bool:
 
 def printed_lines(text: str) -> list[str]:
     """Return the lines that a command printed, without what its program put around them."""
-    lines = (line.strip() for line in text.split("\n"))
+    lines = (line.strip() for line in _MARKED.sub("", text).replace("\r", "\n").split("\n"))
     return [line for line in lines if line and not _ENVELOPE.match(line)]

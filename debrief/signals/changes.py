@@ -530,7 +530,9 @@ def _effects(command: Command) -> Iterator[_Told]:
             else:
                 yield "write", write.path, ""
         return
-    yield from (("write", target, "") for target in targets if "$" not in target)
+    if not (program == "git" and plain[:1] in (["diff"], ["log"], ["show"], ["status"])):
+        written = (write.path for write in writes_of_words(words[:1], targets) if write.is_edit)
+        yield from (("write", path, "") for path in written if "$" not in path)
 
 
 def _moves(plain: Sequence[str]) -> Iterator[_Told]:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from debrief.signals.extract import Facts, extract_signals
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,
@@ -20,6 +19,8 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
+from debrief.signals.extract import Facts, extract_signals, session_signals
+from debrief.signals.schema import SessionSignals
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -123,6 +124,9 @@ class Story:
 
     def facts(self) -> Facts:
         return extract_signals(self.session())
+
+    def signals(self) -> SessionSignals:
+        return session_signals(self.session())
 
 
 _WORDS = [

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.signals.shell import arguments, check_of, folder_of, simple_commands, writes_of
 from debrief.sessions.model import ToolCall
+from debrief.signals.shell import arguments, check_of, folder_of, simple_commands, writes_of
 
 
 def call(name: str, input: object) -> ToolCall:

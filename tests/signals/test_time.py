@@ -9,13 +9,13 @@ from itertools import count
 
 import pytest
 
-from debrief.signals.risky_commands import hazards_of
-from debrief.signals.extract import extract_signals
-from debrief.signals.shell import code_in, commands_in, writes_of
 from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
+from debrief.signals.extract import extract_signals
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.shell import code_in, commands_in, writes_of
 from tests.signals.scenario import Story
 
 NUMBERS = count()

@@ -209,22 +209,21 @@ def _numbered(session: Session) -> Iterator[tuple[int, ToolCall]]:
 
 
 def _named_by_call(facts: Facts) -> dict[str, dict[str, str]]:
-    """Return the files that calls changed or removed, by call, and each in words; none of a
-    call that changed files without a name."""
+    """Return the files that calls changed or removed, by call, and each in words, and the
+    commands that changed files which they do not name."""
     found: dict[str, dict[str, str]] = {}
     for place in facts.edits:
         found.setdefault(place.call, {})[place.quote] = place.quote
     for place in facts.deleted:
         found.setdefault(place.call, {})[place.quote] = f"{place.quote} (removed)"
     for place in facts.commands:
-        found.setdefault(place.call, {})
+        found.setdefault(place.call, {})[place.quote] = f"files by `{place.quote}`"
     return found
 
 
 def _command_shown(turn: int, call: ToolCall, paths: Iterable[str]) -> str:
     command = cut_middle(call.command.strip(), _COMMAND).replace("\n", "\n      ")
-    changed = ", ".join(paths) or "which files is not shown"
-    return f"turn {turn}: {changed}\n    $ {command}"
+    return f"turn {turn}: {', '.join(paths)}\n    $ {command}"
 
 
 def _is_elsewhere(work: Workplace, call: ToolCall) -> bool:

@@ -512,8 +512,7 @@ def _effects(command: Command) -> Iterator[_Told]:
         else:
             yield from (("write", _inside(plain, path), "") for path in plain[:-1])
     elif program == "rm" or words[:2] == ("git", "rm"):
-        if "--cached" not in words:
-            yield from _removals(plain[1:] if program == "git" else plain)
+        yield from _removals(plain[1:] if program == "git" else plain)
     elif program in ("curl", "wget"):
         named = (words[n + 1] for n, word in enumerate(words[:-1]) if word in _DOWNLOADS[program])
         yield from (("create", path, "") for path in named if path != "-")

@@ -185,6 +185,8 @@ def effects_of(command: str, folder: str = "", *, failed: bool = False) -> Itera
                 line = shorten(" ".join(each.words), 60)
                 yield Effect(kind, line, folder=place_below(place, path) if path else place)
             else:
+                if kind == "write" and _is_whole(path, each, command):
+                    kind = "create"
                 source = source and place_below(place, source)
                 yield Effect(kind, place_below(place, path), source, place)
     for path in () if failed and len(placed) == 1 else files_by_code(command):
@@ -192,6 +194,13 @@ def effects_of(command: str, folder: str = "", *, failed: bool = False) -> Itera
             yield Effect("write", place_below(folder, path), folder=folder)
         else:
             yield Effect("command", shorten(command, 60), folder=folder)
+
+
+def _is_whole(path: str, each: Command, command: str) -> bool:
+    """Return whether a simple command writes the whole of a file, and does not add to it."""
+    if each.words[:1] == ("cp",):
+        return True
+    return path in each.targets and not re.search(rf">>[ \t]*['\"]?{re.escape(path)}", command)
 
 
 def _is_temporary(path: str, command: str) -> bool:
@@ -244,6 +253,12 @@ class ChangeLog:
         """Files that the session made."""
         self._files: dict[str, bool] = {}
         """Changed files, and whether each is there."""
+        self._origins: dict[str, str] = {}
+        """The first names of files that were moved."""
+        self._gone: set[str] = set()
+        """Files that the session removed by name."""
+        self._known: set[str] = set()
+        """Files that were read: those were there before."""
         self._open: set[str] = set()
         """Those of them with changes that are not committed."""
         self._committed: set[str] = set()
@@ -264,6 +279,8 @@ class ChangeLog:
         """
         if call.status == "unanswered":
             return False
+        if call.action == "read":
+            self._known.update(map(self.work.shorten, call.paths))
         if call.action == "edit" or call.path is not None:
             return not failed and self._edit(turn, call)
         if not call.command:
@@ -321,7 +338,7 @@ class ChangeLog:
         name = self.work.shorten(path)
         self._has_begun = True
         self.edits.append(Evidence(turn, call.id, path))
-        if created and name not in self._files:
+        if created and name not in self._files and name not in self._known:
             self.own.add(name)
         self._files[name] = True
         self._open.add(name)
@@ -332,14 +349,16 @@ class ChangeLog:
         name = self.work.shorten(path)
         if name in self._dirty and name not in self.own:
             self.foreign.append(Evidence(turn, call.id, path))
+        self._files.pop(name, None)
+        self._gone.add(name)
         if name in self.own:
             self.taken_back.append(Evidence(turn, call.id, path))
-            self._files.pop(name, None)
             self.own.discard(name)
         else:
             self.deleted.append(Evidence(turn, call.id, path))
-            self._files[name] = False
-            self._open.add(name)
+            origin = self._origins.pop(name, name)
+            self._files[origin] = False
+            self._open.add(origin)
 
     def _apply(self, turn: int, call: ToolCall, effect: Effect) -> None:
         path = effect.path
@@ -351,6 +370,8 @@ class ChangeLog:
             former = self.work.shorten(effect.source)
             was_own = former in self.own
             if self.work.holds(path):
+                origin = self._origins.pop(former, former)
+                self._origins[self.work.shorten(path)] = origin
                 self._files.pop(former, None)
                 self._write(turn, call, path, created=was_own)
             elif self.work.holds(effect.source) and not was_own:
@@ -388,7 +409,7 @@ class ChangeLog:
         lost = sorted(filter(is_meant, self._dirty))
         self.foreign += (Evidence(turn, call.id, dirty) for dirty in lost)
         self._dirty.difference_update(lost)
-        self._drop(filter(is_meant, self._open - self.own))
+        self._drop(filter(is_meant, self._open - self.own - self._origins.keys()))
 
     def _drop(self, names: Iterable[str]) -> None:
         for name in list(names):
@@ -448,10 +469,11 @@ class ChangeLog:
     ) -> None:
         """Note the files of a commit that git names, or that were added by name: all of them."""
         for kind, path in _MADE.findall(text):
-            name = place_below(folder, path.strip('"'))
-            if self.work.shorten(name) in self._files or not self.work.holds(name):
-                continue
-            self._files[self.work.shorten(name)] = kind == "create"
+            path = place_below(folder, path.strip('"'))
+            name = self.work.shorten(path)
+            known = {*self._files, *self._origins.values(), *self._gone}
+            if self.work.holds(path) and name not in known:
+                self._files[name] = kind == "create"
         for line in _RENAMED.findall(text):
             old, new = _former_and_new(line)
             if new and self.work.shorten(place_below(folder, new)) not in self._files:

@@ -32,6 +32,7 @@ class Story:
         self._turns: list[dict[str, Any]] = []
         self._subagents: list[Subagent] = []
         self._calls = 0
+        self.last_status = ""
 
     def turn(self, prompt: str, **more: Any) -> Story:
         at = START + timedelta(minutes=10 * len(self._turns))
@@ -55,6 +56,7 @@ class Story:
         self, name: str, result: str | None = "done", status: str = "ok", **input: Any
     ) -> ToolCall:
         self._calls += 1
+        self.last_status = status
         return described(
             ToolCall(
                 id=f"c{self._calls}",

@@ -530,7 +530,7 @@ def _effects(command: Command) -> Iterator[_Told]:
         yield from _moves(plain[1:] if program == "git" else plain)
     elif program == "cp" and len(plain) > 1:
         if any(word.startswith("-") and {"r", "R", "a"} & set(word) for word in words[1:]):
-            yield "command", "", ""
+            yield "command", plain[-1], ""
         else:
             yield from (("write", _inside(plain, path), "") for path in plain[:-1])
     elif program == "rm" or words[:2] == ("git", "rm"):
@@ -559,7 +559,7 @@ def _effects(command: Command) -> Iterator[_Told]:
 def _moves(plain: Sequence[str]) -> Iterator[_Told]:
     for source in plain[:-1]:
         if any(sign in source for sign in "*{$?") or not _FILE.search(source):
-            yield "command", "", ""
+            yield "command", plain[-1], ""
         else:
             yield "move", _inside(plain, source), source
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import ToolNames
+from debrief.sessions.readers.codex.records import repository_of
 from debrief.sessions.readers.documents import JsonRecord, decoded
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
 from debrief.sessions.readers.tables import DatabaseReader, SessionInDatabase

@@ -52,6 +52,7 @@ _PUSHED = re.compile(
     r"^ *[ +*]? *(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\]|\[deleted\]) .*",
     re.MULTILINE,
 )
+_NOTHING = re.compile(r"\bnothing (?:added )?to commit\b|\bno changes added to commit\b")
 _COUNTED = re.compile(r"(\d+) files? changed")
 _MADE = re.compile(r"^ (create|delete) mode \d+ (.+)$", re.MULTILINE)
 _RENAMED = re.compile(r"^ rename (.+) \(\d+%\)$", re.MULTILINE)
@@ -132,7 +133,7 @@ class Workplace:
     def holds(self, path: str) -> bool:
         """Return whether a file is one of the work: it is no scratch file, no cache, no agent's own
         note, and its name is not one that only the shell knows."""
-        if _HIDDEN.search(path) or path.startswith(("$", "-")) or _CACHES.search(path):
+        if _HIDDEN.search(path) or path.startswith("$") or path == "-" or _CACHES.search(path):
             return False
         inside = f"{path.rstrip('/')}/"
         return not _SCRATCH.match(inside) or inside.startswith(
@@ -424,8 +425,8 @@ class ChangeLog:
         folder = next((at for (words, _), at in placed if words[:2] == ("git", "status")), None)
         if folder is None or call.result is None:
             return
-        names = [found["short"] or found["long"] for found in _STATUS.finditer(call.result)]
-        for found in _UNTRACKED.finditer(call.result):
+        names = [found["short"] or found["long"] for found in _STATUS.finditer(_printed(call))]
+        for found in _UNTRACKED.finditer(_printed(call)):
             names += (line.strip() for line in found[1].splitlines())
         for name in names:
             last = name.rpartition(" -> ")[2].strip('"')
@@ -436,12 +437,14 @@ class ChangeLog:
     ) -> None:
         """Note commits and pushes that git confirms, with the files that it names."""
         runs = [(words, at) for (words, _), at in placed if words[:1] == ("git",) and words[1:]]
-        commits = [(words, at) for words, at in runs if words[1] in _COMMITS]
+        commits = [
+            (words, at) for words, at in runs if words[1] in _COMMITS and "--dry-run" not in words
+        ]
         pushes = [words for words, _ in runs if words[1] == "push" and "--dry-run" not in words]
         folder = (commits or [((), placed[-1][1] if placed else "")])[-1][1]
         if not (commits or pushes) or not self.work.holds(f"{folder or '.'}/"):
             return
-        result = call.printed
+        result = _printed(call)
         printed = list(_COMMIT.finditer(result)) if commits else []
         for found in printed:
             counted = _COUNTED.search(found["more"])
@@ -456,11 +459,14 @@ class ChangeLog:
         if pushed:
             quote = quote_line(pushed[0])
             self.commits.append(CommitMade(Evidence(turn, call.id, quote), None, is_push=True))
-        refused = failed or pattern("outcomes", "failed").search(result)
-        is_quiet = any({"-q", "--quiet"} & set(words) for words, _ in commits)
-        if commits and is_quiet and not printed and not refused and call.status == "ok":
-            self.commits.append(CommitMade(Evidence(turn, call.id, label(call)), None))
-        if printed or (commits and is_quiet and not refused):
+        refused = failed or pattern("outcomes", "failed").search(result) or _NOTHING.search(result)
+        is_quiet = commits and not printed and not refused and call.status == "ok"
+        if is_quiet:  # git printed little, or another program printed in its place
+            counted = _COUNTED.search(result)
+            quote = quote_line(_count_line(result)) or label(call)
+            count = int(counted[1]) if counted else None
+            self.commits.append(CommitMade(Evidence(turn, call.id, quote), count))
+        if printed or is_quiet:
             self._committed |= {name for name in self._open if self._files.get(name)}
             self._open.clear()
 
@@ -500,6 +506,12 @@ def _former_and_new(line: str) -> tuple[str, str]:
         return old, new
     old, _, new = line.partition(" => ")
     return old, new
+
+
+def _printed(call: ToolCall) -> str:
+    """Return what a call printed; of a result in JSON, with its line breaks."""
+    text = call.printed
+    return text.replace("\\n", "\n") if '"output":"' in text else text
 
 
 def _count_line(text: str) -> str:

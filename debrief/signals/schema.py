@@ -14,7 +14,8 @@ TABLE: Final = "session_signals"
 WorkKind = Literal["code", "text", "settings", "operations", "answer", "nothing"]
 """What was worked on. ``code``: files that a program runs or compiles. ``text``: documents only.
 ``settings``: configuration only. ``operations``: git or shell operations without an edit.
-``answer``: an answer, with nothing changed. ``nothing``: hardly anything was done."""
+``answer``: an answer, or the search for one, with nothing changed. ``nothing``: hardly anything
+was done."""
 
 Worth = Literal["fixed_test", "tests", "program", "static", "build", "nothing"]
 """What a check shows, the most first. ``fixed_test``: a test that failed before and passes now.

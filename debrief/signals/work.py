@@ -29,6 +29,10 @@ _OPERATES = re.compile(
 """Commands that do something beside looking."""
 
 
+_LOOKED = 3
+"""Calls from which on a session without a word has looked into something."""
+
+
 def work_of(session: Session, change: Change) -> WorkKind:
     """Return what was worked on, by files where any changed, else by what was run and said."""
     paths = [*change.files, *change.deleted]
@@ -43,7 +47,8 @@ def work_of(session: Session, change: Change) -> WorkKind:
     ):
         return "operations"
     said = any(message.text.strip() for turn in session.turns for message in turn.messages)
-    return "answer" if said else "nothing"
+    looked = sum(call.status == "ok" for call in calls_of(session)) >= _LOOKED
+    return "answer" if said or looked else "nothing"
 
 
 def _operates(command: str) -> bool:

@@ -243,8 +243,6 @@ class ChangeLog:
         self.edits: list[Evidence] = []
         """Files that were changed, one for each time."""
         self.deleted: list[Evidence] = []
-        self.taken_back: list[Evidence] = []
-        """Files that the session made and removed again."""
         self.commands: list[Evidence] = []
         """Commands that changed files which they do not name."""
         self.commits: list[CommitMade] = []
@@ -353,7 +351,6 @@ class ChangeLog:
         self._files.pop(name, None)
         self._gone.add(name)
         if name in self.own:
-            self.taken_back.append(Evidence(turn, call.id, path))
             self.own.discard(name)
         else:
             self.deleted.append(Evidence(turn, call.id, path))

@@ -79,8 +79,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Calls that failed, a check that found something before anything was changed left out."""
     edits: tuple[Evidence, ...] = ()
     """Files of the work that were changed, by editing tools and in the shell, one for each time."""
-    taken_back: tuple[Evidence, ...] = ()
-    """Files that the session made and removed again."""
     rewritten: tuple[Evidence, ...] = ()
     """Assertions of test files that were there before, taken out or changed: a test that passes
     after it may show less."""
@@ -92,8 +90,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """What is changed in the end."""
     kept: int
     """Lines that the session added or removed for good."""
-    last_edit: int = -1
-    """Position of the last edit among the calls; -1 without one."""
+    edited: dict[str, int] = {}
+    """Position of the last edit among the calls, by file."""
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
     """The last one since the last edit, with a known outcome, that could have failed because of the
@@ -105,21 +103,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     approvals: tuple[Evidence, ...] = ()
     """Words that accept the work; thanks alone are none."""
     end: End
-
-    @property
-    def published(self) -> tuple[Evidence, ...]:
-        """Commits and pushes that git confirmed."""
-        return self.change.commits
-
-    @property
-    def interruptions(self) -> tuple[Evidence, ...]:
-        """Where the person stopped the agent."""
-        return self.noted.get("interruption", ())
-
-    @property
-    def rejections(self) -> tuple[Evidence, ...]:
-        """Calls that the person refused, each with their words."""
-        return self.noted.get("refusal", ())
 
 
 def extract_signals(session: Session) -> Facts:
@@ -315,13 +298,12 @@ class _Reading:
             calls=self.calls,
             errors=tuple(self.errors),
             edits=tuple(log.edits),
-            taken_back=tuple(log.taken_back),
             rewritten=tuple(self.rewritten),
             deleted=tuple(log.deleted),
             commands=tuple(log.commands),
             change=change,
             kept=lasting_lines(self.session, log.keeps),
-            last_edit=max(self.edited.values(), default=-1),
+            edited=dict(self.edited),
             checks=tuple(self.checks),
             last_check=last,
             failed_before=_failed_before(last, self.checks),

@@ -24,10 +24,11 @@ from debrief.signals.check_commands import (
     language_of,
     last_covering,
 )
+from debrief.signals.checks import last_checks
 from debrief.signals.excerpts import first_line, label
 from debrief.signals.lines import lasting_lines
 from debrief.signals.risky_commands import Hazard, hazards_of
-from debrief.signals.schema import Change, CheckSignal, SessionSignals, Worth
+from debrief.signals.schema import Change, SessionSignals
 from debrief.signals.shell import (
     commands_in,
     folder_of,
@@ -108,6 +109,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Position of the first edit among the calls; -1 without one."""
     last_edit: int = -1
     """Position of the last one."""
+    edited: dict[str, int] = {}
+    """Position of the last edit by file."""
     checks: tuple[CheckRun, ...] = ()
     last_check: CheckRun | None = None
     """The last one since the last edit, with a known outcome, that could have failed because of the
@@ -348,6 +351,7 @@ class _Reading:
             closing=len(messages[-1].text) if messages else 0,
             streak=tuple(self.streak),
             first_edit=self.first_edit,
+            edited=dict(self.edited),
             last_edit=max(self.edited.values(), default=-1),
             checks=tuple(self.checks),
             last_check=last,
@@ -408,7 +412,7 @@ VERSION = "3"
 def session_signals(session: Session) -> SessionSignals:
     """Return the signals of a session as a row."""
     facts = extract_signals(session)
-    checks = tuple(_check_signal(run, facts) for run in facts.checks)
+    checks = last_checks(facts.checks, facts.edited, session.cwd)
     changed = Change(
         files=tuple(dict.fromkeys(place.quote for place in facts.edits)),
         deleted=tuple(dict.fromkeys(place.quote for place in facts.deleted)),
@@ -431,21 +435,4 @@ def session_signals(session: Session) -> SessionSignals:
         failed_calls=len(facts.errors),
         lines_kept=lasting_lines(session),
         tokens=session.usage.input + session.usage.output,
-    )
-
-
-def _check_signal(run: CheckRun, facts: Facts) -> CheckSignal:
-    worths: dict[str, Worth] = {
-        "test": "tests",
-        "run": "program",
-        "lint": "static",
-        "types": "static",
-    }
-    return CheckSignal(
-        kind=run.kind,
-        tool=run.tool,
-        worth=worths.get(run.kind, "build"),
-        passed=run.passed,
-        covers_change=run is facts.last_check,
-        evidence=run.evidence,
     )

@@ -52,10 +52,19 @@ _RUNNERS = frozenset(_RUNNER_COMMANDS.split(", "))
 _INTERPRETER = re.compile(
     r"(?:python[\d.]*|pypy3?|node|ruby|perl|php|bash|sh|zsh|Rscript|tsx|deno)$"
 )
-_TASK_RUNNERS = _set("npm pnpm yarn bun make just mise task rake composer invoke gmake")
-_FORMATTERS = frozenset(["ruff format", "cargo fmt", "deno fmt", "mix format"])
-"""They check only where they are told to."""
-_NO_RUN = _set("--version -V --help -h --collect-only --markers --fixtures --listTests --list")
+_TASK_RUNNERS = _set(
+    "npm pnpm yarn bun make just mise task rake composer invoke gmake turbo nx lerna ng moon"
+)
+_OF_GOALS = _set("mvn mvnw gradle gradlew sbt bazel")
+"""Programs that take several tasks at once."""
+_RUNS_TOOLS = _set("pnpm yarn bun")
+"""Task runners that run a tool by its name, too."""
+_OF_ALL = _set("run run-script run-many affected")
+_NO_RUN = _set("--version -V --help -h --markers --fixtures")
+_DRY = _set("--dry-run --dryrun --no-run --collect-only --co --listTests --list-tests --list")
+"""What has a check only say what it would do."""
+_SYNTAX_ONLY = {"node": "--check", "bash": "-n", "sh": "-n", "zsh": "-n", "php": "-l", "ruby": "-c"}
+_UNTESTED = ("-DskipTests", "-Dmaven.test.skip")
 _CODE_WRITES = re.compile(
     r"open\(\s*[rf]?(['\"])(?P<path>[^'\"]+)\1\s*,\s*(?:mode=)?['\"][wax]|(?P<call>\.write_text\(|"
     r"\.write_bytes\(|writeFile(?:Sync)?\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax])"
@@ -137,7 +146,14 @@ def commands_in(command: str) -> tuple[Command, ...]:
     and options that only say where (``git -C folder``) are taken off. Text that no shell could
     read gives what can be had.
     """
-    return tuple(Command(bare_words(words), tuple(targets)) for words, targets in _typed(command))
+    return tuple(Command(bare_words(each.words), tuple(each.targets)) for each in _typed(command))
+
+
+@lru_cache(maxsize=512)
+def joints_in(command: str) -> tuple[str, ...]:
+    """Return what follows each command of ``commands_in``: ``|``, ``&&``, ``||``, ``;`` or ``&``;
+    a line break is ``;``, and empty is the end."""
+    return tuple(each.joint for each in _typed(command))
 
 
 @lru_cache(maxsize=512)
@@ -145,7 +161,7 @@ def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
     """Take a shell command apart as it was typed: wrappers and all, leading assignments and
     keywords off."""
     return tuple(
-        tuple(itertools.dropwhile(_is_before_program, words)) for words, _ in _typed(command)
+        tuple(itertools.dropwhile(_is_before_program, each.words)) for each in _typed(command)
     )
 
 
@@ -163,11 +179,20 @@ def _is_before_program(word: str) -> bool:
     return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
 
 
+class _Typed(NamedTuple):
+    """A simple command as it was typed."""
+
+    words: list[str]
+    targets: list[str]
+    joint: str
+
+
 @lru_cache(maxsize=512)
-def _typed(command: str) -> list[tuple[list[str], list[str]]]:
-    """Return the words of each simple command, and the files that its output goes to."""
+def _typed(command: str) -> list[_Typed]:
+    """Return the words of each simple command, the files that its output goes to, and what
+    follows it."""
     flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command
-    found: list[tuple[list[str], list[str]]] = []
+    found: list[_Typed] = []
     words: list[str] = []
     targets: list[str] = []
     into: list[str] = words
@@ -190,8 +215,13 @@ def _typed(command: str) -> list[tuple[list[str], list[str]]]:
         if kind in ("redirect", "to") and not token["to"]:
             into = targets if ">" in text else []
         elif kind == "end":
+            joint = (
+                ";" if text in "\n()" and token.end() < len(flat.rstrip()) else text.strip("\n()")
+            )
             if words or targets:
-                found.append((words, targets))
+                found.append(_Typed(words, targets, joint))
+            elif found and found[-1].joint in ("", ";") and joint:  # what follows a subshell
+                found[-1] = found[-1]._replace(joint=joint)
             words, targets = [], []
             into = words
     return found
@@ -245,35 +275,72 @@ def _past_options(words: list[str], at: int) -> int:
 def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
     """Return kind and tool when a simple command checks the work: a test, lint or type run, or a
     build, by a known program, a task or a script of that name; None for all else."""
-    if not words:
-        return None
+    if not words or not _DRY.isdisjoint(words):
+        return _formatter(words)
     program, rest = _program(words[0]), words[1:]
     if any(word in _NO_RUN for word in rest):
         return None
+    if check := _formatter(words):
+        return check
     plain = [word for word in rest if not word.startswith("-")]
     if _INTERPRETER.match(program):
+        if rest[:1] == (_SYNTAX_ONLY.get(program),):
+            return "build", f"{program} {rest[0]}"
         if rest[:1] == ("-m",) and len(rest) > 1:
             program, rest = rest[1].partition(".")[0], rest[2:]
-        elif rest[:1] != ("-c",) and plain:
+        elif rest[:1] != ("-c",) and plain and not _runs_word(program, (*rest[:2], *plain[:1])):
             script = None if _INTERPRETER.match(_program(plain[0])) else check_of(tuple(plain))
             return script or _named(plain[0], plain[0])
+    if program == "xcodebuild":
+        return ("test" if any(word.startswith("test") for word in plain) else "build"), program
     kind = _runs().get(program)
-    if (name := " ".join([program, *plain[:1]])) in _FORMATTERS:
-        return ("lint", name) if any(word.startswith("--check") for word in rest) else None
     if kind:
         return kind, program
-    for word in (" ".join(plain[:2]), *plain[:1], *rest[:3]):
-        if kind := _runs().get(f"{program} {word}"):
-            return kind, f"{program} {word}".replace(" --", " ")
+    plain = [word for word in plain if not word.startswith("+")]
+    goals = plain if program in _OF_GOALS else plain[:1]
+    options = [word for word in rest if word.startswith("--")]
+    if word := _runs_word(program, (" ".join(plain[:2]), *goals, *options)):
+        kind = _runs()[f"{program} {word}"]
+        is_built = any(each.startswith(_UNTESTED) for each in rest) or (
+            program == "go" and "-c" in rest
+        )
+        return ("build" if is_built else kind), f"{program} {word}".replace(" --", " ")
     if program in _TASK_RUNNERS:
-        names = plain[1:] if plain and plain[0] in ("run", "run-script") else plain
+        names = plain[1:] if plain and plain[0] in _OF_ALL else plain
         names = [name for name in names if "=" not in name]
         if not names:
             return ("build", program) if program in ("make", "gmake") and not plain else None
         if names[0] in ("install", "add", "i", "exec", "create", "init", "x"):
             return None
-        return _named(names[0], f"{program} {names[0]}")
+        task = _named(names[0], f"{program} {names[0]}")
+        is_tool = not task and program in _RUNS_TOOLS and names[0] in rest
+        return check_of(rest[rest.index(names[0]) :]) if is_tool else task
     return _named(words[0], words[0]) if "/" in words[0] or "." in program else None
+
+
+def dry_check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
+    """Return the check that a simple command only says it would run; None for all else."""
+    if _DRY.isdisjoint(words) or check_of(words):
+        return None
+    return check_of(tuple(word for word in words if word not in _DRY))
+
+
+def _runs_word(program: str, words: Sequence[str]) -> str:
+    """Return the first word that makes a check of a program; empty for none."""
+    return next((word for word in words if f"{program} {word}" in _runs()), "")
+
+
+def _formatter(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
+    """Return the check by a program that rewrites files unless it is told to only look."""
+    if not words:
+        return None
+    program = _program(words[0])
+    for name in (" ".join([program, *words[1:2]]), program):
+        if flags := tables()["formatters"].get(name):
+            given = [word for word in words[1:] if word.startswith("-")]
+            is_look = any(word.startswith(tuple(flags.split())) for word in given)
+            return ("lint", name) if is_look and "-w" not in given else None
+    return None
 
 
 def _program(word: str) -> str:
@@ -318,7 +385,7 @@ def writes_of(command: str) -> Iterator[Write]:
     Paths are as they are written, behind the folder that the command changed to before.
     """
     for (words, targets), folder in placed_commands(command):
-        for write in _writes(words, targets):
+        for write in writes_in(Command(words, targets)):
             yield Write(_below(folder, write.path), write.is_edit) if folder else write
     for found in _CODE_WRITES.finditer(code_in(command)):
         yield _write(found["path"] or "a file, by code")
@@ -374,7 +441,9 @@ def _below(folder: str, path: str) -> str:
     return path if whole else normpath(join(folder, path))
 
 
-def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+def writes_in(command: Command) -> Iterator[Write]:
+    """Yield the files that a simple command writes, as it names them."""
+    words, targets = command
     program = words[0].rpartition("/")[2] if words else ""
     plain = [word for word in words[1:] if not word.startswith("-")]
     shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")

@@ -1,0 +1,378 @@
+"""Read what a check printed: whether it passed, and how many tests ran, failed and were skipped.
+
+A runner's own count decides. Skipped tests and filters that match nothing are no pass, and one
+failing count among several makes the whole fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from debrief.markdown import shorten
+from debrief.signals.excerpts import ANSI, printed_lines
+from debrief.signals.shell import pattern, tables
+
+_PRINTED = 30_000
+"""Characters of a check's output, from its end, that are read."""
+_QUOTE = 120
+_NAMES = 50
+"""Failing lines that are kept, at most."""
+
+_PREFIX = (
+    r"(?:\[\w+\] +)?(?:[@\w./-]+(?:(?::[\w-]+)+| [\w-]+)?: +(?=[^\d\s]|\d+ (?:pass|fail|test)))?"
+)
+"""What workspace tools put before each line: a level, or the name of a package."""
+_LABEL = (
+    r"(?:=+ |[#ℹ✓✔✗✘✖×❌✅•>*-]+ |\[ +(?=\d)|test result: \w+\. |tests?:? +|summary \[[^\]]*\] +\d+(?:/\d+)?"
+    r" tests? run: |(?:ok|failed) \| |(?:success|fail)! -- |done |ok \(|all |finished in [\d.]+s?,? *"
+    r"|executed \d+ out of \d+ tests?: |\d+ scenarios? \(|result: )?"
+)
+_PAIR = r"\d+ [a-z][a-z ]*(?: \([^()\n]*\))?"
+_COUNTED = re.compile(
+    rf"^[ \t]*{_PREFIX}{_LABEL}(?P<pairs>{_PAIR}(?: ?[,;|/:] ?{_PAIR})*)"
+    r"(?P<rest>|[.)\]]|[ ]?[,;:(=|\[].*| +(?:in|out of|after|across) .*)$",
+    re.IGNORECASE,
+)
+"""``4 passed, 1 failed in 0.2s`` and its like: numbers before words."""
+_WORD = r"(?:tests? run|[a-z]+)"
+_NAMED = re.compile(
+    rf"^[ \t]*{_PREFIX}(?:[#ℹ*>•-] |\[ |tests:? +|test summary: |(?:passed|failed|skipped)! +- |ok(?:,.*)? "
+    rf"|passed: |results?:? +)?"
+    rf"(?P<pairs>{_WORD} ?[:=]? *\d+(?: ?[,;|] ?{_WORD} ?[:=]? *\d+)*)(?P<rest>|[.)]|,? ?[-\]|,(].*)$",
+    re.IGNORECASE,
+)
+"""``Failed: 0, Passed: 5`` and its like: words before numbers."""
+_NUMBER_FIRST = re.compile(r"(\d+) ([a-z][a-z ]*)", re.IGNORECASE)
+_WORD_FIRST = re.compile(r"(tests? run|[a-z]+) ?[:=]? *(\d+)", re.IGNORECASE)
+_KINDS = (
+    ("other", re.compile(r"\b(?:subtests? passed|features?|steps?|files?|suites?|containers|steps|rules?)\b")),
+    ("failed", re.compile(r"fail|error|broken|cancell?ed|unsuccessful|timed out")),
+    ("skipped", re.compile(r"skip|pending|ignored|todo|xfailed|disabled|omissions|omitted|incomplete")),
+    ("passed", re.compile(r"\bx?pass(?:ed|ing|es)?\b|succe|\bok\b")),
+    ("total", re.compile(r"\b(?:tests?(?: run)?|doctests?|examples?|runs|specs?|properties|total)\b")),
+)  # fmt: skip
+_UNITTEST = re.compile(
+    r"^Ran (?P<total>\d+) tests? in [^\n]*(?:\n\s*)*?\n(?P<word>OK|FAILED|NO TESTS RAN)(?: \((?P<pairs>[^)\n]*)\))?",
+    re.MULTILINE,
+)
+_SPECIAL: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("ctest", re.compile(r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)", re.M)),
+    ("xctest", re.compile(r"^\s*Executed (?P<total>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?.*", re.M)),
+    ("swift", re.compile(r"^\W*Test run with (?P<total>\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after.*?(?:with (?P<failed>\d+) issues?.*)?$", re.M)),
+    ("flutter", re.compile(r"^\d\d:\d\d \+(?P<passed>\d+)(?: ~(?P<skipped>\d+))?(?: -(?P<failed>\d+))?: .*", re.M)),
+    ("karma", re.compile(r"Executed \d+ of (?P<total>\d+) (?:\((?P<failed>\d+) FAILED\)|SUCCESS|\(skipped (?P<skipped>\d+)\)).*")),
+    ("ratio", re.compile(r"^\W*(?:\w+: )?(?P<passed>\d+)/(?P<total>\d+) (?:\w+ )?(?:passed|passing|pass|ok|succeeded)\b.*", re.M | re.I)),
+    ("prove", re.compile(r"^Files=\d+, Tests=(?P<total>\d+),.*", re.M)),
+)  # fmt: skip
+"""Runners whose last or largest line is the count of the whole run."""
+_GO_CASE = re.compile(r"^(\s*)--- (PASS|FAIL|SKIP): (\S+)")
+_GO_JSON = re.compile(r'"Action":"(pass|fail|skip)".*?"Test":"([^"]+)"')
+_GO_PACKAGE = re.compile(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])")
+_GO_EMPTY = re.compile(r"^ok\s+\S+\s.*\[no tests to run\]|^\?\s+\S+\s+\[no test files\]")
+_TAP = re.compile(r"^(not )?ok \d+\b([^#]*)(?:# *(skip|todo)\b)?", re.IGNORECASE)
+_LISTED = re.compile(r"^(?:\[warn\] )?[\w@./+-]+\.[a-z]\w{0,5}$")
+"""A line that is a file's name."""
+
+
+class CheckResult(Struct, frozen=True, kw_only=True):
+    """What a check printed, as far as it tells."""
+
+    passed: bool | None = None
+    """None where nothing tells, and where no test ran."""
+    ran: int | None = None
+    """Tests that ran, skipped ones left out; None where no count was printed."""
+    failed: int | None = None
+    skipped: int | None = None
+    quote: str = ""
+    """The line that tells."""
+    failures: tuple[str, ...] = ()
+    """Lines that name what failed."""
+
+
+class _Count(Struct):
+    """The tests of one line, or of a whole output."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    line: str = ""
+
+    @property
+    def ran(self) -> int:
+        return self.passed + self.failed
+
+
+def clean(printed: str) -> str:
+    """Return the end of an output as a terminal shows it, without colors."""
+    text = ANSI.sub("", printed[-_PRINTED:]).replace("\\n", "\n").replace("\\t", "\t")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) -> CheckResult:
+    """Return how a test run ended.
+
+    Args:
+        text: what it printed, cleaned.
+        status: whether its own exit status is that of success; None where that is not known.
+        is_cut: a program behind it may have left out lines.
+    """
+    counts, is_whole = _counts_in(text, is_cut)
+    lines = text.split("\n")
+    failures = tuple(_names_in(lines))
+    total = _Count(
+        sum(count.passed for count in counts),
+        sum(count.failed for count in counts),
+        sum(count.skipped for count in counts),
+    )
+    is_known = bool(counts) and is_whole
+    ran, failed = (total.ran, total.failed) if is_known else (None, total.failed or None)
+    skipped = total.skipped if is_known else None
+    passes = any(map(_GO_PACKAGE.match, lines)) and not counts
+
+    def told(passed: bool | None, quote: str) -> CheckResult:
+        return CheckResult(
+            passed=passed,
+            ran=ran,
+            failed=failed,
+            skipped=skipped,
+            quote=shorten(quote.strip(), _QUOTE),
+            failures=() if passed else failures,
+        )
+
+    most = max(counts, key=lambda count: (count.ran, count.skipped), default=_Count()).line
+    worst = max(counts, key=lambda count: count.failed, default=_Count())
+    if worst.failed:
+        return told(False, worst.line)
+    behind = text.rpartition(most)[2].split("\n") if most else lines
+    is_empty = not total.ran and not passes
+    empty = most or _last(lines, "unstarted")
+    empty = empty or ("" if failures else _last(lines, "none") or _first(lines, _GO_EMPTY))
+    if is_empty and not most and empty:
+        return told(None, empty)
+    if broken := _last(lines, "ended") or _last(lines if status is None else behind, "exits"):
+        return told(False, broken)
+    if is_empty:
+        if most:
+            return told(None, most)
+        return _told_by_lines(lines, status, failures)
+    if status is False:
+        return told(False, _failing(lines) or most)
+    if status is None and (late := _last(behind, "failed")):
+        return told(False, late)
+    return told(True, most or _last(lines, "passed"))
+
+
+def read_other_result(
+    text: str, tool: str, status: bool | None, *, is_alone: bool, is_filtered: bool, is_piped: bool
+) -> CheckResult:
+    """Return how a lint, type check, build or program ended.
+
+    Args:
+        text: what it printed, cleaned.
+        tool: that ran.
+        status: whether its own exit status is that of success; None where that is not known.
+        is_alone: no other check printed into the same output.
+        is_filtered: a search behind it chose what to show.
+        is_piped: its exit status is hidden by a program behind it.
+    """
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    names = tuple(_names_in(lines))
+    if untold := _last(lines, "unstarted"):
+        return CheckResult(quote=_short(untold))
+    if _is_in(tool, "lists") and (listed := _first(lines, _LISTED)):
+        return CheckResult(passed=False, quote=_short(listed), failures=names)
+    if found := _last(lines, "found"):
+        return CheckResult(passed=False, quote=_short(found), failures=names)
+    said = printed_lines(text)
+    is_silent = _is_in(tool, "tools") and not said
+    if is_silent and not is_filtered and (status or (status is None and is_piped)):
+        return CheckResult(passed=True)
+    if status is None and not is_alone:
+        return CheckResult()
+    return _told_by_lines(lines, status, names)
+
+
+def _told_by_lines(lines: list[str], status: bool | None, failures: tuple[str, ...]) -> CheckResult:
+    """Return what the last line says that tells; the status counts before words that look bad."""
+    filled = [line.strip() for line in lines if line.strip()]
+    if status is False:
+        return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+    for line in reversed(filled):
+        bad = pattern("outcomes", "failed").search(line)
+        if bad and status is None:
+            return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+        if not bad and pattern("outcomes", "passed").search(line):
+            return CheckResult(passed=True, quote=_short(line))
+    return CheckResult(passed=status, quote=_short(_telling(filled)))
+
+
+def _failing(lines: Iterable[str]) -> str:
+    """Return the line that says what failed: one with a count, else the first, else the last."""
+    filled = [line.strip() for line in lines if line.strip()]
+    bad = [line for line in filled if pattern("outcomes", "failed").search(line)]
+    counted = [line for line in bad if re.search(r"\b[1-9]\d* (?:fail|error|problem)", line)]
+    return next(iter(counted[-1:] or bad), "") or _telling(filled)
+
+
+def _telling(lines: list[str]) -> str:
+    """Return the last line that says something."""
+    idle = pattern("outcomes", "idle")
+    said = printed_lines("\n".join(lines))
+    return next((line for line in reversed(said) if not idle.search(line)), "")
+
+
+def _last(lines: Iterable[str], name: str) -> str:
+    form = pattern("outcomes", name)
+    return next((line for line in reversed(list(lines)) if form.search(line)), "")
+
+
+def _first(lines: Iterable[str], form: re.Pattern[str]) -> str:
+    return next(filter(form.match, lines), "")
+
+
+def _short(line: str) -> str:
+    return shorten(line.strip(), _QUOTE)
+
+
+def _is_in(tool: str, name: str) -> bool:
+    section = tables()["silent"]
+    return tool in {each.strip() for each in section[name].split(",")}
+
+
+def _names_in(lines: Iterable[str]) -> Iterator[str]:
+    form = pattern("outcomes", "names")
+    found = dict.fromkeys(line.strip() for line in lines if form.search(line))
+    yield from list(found)[:_NAMES]
+
+
+def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
+    """Return the counts that runners printed, and whether they are of all tests."""
+    counts: list[_Count] = []
+    for found in _UNITTEST.finditer(text):
+        counts.append(_of_unittest(found))
+    rest = _UNITTEST.sub("", text)
+    for name, form in _SPECIAL:
+        whole = [_of_groups(found) for found in form.finditer(rest)]
+        if whole:
+            counts += whole if name == "ratio" else [_whole(name, whole)]
+            rest = form.sub("", rest)
+    counts += _by_lines(rest.split("\n"))
+    if any(count.ran or count.skipped for count in counts):
+        return counts, True
+    cases = _cases_in(rest.split("\n"))
+    if cases is None:
+        return counts, True
+    is_verbose = cases.passed or cases.skipped or "=== RUN" in text
+    return [cases], bool(is_verbose) and not is_cut
+
+
+def _whole(name: str, counts: list[_Count]) -> _Count:
+    """Return the count of a whole run, which a runner printed in parts before."""
+    return counts[-1] if name == "flutter" else max(counts, key=lambda count: count.ran)
+
+
+def _of_unittest(found: re.Match[str]) -> _Count:
+    pairs = dict.fromkeys(("failed", "skipped"), 0)
+    for word, number in _WORD_FIRST.findall((found["pairs"] or "").replace("expected f", "f")):
+        kind = "passed" if word == "failures" and "expected failures" in found[0] else _kind(word)
+        if kind in pairs:
+            pairs[kind] += int(number)
+    if "unexpected success" in found[0]:
+        pairs["failed"] += int(re.findall(r"unexpected successe?s?=(\d+)", found[0])[0])
+    passed = max(0, int(found["total"]) - sum(pairs.values()))
+    failed = max(pairs["failed"], int(found["word"] == "FAILED"))
+    last = found[0].split("\n")[-1]
+    return _Count(passed, failed, pairs["skipped"], last if failed else found[0].split("\n")[0])
+
+
+def _of_groups(found: re.Match[str]) -> _Count:
+    groups = {name: int(number or 0) for name, number in found.groupdict().items()}
+    failed, skipped = groups.get("failed", 0), groups.get("skipped", 0)
+    passed = groups.get("passed", groups.get("total", 0) - failed - skipped)
+    if "passed" in groups and "total" in groups:
+        failed = groups["total"] - passed
+    return _Count(max(0, passed), failed, skipped, found[0].strip())
+
+
+def _by_lines(lines: list[str]) -> list[_Count]:
+    """Return the counts of lines that are a count, those of single classes left out."""
+    counts: list[_Count] = []
+    classes: list[_Count] = []
+    for line in lines:
+        if not any(map(str.isdigit, line)) or len(line) > 400:
+            continue
+        if (found := _COUNTED.match(line)) and (count := _of_pairs(line, found, True)):
+            counts.append(count)
+        elif (found := _NAMED.match(line)) and (count := _of_pairs(line, found, False)):
+            (classes if "Time elapsed" in line else counts).append(count)
+    return counts or classes
+
+
+def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count | None:
+    """Return the count of a line; None where its numbers are not of tests."""
+    if re.match(r"\s*(?:\S+: )?(?:Test Suites|Test Files|Snapshots)\b", line):
+        return None
+    if is_number_first:
+        pairs = [(word, int(number)) for number, word in _NUMBER_FIRST.findall(found["pairs"])]
+    else:
+        pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(found["pairs"])]
+    sums = dict.fromkeys(("failed", "skipped", "passed", "total", "other", ""), 0)
+    words = [word.strip().lower() for word, _ in pairs]
+    if any(re.match(r"(?:features?|steps?|containers|suites?|files?)\b", word) for word in words):
+        return None
+    for word, (_, number) in zip(words, pairs, strict=True):
+        sums[_kind(word)] += number
+    kinds = {_kind(word) for word in words}
+    is_of_all = re.match(r"(?i)\s*(?:DONE|OK \()", line)
+    if not kinds & {"passed", "failed", "skipped"} and not is_of_all:
+        return None
+    is_errors = kinds <= {"failed", "other", ""} and all("fail" not in word for word in words)
+    if is_errors and not re.search(r" in [\d.]+ ?s", line):
+        return None
+    passed = sums["passed"]
+    if "passed" not in kinds and "total" in kinds:
+        passed = max(0, sums["total"] - sums["failed"] - sums["skipped"])
+    return _Count(passed, sums["failed"], sums["skipped"], line.strip())
+
+
+def _kind(word: str) -> str:
+    return next((kind for kind, form in _KINDS if form.search(word.lower())), "")
+
+
+def _cases_in(lines: list[str]) -> _Count | None:
+    """Return the count of tests that were printed one by one, of parents and children the latter;
+    None where none was."""
+    go: dict[str, tuple[str, str]] = {}
+    total = _Count()
+    tap = False
+    for line in lines:
+        if found := _GO_CASE.match(line):
+            go[found[3]] = found[2].lower(), line
+        elif found := _GO_JSON.search(line):
+            go[found[2]] = found[1], line
+        elif found := _TAP.match(line):
+            tap = True
+            _add(total, "skip" if found[3] else "fail" if found[1] else "pass", line)
+    above = {name.rpartition("/")[0] for name in go}
+    above_failed = {name.rpartition("/")[0] for name, (word, _) in go.items() if word == "fail"}
+    for name, (word, line) in go.items():
+        if name not in (above_failed if word == "fail" else above):
+            _add(total, word, line)
+    if total.passed and not total.failed:
+        total.line = _last(filter(_GO_PACKAGE.match, lines), "passed") or total.line
+    return total if go or tap else None
+
+
+def _add(total: _Count, word: str, line: str) -> None:
+    if word == "skip":
+        total.skipped += 1
+    elif word == "fail":
+        total.failed += 1
+    else:
+        total.passed += 1
+    is_first_failure = word == "fail" and total.failed == 1
+    if is_first_failure or not total.line or (word == "pass" and total.passed == 1):
+        total.line = total.line if total.failed and word != "fail" else line.strip()

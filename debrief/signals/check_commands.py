@@ -265,6 +265,7 @@ def _result_of(
         text,
         check.tool,
         status,
+        is_strict=check.kind == "run",
         is_alone=is_alone,
         is_filtered=not _CUTS.issuperset(behind),
         is_piped=bool(behind),

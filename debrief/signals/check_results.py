@@ -30,16 +30,16 @@ _LABEL = (
     r" tests? run: |(?:ok|failed) \| |(?:success|fail)! -- |done |ok \(|all |finished in [\d.]+s?,? *"
     r"|executed \d+ out of \d+ tests?: |\d+ scenarios? \(|result: )?"
 )
-_PAIR = r"\d+ [a-z][a-z ]*(?: \([^()\n]*\))?"
+_PAIR = r"\d+ [a-z]+(?: [a-z]+)*(?: \([^()\n]*\))?"
 _COUNTED = re.compile(
     rf"^[ \t]*{_PREFIX}{_LABEL}(?P<pairs>{_PAIR}(?: ?[,;|/:] ?{_PAIR})*)"
-    r"(?P<rest>|[.)\]]|[ ]?[,;:(=|\[].*| +(?:in|out of|after|across) .*)$",
+    r"(?P<rest>| *[.)\]]| ?[,;:(=|\[].*| +(?:in|out of|after|across) .*)$",
     re.IGNORECASE,
 )
 """``4 passed, 1 failed in 0.2s`` and its like: numbers before words."""
 _WORD = r"(?:tests? run|[a-z]+)"
 _NAMED = re.compile(
-    rf"^[ \t]*{_PREFIX}(?:[#ℹ*>•-] |\[ |tests:? +|test summary: |(?:passed|failed|skipped)! +- |ok(?:,.*)? "
+    rf"^[ \t]*{_PREFIX}(?:[#ℹ*>•-] |\[ |tests:? +(?!run)|test summary: |(?:passed|failed|skipped)! +- |ok(?:,.*)? "
     rf"|passed: |results?:? +)?"
     rf"(?P<pairs>{_WORD} ?[:=]? *\d+(?: ?[,;|] ?{_WORD} ?[:=]? *\d+)*)(?P<rest>|[.)]|,? ?[-\]|,(].*)$",
     re.IGNORECASE,
@@ -49,8 +49,8 @@ _NUMBER_FIRST = re.compile(r"(\d+) ([a-z][a-z ]*)", re.IGNORECASE)
 _WORD_FIRST = re.compile(r"(tests? run|[a-z]+) ?[:=]? *(\d+)", re.IGNORECASE)
 _KINDS = (
     ("other", re.compile(r"\b(?:subtests? passed|features?|steps?|files?|suites?|containers|steps|rules?)\b")),
-    ("failed", re.compile(r"fail|error|broken|cancell?ed|unsuccessful|timed out")),
     ("skipped", re.compile(r"skip|pending|ignored|todo|xfailed|disabled|omissions|omitted|incomplete")),
+    ("failed", re.compile(r"fail|error|broken|cancell?ed|unsuccessful|timed out")),
     ("passed", re.compile(r"\bx?pass(?:ed|ing|es)?\b|succe|\bok\b")),
     ("total", re.compile(r"\b(?:tests?(?: run)?|doctests?|examples?|runs|specs?|properties|total)\b")),
 )  # fmt: skip
@@ -58,6 +58,7 @@ _UNITTEST = re.compile(
     r"^Ran (?P<total>\d+) tests? in [^\n]*(?:\n\s*)*?\n(?P<word>OK|FAILED|NO TESTS RAN)(?: \((?P<pairs>[^)\n]*)\))?",
     re.MULTILINE,
 )
+_UNITTEST_PAIR = re.compile(r"([a-z ]*[a-z])=(\d+)")
 _SPECIAL: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ctest", re.compile(r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)", re.M)),
     ("xctest", re.compile(r"^\s*Executed (?P<total>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?.*", re.M)),
@@ -157,7 +158,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
     if is_empty:
         if most:
             return told(None, most)
-        return _told_by_lines(lines, status, failures)
+        return _told_by_lines(lines, status, failures, is_strict=True)
     if status is False:
         return told(False, _failing(lines) or most)
     if status is None and (late := _last(behind, "failed")):
@@ -166,7 +167,14 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
 
 
 def read_other_result(
-    text: str, tool: str, status: bool | None, *, is_alone: bool, is_filtered: bool, is_piped: bool
+    text: str,
+    tool: str,
+    status: bool | None,
+    *,
+    is_strict: bool,
+    is_alone: bool,
+    is_filtered: bool,
+    is_piped: bool,
 ) -> CheckResult:
     """Return how a lint, type check, build or program ended.
 
@@ -174,6 +182,7 @@ def read_other_result(
         text: what it printed, cleaned.
         tool: that ran.
         status: whether its own exit status is that of success; None where that is not known.
+        is_strict: it is a program, which may end with 0 whatever it found.
         is_alone: no other check printed into the same output.
         is_filtered: a search behind it chose what to show.
         is_piped: its exit status is hidden by a program behind it.
@@ -192,17 +201,23 @@ def read_other_result(
         return CheckResult(passed=True)
     if status is None and not is_alone:
         return CheckResult()
-    return _told_by_lines(lines, status, names)
+    return _told_by_lines(lines, status, names, is_strict=is_strict)
 
 
-def _told_by_lines(lines: list[str], status: bool | None, failures: tuple[str, ...]) -> CheckResult:
-    """Return what the last line says that tells; the status counts before words that look bad."""
+def _told_by_lines(
+    lines: list[str], status: bool | None, failures: tuple[str, ...], *, is_strict: bool
+) -> CheckResult:
+    """Return what the last line says that tells.
+
+    A status of success counts before words that look bad, except of tests and programs (strict),
+    which print what they found and may end with 0.
+    """
     filled = [line.strip() for line in lines if line.strip()]
     if status is False:
         return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
     for line in reversed(filled):
         bad = pattern("outcomes", "failed").search(line)
-        if bad and status is None:
+        if bad and (is_strict or status is None):
             return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
         if not bad and pattern("outcomes", "passed").search(line):
             return CheckResult(passed=True, quote=_short(line))
@@ -260,11 +275,12 @@ def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
             counts += whole if name == "ratio" else [_whole(name, whole)]
             rest = form.sub("", rest)
     counts += _by_lines(rest.split("\n"))
-    if any(count.ran or count.skipped for count in counts):
-        return counts, True
     cases = _cases_in(rest.split("\n"))
     if cases is None:
         return counts, True
+    if any(count.ran or count.skipped for count in counts):
+        is_told = cases.failed == 0 or any(count.failed for count in counts)
+        return (counts if is_told else [*counts, cases]), True
     is_verbose = cases.passed or cases.skipped or "=== RUN" in text
     return [cases], bool(is_verbose) and not is_cut
 
@@ -275,17 +291,17 @@ def _whole(name: str, counts: list[_Count]) -> _Count:
 
 
 def _of_unittest(found: re.Match[str]) -> _Count:
-    pairs = dict.fromkeys(("failed", "skipped"), 0)
-    for word, number in _WORD_FIRST.findall((found["pairs"] or "").replace("expected f", "f")):
-        kind = "passed" if word == "failures" and "expected failures" in found[0] else _kind(word)
-        if kind in pairs:
-            pairs[kind] += int(number)
-    if "unexpected success" in found[0]:
-        pairs["failed"] += int(re.findall(r"unexpected successe?s?=(\d+)", found[0])[0])
-    passed = max(0, int(found["total"]) - sum(pairs.values()))
-    failed = max(pairs["failed"], int(found["word"] == "FAILED"))
-    last = found[0].split("\n")[-1]
-    return _Count(passed, failed, pairs["skipped"], last if failed else found[0].split("\n")[0])
+    """Return the count of ``unittest``; an expected failure counts as skipped."""
+    failed = skipped = 0
+    for word, number in _UNITTEST_PAIR.findall(found["pairs"] or ""):
+        if word.strip() in ("skipped", "expected failures"):
+            skipped += int(number)
+        else:
+            failed += int(number)
+    failed = max(failed, int(found["word"] == "FAILED"))
+    ran, *_, told = found[0].split("\n")
+    passed = max(0, int(found["total"]) - failed - skipped)
+    return _Count(passed, failed, skipped, told if failed else ran)
 
 
 def _of_groups(found: re.Match[str]) -> _Count:
@@ -315,10 +331,11 @@ def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count 
     """Return the count of a line; None where its numbers are not of tests."""
     if re.match(r"\s*(?:\S+: )?(?:Test Suites|Test Files|Snapshots)\b", line):
         return None
+    told = re.sub(r"\([^()]*\)", "", found["pairs"])
     if is_number_first:
-        pairs = [(word, int(number)) for number, word in _NUMBER_FIRST.findall(found["pairs"])]
+        pairs = [(word, int(number)) for number, word in _NUMBER_FIRST.findall(told)]
     else:
-        pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(found["pairs"])]
+        pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(told)]
     sums = dict.fromkeys(("failed", "skipped", "passed", "total", "other", ""), 0)
     words = [word.strip().lower() for word, _ in pairs]
     if any(re.match(r"(?:features?|steps?|containers|suites?|files?)\b", word) for word in words):

@@ -11,15 +11,57 @@ from collections.abc import Iterator, Sequence
 from posixpath import dirname, join, normpath
 
 _FOLDERS = frozenset(
-    ["-C", "--prefix", "--cwd", "--dir", "--directory", "--package-path", "--project-dir", "--root", "--git-dir"]
+    [
+        "-C",
+        "--prefix",
+        "--cwd",
+        "--dir",
+        "--directory",
+        "--package-path",
+        "--project-dir",
+        "--root",
+        "--git-dir",
+    ]
 )
 _FILES = frozenset(["--manifest-path", "-f", "--file"])
 """Options whose value is a file of the folder."""
 _PACKAGES = frozenset(
-    ["-p", "--package", "--filter", "-F", "--workspace", "-w", "-pl", "--projects", "--scope", "-scheme", "--project"]
+    [
+        "-p",
+        "--package",
+        "--filter",
+        "-F",
+        "--workspace",
+        "-w",
+        "-pl",
+        "--projects",
+        "--scope",
+        "-scheme",
+        "--project",
+    ]
 )
 _FILTERS = frozenset(
-    ["-k", "-m", "-run", "-test.run", "-t", "--testNamePattern", "-g", "--grep", "--fgrep", "-only-testing", "--tests", "-R", "--filter", "--test", "--test-name-pattern", "-n", "--name", "-e", "--example"]
+    [
+        "-k",
+        "-m",
+        "-run",
+        "-test.run",
+        "-t",
+        "--testNamePattern",
+        "-g",
+        "--grep",
+        "--fgrep",
+        "-only-testing",
+        "--tests",
+        "-R",
+        "--filter",
+        "--test",
+        "--test-name-pattern",
+        "-n",
+        "--name",
+        "-e",
+        "--example",
+    ]
 )
 _FLAGS = frozenset(["--lf", "--last-failed", "--ff", "--changed", "--onlyChanged", "--related"])
 _DEFINED = re.compile(r"-D(?:it\.)?test=(.+)")
@@ -44,7 +86,25 @@ _OPTIONS: dict[str, dict[str, str]] = {
 }
 """What an option means to a program: ``name``, ``package``, ``file``, ``folder``, a ``flag``
 without a value, or empty for a value that says nothing of the target."""
-_WHOLE = frozenset([".", "./", "./...", "...", "tests", "test", "spec", "src", "lib", "test/", "tests/", "spec/", "src/", "lib/", "*"])
+_WHOLE = frozenset(
+    [
+        ".",
+        "./",
+        "./...",
+        "...",
+        "tests",
+        "test",
+        "spec",
+        "src",
+        "lib",
+        "test/",
+        "tests/",
+        "spec/",
+        "src/",
+        "lib/",
+        "*",
+    ]
+)
 """Arguments that mean all of the folder."""
 _BY_NAME = frozenset(["cargo", "jest", "vitest", "bun", "mocha", "mix", "nextest", "busted", "ava"])
 """Programs whose bare arguments choose tests."""

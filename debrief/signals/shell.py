@@ -275,13 +275,13 @@ def _past_options(words: list[str], at: int) -> int:
 def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
     """Return kind and tool when a simple command checks the work: a test, lint or type run, or a
     build, by a known program, a task or a script of that name; None for all else."""
-    if not words or not _DRY.isdisjoint(words):
-        return _formatter(words)
-    program, rest = _program(words[0]), words[1:]
-    if any(word in _NO_RUN for word in rest):
+    if not words or not _NO_RUN.isdisjoint(words[1:]):
         return None
-    if check := _formatter(words):
-        return check
+    if name := _formatter(words):
+        return ("lint", name) if _only_looks(name, words) else None
+    if not _DRY.isdisjoint(words):
+        return None
+    program, rest = _program(words[0]), words[1:]
     plain = [word for word in rest if not word.startswith("-")]
     if _INTERPRETER.match(program):
         if rest[:1] == (_SYNTAX_ONLY.get(program),):
@@ -330,17 +330,17 @@ def _runs_word(program: str, words: Sequence[str]) -> str:
     return next((word for word in words if f"{program} {word}" in _runs()), "")
 
 
-def _formatter(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
-    """Return the check by a program that rewrites files unless it is told to only look."""
-    if not words:
-        return None
+def _formatter(words: tuple[str, ...]) -> str:
+    """Return the name of a program that rewrites files unless it is told to only look; empty for
+    other commands."""
     program = _program(words[0])
-    for name in (" ".join([program, *words[1:2]]), program):
-        if flags := tables()["formatters"].get(name):
-            given = [word for word in words[1:] if word.startswith("-")]
-            is_look = any(word.startswith(tuple(flags.split())) for word in given)
-            return ("lint", name) if is_look and "-w" not in given else None
-    return None
+    names = (" ".join([program, *words[1:2]]), program)
+    return next((name for name in names if name in tables()["formatters"]), "")
+
+
+def _only_looks(formatter: str, words: tuple[str, ...]) -> bool:
+    looks = tuple(tables()["formatters"][formatter].split())
+    return "-w" not in words and any(word.startswith(looks) for word in words[1:])
 
 
 def _program(word: str) -> str:

@@ -49,6 +49,8 @@ _CONFIG = frozenset(["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "lock
 COMMIT = "git commit"
 """The tool's name of what a hook checks before a commit."""
 _COMMITTED = re.compile(r"^\[.+ [0-9a-f]{7,40}\]", re.MULTILINE)
+_READ: frozenset[CheckKind] = frozenset(["lint", "types"])
+"""Checks that read code and run nothing."""
 _STRICT = re.compile(r"\bset -[a-z]*e")
 _STATUS = re.compile(r"\$\?|\$\{PIPESTATUS\[0\]\}|\$\{pipestatus\[1\]\}")
 _HARMLESS = frozenset(["echo", "printf", "true", "date", "cat", "ls", "tail", "head"])
@@ -221,43 +223,66 @@ def _results_of(
     if untold := _untold(call, text):
         return [(check.kind, untold) for check in found]
     commands, joints = commands_in(call.command), joints_in(call.command)
-    is_known = not _is_of_script(call, text) and not _is_stopped(call, failed, text)
-    statuses = [
-        own_status(call.command, check.at, text, not failed if is_known else None)
-        for check in found
-    ]
-    is_chain = len({check.at for check in found}) > 1 and failed
+    is_known = not _is_of_script(call) and not _is_stopped(call, failed, text)
+    parts = [_part(commands, check.at, text) for check in found]
     results: list[tuple[CheckKind, CheckResult]] = []
-    for check, status in zip(found, statuses, strict=True):
+    is_chain = failed and len({check.at for check in found}) > 1
+    for check, part in zip(found, parts, strict=True):
         if check.is_dry:
             results.append((check.kind, CheckResult(quote="dry run")))
             continue
+        status = own_status(call.command, check.at, text, not failed if is_known else None)
+        status = None if is_chain and status is False else status
         behind = _behind(commands, joints, check.at)
-        own = None if is_chain and status is False and check.at == found[-1].at else status
-        results.append(_result_of(check, text, own, behind, is_alone=len(found) == 1))
-    is_last = found[-1].at == len(commands) - 1 and statuses[-1] is False
-    if is_chain and is_last and not any(result.passed is False for _, result in results):
+        is_alone = parts.count(part) == 1
+        results.append(_result_of(check, part, status, behind, did_fail=failed, is_alone=is_alone))
+    for at in reversed(range(len(found) - 1)):
+        between = joints[found[at].at : found[at + 1].at]
+        is_reached = results[at + 1][1].passed is not None and between[:1] == ("&&",)
+        if is_reached and results[at][1].passed is None and {"&&", "|"}.issuperset(between):
+            results[at] = results[at][0], replace(results[at][1], passed=True)
+    last = own_status(call.command, found[-1].at, text, not failed if is_known else None)
+    if is_chain and last is False and all(result.passed is not False for _, result in results):
         begun = max((at + 1 for at, joint in enumerate(joints[:-1]) if joint != "&&"), default=0)
         results = [
-            (kind, _as_failed(result) if check.at >= begun else result)
+            (kind, replace(result, passed=False) if check.at >= begun else result)
             for check, (kind, result) in zip(found, results, strict=True)
         ]
     return results
 
 
-def _as_failed(result: CheckResult) -> CheckResult:
-    return replace(result, passed=False)
+def _part(commands: Sequence[Command], at: int, text: str) -> str:
+    """Return the part of an output that a command printed, where ``echo`` marks its bounds."""
+    lines = text.split("\n")
+    marks = [
+        (mark, place)
+        for mark, each in enumerate(commands)
+        if each.words[:1] == ("echo",)
+        and (said := " ".join(each.words[1:]).partition("$")[0].strip())
+        and (place := next((i for i, line in enumerate(lines) if line.startswith(said)), -1)) >= 0
+    ]
+    begins = max((place + 1 for mark, place in marks if mark < at), default=0)
+    ends = min(
+        (place for mark, place in marks if mark > at and place >= begins), default=len(lines)
+    )
+    return "\n".join(lines[begins:ends])
 
 
 def _result_of(
-    check: _Found, text: str, status: bool | None, behind: Sequence[str], *, is_alone: bool
+    check: _Found,
+    text: str,
+    status: bool | None,
+    behind: Sequence[str],
+    beside: Collection[CheckKind],
+    *,
+    did_fail: bool,
 ) -> tuple[CheckKind, CheckResult]:
     """Return the kind of a check, which a task shows by what it prints, and its result."""
     if check.kind == "test":
         result = read_test_result(text, status, is_cut=bool(behind))
         is_named = re.search(r"verif|validat|repro", check.tool) and result.ran is None
         return ("run" if is_named else "test"), result
-    if is_alone and check.kind in ("lint", "build"):
+    if not beside and check.kind in ("lint", "build"):
         result = read_test_result(text, status, is_cut=bool(behind))
         if result.ran:
             return "test", result
@@ -266,7 +291,9 @@ def _result_of(
         check.tool,
         status,
         is_strict=check.kind == "run",
-        is_alone=is_alone,
+        did_fail=did_fail,
+        is_alone=not beside,
+        is_alone_of_kind=_READ.isdisjoint(beside) and check.kind in _READ,
         is_filtered=not _CUTS.issuperset(behind),
         is_piped=bool(behind),
     )
@@ -282,9 +309,9 @@ def _untold(call: ToolCall, text: str) -> CheckResult | None:
     return None
 
 
-def _is_of_script(call: ToolCall, text: str) -> bool:
+def _is_of_script(call: ToolCall) -> bool:
     """Return whether a status is that of a script around the command."""
-    return call.exit_code is None and bool(pattern("outcomes", "script").search(text))
+    return call.exit_code is None and bool(pattern("outcomes", "script").search(call.printed))
 
 
 def _is_stopped(call: ToolCall, failed: bool, text: str) -> bool:

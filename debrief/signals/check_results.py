@@ -10,14 +10,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.markdown import shorten
-from debrief.signals.excerpts import ANSI, printed_lines
+from debrief.signals.excerpts import ANSI, ENVELOPE, printed_lines
 from debrief.signals.shell import pattern, tables
 
 _PRINTED = 30_000
 """Characters of a check's output, from its end, that are read."""
 _QUOTE = 120
+_LAST = 15
+"""Lines at the end of an output in which a program that ended with 0 may say that it failed."""
 _NAMES = 50
 """Failing lines that are kept, at most."""
 
@@ -74,8 +77,9 @@ _GO_JSON = re.compile(r'"Action":"(pass|fail|skip)".*?"Test":"([^"]+)"')
 _GO_PACKAGE = re.compile(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])")
 _GO_EMPTY = re.compile(r"^ok\s+\S+\s.*\[no tests to run\]|^\?\s+\S+\s+\[no test files\]")
 _TAP = re.compile(r"^(not )?ok \d+\b([^#]*)(?:# *(skip|todo)\b)?", re.IGNORECASE)
-_LISTED = re.compile(r"^(?:\[warn\] )?[\w@./+-]+\.[a-z]\w{0,5}$")
-"""A line that is a file's name."""
+_REFRESHED = "Refreshing checks status"
+"""What ``gh`` prints before it shows all checks once more."""
+_ALL = re.compile(r"\W*all \d", re.IGNORECASE)
 
 
 class CheckResult(Struct, frozen=True, kw_only=True):
@@ -107,9 +111,11 @@ class _Count(Struct):
 
 
 def clean(printed: str) -> str:
-    """Return the end of an output as a terminal shows it, without colors."""
+    """Return the end of an output as a terminal shows it, without colors, and without what a
+    coding agent put around it."""
     text = ANSI.sub("", printed[-_PRINTED:]).replace("\\n", "\n").replace("\\t", "\t")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line for line in lines if not ENVELOPE.match(line.strip()))
 
 
 def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) -> CheckResult:
@@ -120,6 +126,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
         status: whether its own exit status is that of success; None where that is not known.
         is_cut: a program behind it may have left out lines.
     """
+    text = text.rpartition(_REFRESHED)[2]
     counts, is_whole = _counts_in(text, is_cut)
     lines = text.split("\n")
     failures = tuple(_names_in(lines))
@@ -172,7 +179,9 @@ def read_other_result(
     status: bool | None,
     *,
     is_strict: bool,
+    did_fail: bool,
     is_alone: bool,
+    is_alone_of_kind: bool,
     is_filtered: bool,
     is_piped: bool,
 ) -> CheckResult:
@@ -183,7 +192,9 @@ def read_other_result(
         tool: that ran.
         status: whether its own exit status is that of success; None where that is not known.
         is_strict: it is a program, which may end with 0 whatever it found.
+        did_fail: the call that it was in failed, so that it may not have run.
         is_alone: no other check printed into the same output.
+        is_alone_of_kind: no other lint or type check did.
         is_filtered: a search behind it chose what to show.
         is_piped: its exit status is hidden by a program behind it.
     """
@@ -191,17 +202,23 @@ def read_other_result(
     names = tuple(_names_in(lines))
     if untold := _last(lines, "unstarted"):
         return CheckResult(quote=_short(untold))
-    if _is_in(tool, "lists") and (listed := _first(lines, _LISTED)):
-        return CheckResult(passed=False, quote=_short(listed), failures=names)
-    if found := _last(lines, "found"):
+    listed = tables()["silent"]["lists"].get(tool, "")
+    found = _first(lines, re.compile(listed)) if listed else _last(lines, "found")
+    if found:
         return CheckResult(passed=False, quote=_short(found), failures=names)
     said = printed_lines(text)
-    is_silent = _is_in(tool, "tools") and not said
+    if listed:
+        bad = _telling(lines) if status is False else ""
+        return CheckResult(passed=None if did_fail and status is None else not bad, quote=bad)
+    is_silent = tool in _names("tools") and not said
     if is_silent and not is_filtered and (status or (status is None and is_piped)):
         return CheckResult(passed=True)
     if status is None and not is_alone:
-        return CheckResult()
-    return _told_by_lines(lines, status, names, is_strict=is_strict)
+        clear = _last(lines, "clear") if is_alone_of_kind else ""
+        return CheckResult(passed=True if clear else None, quote=_short(clear))
+    result = _told_by_lines(lines, status, names, is_strict=is_strict)
+    tells = is_strict or not result.passed or pattern("outcomes", "passed").search(result.quote)
+    return result if tells else replace(result, quote="")
 
 
 def _told_by_lines(
@@ -215,9 +232,9 @@ def _told_by_lines(
     filled = [line.strip() for line in lines if line.strip()]
     if status is False:
         return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
-    for line in reversed(filled):
+    for place, line in enumerate(reversed(filled)):
         bad = pattern("outcomes", "failed").search(line)
-        if bad and (is_strict or status is None):
+        if bad and (status is None or (is_strict and place < _LAST)):
             return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
         if not bad and pattern("outcomes", "passed").search(line):
             return CheckResult(passed=True, quote=_short(line))
@@ -252,9 +269,8 @@ def _short(line: str) -> str:
     return shorten(line.strip(), _QUOTE)
 
 
-def _is_in(tool: str, name: str) -> bool:
-    section = tables()["silent"]
-    return tool in {each.strip() for each in section[name].split(",")}
+def _names(section: str) -> set[str]:
+    return {name.strip() for name in tables()["silent"][section].split(",")}
 
 
 def _names_in(lines: Iterable[str]) -> Iterator[str]:
@@ -314,17 +330,17 @@ def _of_groups(found: re.Match[str]) -> _Count:
 
 
 def _by_lines(lines: list[str]) -> list[_Count]:
-    """Return the counts of lines that are a count, those of single classes left out."""
+    """Return the counts of lines that are a count, and no part or repetition of another."""
     counts: list[_Count] = []
-    classes: list[_Count] = []
+    parts: list[_Count] = []
     for line in lines:
         if not any(map(str.isdigit, line)) or len(line) > 400:
             continue
         if (found := _COUNTED.match(line)) and (count := _of_pairs(line, found, True)):
-            counts.append(count)
+            (parts if _ALL.match(line) else counts).append(count)
         elif (found := _NAMED.match(line)) and (count := _of_pairs(line, found, False)):
-            (classes if "Time elapsed" in line else counts).append(count)
-    return counts or classes
+            (parts if "Time elapsed" in line else counts).append(count)
+    return counts or parts
 
 
 def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count | None:

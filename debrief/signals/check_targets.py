@@ -194,7 +194,7 @@ def _meaning(option: str) -> str:
 
 
 def _is_path(word: str) -> bool:
-    return bool(re.search(r"[/.:]", word)) and not re.search(r"://|[\s$={}]|^\d", word)
+    return bool(re.search(r"[/.:]", word)) and not re.search(r"://|[\s$={}]|^\d|\w\.\.", word)
 
 
 def _is_program(word: str, words: Sequence[str]) -> bool:

@@ -33,9 +33,9 @@ def line_at(text: str, found: re.Match[str]) -> str:
     return line if len(line) <= _QUOTE else shorten(text[max(start, found.start() - 40) :], _QUOTE)
 
 
-_ENVELOPE = re.compile(
+ENVELOPE = re.compile(
     r"</?\w+>\W*\d*|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
-    r"|Process exited with code |Script (?:completed|failed)$"
+    r"|Process exited with code |Script (?:completed|failed)$|\((?:Bash completed with )?no output\)$"
 )
 """Lines that a program puts around what a command printed."""
 
@@ -48,4 +48,4 @@ def first_line(text: str) -> str:
 def printed_lines(text: str) -> list[str]:
     """Return the lines that a command printed, without what its program put around them."""
     lines = (line.strip() for line in text.split("\n"))
-    return [line for line in lines if line and not _ENVELOPE.match(line)]
+    return [line for line in lines if line and not ENVELOPE.match(line)]

@@ -241,6 +241,8 @@ def _unwrapped(words: list[str]) -> list[str]:
     while at < len(words):
         if _ASSIGNMENT.match(words[at]) or words[at] in _KEYWORDS:
             at += 1
+        elif words[at : at + 2] in (["command", "-v"], ["command", "-V"]):
+            break
         elif words[at] == "xargs" or (words[at] in _WRAPPERS and at + 1 < len(words)):
             at = _past_options(words, at + 1)
         elif words[at] in ("timeout", "gtimeout"):
@@ -278,7 +280,8 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
     if not words or not _NO_RUN.isdisjoint(words[1:]):
         return None
     if name := _formatter(words):
-        return ("lint", name) if _only_looks(name, words) else None
+        tool = "git diff --check" if name == "git diff" else name
+        return ("lint", tool) if _only_looks(name, words) else None
     if not _DRY.isdisjoint(words):
         return None
     program, rest = _program(words[0]), words[1:]

@@ -234,8 +234,12 @@ def _results_of(
         status = own_status(call.command, check.at, text, not failed if is_known else None)
         status = None if is_chain and status is False else status
         behind = _behind(commands, joints, check.at)
-        is_alone = parts.count(part) == 1
-        results.append(_result_of(check, part, status, behind, did_fail=failed, is_alone=is_alone))
+        beside = [
+            each.kind
+            for each, its in zip(found, parts, strict=True)
+            if its == part and each is not check
+        ]
+        results.append(_result_of(check, part, status, behind, beside, did_fail=failed))
     for at in reversed(range(len(found) - 1)):
         between = joints[found[at].at : found[at + 1].at]
         is_reached = results[at + 1][1].passed is not None and between[:1] == ("&&",)

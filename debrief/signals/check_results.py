@@ -72,8 +72,8 @@ _SPECIAL: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("prove", re.compile(r"^Files=\d+, Tests=(?P<total>\d+),.*", re.M)),
 )  # fmt: skip
 """Runners whose last or largest line is the count of the whole run."""
-_GO_CASE = re.compile(r"^(\s*)--- (PASS|FAIL|SKIP): (\S+)")
-_GO_JSON = re.compile(r'"Action":"(pass|fail|skip)".*?"Test":"([^"]+)"')
+_GO_CASE = re.compile(r"^(\s*)--- (?P<word>PASS|FAIL|SKIP): (?P<name>\S+)")
+_GO_JSON = re.compile(r'"Action":"(?P<word>pass|fail|skip)".*?"Test":"(?P<name>[^"]+)"')
 _GO_PACKAGE = re.compile(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])")
 _GO_EMPTY = re.compile(r"^ok\s+\S+\s.*\[no tests to run\]|^\?\s+\S+\s+\[no test files\]")
 _TAP = re.compile(r"^(not )?ok \d+\b([^#]*)(?:# *(skip|todo)\b)?", re.IGNORECASE)
@@ -382,10 +382,11 @@ def _cases_in(lines: list[str]) -> _Count | None:
     total = _Count()
     tap = False
     for line in lines:
-        if found := _GO_CASE.match(line):
-            go[found[3]] = found[2].lower(), line
-        elif found := _GO_JSON.search(line):
-            go[found[2]] = found[1], line
+        case = _GO_CASE.match(line) or _GO_JSON.search(line)
+        if case:
+            name, word = case["name"], case["word"].lower()
+            if name not in go or word == "fail":
+                go[name] = word, line
         elif found := _TAP.match(line):
             tap = True
             _add(total, "skip" if found[3] else "fail" if found[1] else "pass", line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from debrief.signals.check_results import (
     read_test_result,
 )
 from debrief.signals.check_targets import units_of
-from debrief.signals.excerpts import line_at
+from debrief.signals.excerpts import first_line, line_at
 from debrief.signals.schema import CheckKind
 from debrief.signals.shell import (
     Command,
@@ -32,6 +33,7 @@ from debrief.signals.shell import (
     code_in,
     commands_in,
     dry_check_of,
+    is_task,
     joints_in,
     pattern,
     placed_commands,
@@ -39,6 +41,7 @@ from debrief.signals.shell import (
     script_of,
     tables,
     writes_in,
+    writes_in_code,
 )
 
 _ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
@@ -51,6 +54,7 @@ COMMIT = "git commit"
 _COMMITTED = re.compile(r"^\[.+ [0-9a-f]{7,40}\]", re.MULTILINE)
 _READ: frozenset[CheckKind] = frozenset(["lint", "types"])
 """Checks that read code and run nothing."""
+_TASK = re.compile(r"\[([\w:-]+)\] ")
 _STRICT = re.compile(r"\bset -[a-z]*e")
 _STATUS = re.compile(r"\$\?|\$\{PIPESTATUS\[0\]\}|\$\{pipestatus\[1\]\}")
 _HARMLESS = frozenset(["echo", "printf", "true", "date", "cat", "ls", "tail", "head"])
@@ -177,7 +181,9 @@ def checks_in(
             failed=result[1].failed,
             skipped=result[1].skipped,
             failures=result[1].failures,
-            units=units_of(raw[check.at], each.words, folder, check.tool),
+            units=(folder,)
+            if result[0] == "run"
+            else units_of(raw[check.at], each.words, folder, check.tool),
             folder=folder,
             is_edited_after=any(
                 write.is_edit for later, _ in placed[check.at + 1 :] for write in writes_in(later)
@@ -204,13 +210,19 @@ def _checks_of(
             found.append(_Found(at, *check))
         elif check := dry_check_of(each.words):
             found.append(_Found(at, *check, is_dry=True))
-    if not found and commands and call.command.strip() in known:
+    if not found and commands and call.command.strip() in known and _runs_work(commands):
         found = [_Found(len(commands) - 1, "run", shorten(call.command, 60))]
     if not found:
         found = list(_runs_of(commands, changed, known))
-    if not found and commands and _ASSERTS.search(code_in(call.command)):
+    code = code_in(call.command)
+    if not found and commands and _ASSERTS.search(code) and not writes_in_code(code):
         found = [_Found(len(commands) - 1, "run", "an assertion")]
     return found
+
+
+def _runs_work(commands: Sequence[Command]) -> bool:
+    """Return whether a command line runs a script or a task, and so may show how the work is."""
+    return any(script_of(each.words) or is_task(each.words) for each in commands)
 
 
 def _results_of(
@@ -224,7 +236,11 @@ def _results_of(
         return [(check.kind, untold) for check in found]
     commands, joints = commands_in(call.command), joints_in(call.command)
     is_known = not _is_of_script(call) and not _is_stopped(call, failed, text)
-    parts = [_part(commands, check.at, text) for check in found]
+    tasks = [check.tool.rpartition(" ")[2] for check in found]
+    parts = [
+        _own_lines(_part(commands, check.at, text), task, tasks)
+        for check, task in zip(found, tasks, strict=True)
+    ]
     results: list[tuple[CheckKind, CheckResult]] = []
     is_chain = failed and len({check.at for check in found}) > 1
     for check, part in zip(found, parts, strict=True):
@@ -241,10 +257,16 @@ def _results_of(
         ]
         results.append(_result_of(check, part, status, behind, beside, did_fail=failed))
     for at in reversed(range(len(found) - 1)):
+        (kind, one), (_, other) = results[at], results[at + 1]
         between = joints[found[at].at : found[at + 1].at]
-        is_reached = results[at + 1][1].passed is not None and between[:1] == ("&&",)
-        if is_reached and results[at][1].passed is None and {"&&", "|"}.issuperset(between):
-            results[at] = results[at][0], replace(results[at][1], passed=True)
+        if between[:1] != ("&&",) or not {"&&", "|"}.issuperset(between):
+            continue
+        if other.is_counted or (one.passed is None and other.passed is not None):  # it was reached
+            results[at] = kind, replace(one, passed=True) if not one.is_counted else one
+    for at, ((_, one), (kind, other)) in enumerate(pairwise(results)):
+        between = joints[found[at].at : found[at + 1].at]
+        if one.passed is False and set(between) == {"&&"} and failed and not other.is_counted:
+            results[at + 1] = kind, CheckResult()
     last = own_status(call.command, found[-1].at, text, not failed if is_known else None)
     if is_chain and last is False and all(result.passed is not False for _, result in results):
         begun = max((at + 1 for at, joint in enumerate(joints[:-1]) if joint != "&&"), default=0)
@@ -270,6 +292,21 @@ def _part(commands: Sequence[Command], at: int, text: str) -> str:
         (place for mark, place in marks if mark > at and place >= begins), default=len(lines)
     )
     return "\n".join(lines[begins:ends])
+
+
+def _own_lines(text: str, task: str, tasks: Sequence[str]) -> str:
+    """Return a text without lines that a task runner labels with the name of another task."""
+    others = {each for each in tasks if each != task}
+    if not others:
+        return text
+    lines = text.split("\n")
+    labels = [found[1] if (found := _TASK.match(line)) else "" for line in lines]
+    return "\n".join(
+        line
+        for line, label in zip(lines, labels, strict=True)
+        if not any(label == each or label.startswith(f"{each}:") for each in others)
+        or label.startswith(task)
+    )
 
 
 def _result_of(
@@ -405,7 +442,7 @@ def _commit_checks(call: ToolCall, turn: int, place: int, failed: bool) -> Itera
     refused = pattern("outcomes", "refused").search(text)
     is_made = bool(_COMMITTED.search(text))
     if is_made or not (refused or tests.failed or failed):
-        passed, quote = True, ""
+        passed, quote = True, first_line(text)
     elif refused or tests.failed:
         passed, quote = False, tests.quote if tests.failed else line_at(text, refused)  # type: ignore[arg-type]
     else:

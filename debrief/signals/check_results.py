@@ -95,6 +95,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """The line that tells."""
     failures: tuple[str, ...] = ()
     """Lines that name what failed."""
+    is_counted: bool = False
+    """A test runner said it of its tests."""
 
 
 class _Count(Struct):
@@ -148,6 +150,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
             skipped=skipped,
             quote=shorten(quote.strip(), _QUOTE),
             failures=() if passed else failures,
+            is_counted=bool(counts) or passes,
         )
 
     most = max(counts, key=lambda count: (count.ran, count.skipped), default=_Count()).line
@@ -170,7 +173,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
         return told(False, _failing(lines) or most)
     if status is None and (late := _last(behind, "failed")):
         return told(False, late)
-    return told(True, most or _last(lines, "passed"))
+    return told(True, most or _last(filter(_GO_PACKAGE.match, lines), "passed"))
 
 
 def read_other_result(
@@ -199,13 +202,18 @@ def read_other_result(
         is_piped: its exit status is hidden by a program behind it.
     """
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    names = tuple(_names_in(lines))
     if untold := _last(lines, "unstarted"):
         return CheckResult(quote=_short(untold))
     listed = tables()["silent"]["lists"].get(tool, "")
-    found = _first(lines, re.compile(listed)) if listed else _last(lines, "found")
+    form = re.compile(listed) if listed else pattern("outcomes", "found")
+    found = [_short(line) for line in lines if form.search(line)]
+    if not (found or listed) and is_alone:
+        found = [_short(line) for line in (_last(lines, "exits"), _last(lines, "ended")) if line]
     if found:
-        return CheckResult(passed=False, quote=_short(found), failures=names)
+        counted = [line for line in found if re.search(r"\b[1-9]\d* \w", line)]
+        quote = (counted or (found if listed else found[::-1]))[0]
+        return CheckResult(passed=False, quote=quote, failures=tuple(found[:_NAMES]))
+    names = tuple(_names_in(lines))
     said = printed_lines(text)
     if listed:
         bad = _telling(lines) if status is False else ""
@@ -213,9 +221,9 @@ def read_other_result(
     is_silent = tool in _names("tools") and not said
     if is_silent and not is_filtered and (status or (status is None and is_piped)):
         return CheckResult(passed=True)
-    if status is None and not is_alone:
+    if status is not False and not is_alone:
         clear = _last(lines, "clear") if is_alone_of_kind else ""
-        return CheckResult(passed=True if clear else None, quote=_short(clear))
+        return CheckResult(passed=True if clear else status, quote=_short(clear))
     result = _told_by_lines(lines, status, names, is_strict=is_strict)
     tells = is_strict or not result.passed or pattern("outcomes", "passed").search(result.quote)
     return result if tells else replace(result, quote="")

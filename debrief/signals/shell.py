@@ -394,6 +394,16 @@ def writes_of(command: str) -> Iterator[Write]:
         yield _write(found["path"] or "a file, by code")
 
 
+def writes_in_code(code: str) -> bool:
+    """Return whether code that an interpreter is handed writes a file."""
+    return bool(_CODE_WRITES.search(code))
+
+
+def is_task(words: Sequence[str]) -> bool:
+    """Return whether a simple command runs a task of a task runner."""
+    return bool(words) and _program(words[0]) in _TASK_RUNNERS
+
+
 def _edited_in_place(words: Sequence[str]) -> list[str]:
     """Return the files that ``sed -i`` and the like change, without the script; none where another
     command names them."""

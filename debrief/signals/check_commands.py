@@ -198,6 +198,8 @@ class _Found(NamedTuple):
     kind: CheckKind
     tool: str
     is_dry: bool = False
+    is_script: bool = False
+    """A program of the session's own, which its name alone makes a check."""
 
 
 def _checks_of(
@@ -207,7 +209,7 @@ def _checks_of(
     found = []
     for at, each in enumerate(commands):
         if check := check_of(each.words):
-            found.append(_Found(at, *check))
+            found.append(_Found(at, *check, is_script=script_of(each.words) == check[1]))
         elif check := dry_check_of(each.words):
             found.append(_Found(at, *check, is_dry=True))
     if not found and commands and call.command.strip() in known and _runs_work(commands):
@@ -237,13 +239,10 @@ def _results_of(
     commands, joints = commands_in(call.command), joints_in(call.command)
     is_known = not _is_of_script(call) and not _is_stopped(call, failed, text)
     tasks = [check.tool.rpartition(" ")[2] for check in found]
-    parts = [
-        _own_lines(_part(commands, check.at, text), task, tasks)
-        for check, task in zip(found, tasks, strict=True)
-    ]
+    parts = [_part(commands, check.at, text) for check in found]
     results: list[tuple[CheckKind, CheckResult]] = []
     is_chain = failed and len({check.at for check in found}) > 1
-    for check, part in zip(found, parts, strict=True):
+    for check, task, part in zip(found, tasks, parts, strict=True):
         if check.is_dry:
             results.append((check.kind, CheckResult(quote="dry run")))
             continue
@@ -255,7 +254,8 @@ def _results_of(
             for each, its in zip(found, parts, strict=True)
             if its == part and each is not check
         ]
-        results.append(_result_of(check, part, status, behind, beside, did_fail=failed))
+        own = _own_lines(part, task, tasks)
+        results.append(_result_of(check, own, status, behind, beside, did_fail=failed))
     for at in reversed(range(len(found) - 1)):
         (kind, one), (_, other) = results[at], results[at + 1]
         between = joints[found[at].at : found[at + 1].at]
@@ -321,8 +321,8 @@ def _result_of(
     """Return the kind of a check, which a task shows by what it prints, and its result."""
     if check.kind == "test":
         result = read_test_result(text, status, is_cut=bool(behind))
-        is_named = re.search(r"verif|validat|repro", check.tool) and result.ran is None
-        return ("run" if is_named else "test"), result
+        is_program = check.is_script or re.search(r"verif|validat|repro", check.tool)
+        return ("run" if is_program and not result.is_counted else "test"), result
     if not beside and check.kind in ("lint", "build"):
         result = read_test_result(text, status, is_cut=bool(behind))
         if result.ran:

@@ -71,7 +71,9 @@ _SPECIAL: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ratio", re.compile(r"^\W*(?:\w+: )?(?P<passed>\d+)/(?P<total>\d+) (?:\w+ )?(?:passed|passing|pass|ok|succeeded)\b.*", re.M | re.I)),
     ("prove", re.compile(r"^Files=\d+, Tests=(?P<total>\d+),.*", re.M)),
 )  # fmt: skip
-"""Runners whose last or largest line is the count of the whole run."""
+"""Counts of a form of their own."""
+_GROWING = frozenset(["xctest", "flutter", "karma"])
+"""Those whose every count takes in the ones before."""
 _GO_CASE = re.compile(r"^(\s*)--- (?P<word>PASS|FAIL|SKIP): (?P<name>\S+)")
 _GO_JSON = re.compile(r'"Action":"(?P<word>pass|fail|skip)".*?"Test":"(?P<name>[^"]+)"')
 _GO_PACKAGE = re.compile(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])")
@@ -164,7 +166,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
     if is_empty and not most and empty:
         return told(None, empty)
     if broken := _last(lines, "ended") or _last(lines if status is None else behind, "exits"):
-        return told(False, broken)
+        return told(False, next(iter(failures), broken))
     if is_empty:
         if most:
             return told(None, most)
@@ -296,7 +298,8 @@ def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
     for name, form in _SPECIAL:
         whole = [_of_groups(found) for found in form.finditer(rest)]
         if whole:
-            counts += whole if name == "ratio" else [_whole(name, whole)]
+            largest = max(whole, key=lambda count: (count.failed, count.ran))
+            counts += [largest] if name in _GROWING else whole
             rest = form.sub("", rest)
     counts += _by_lines(rest.split("\n"))
     cases = _cases_in(rest.split("\n"))
@@ -307,11 +310,6 @@ def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
         return (counts if is_told else [*counts, cases]), True
     is_verbose = cases.passed or cases.skipped or "=== RUN" in text
     return [cases], bool(is_verbose) and not is_cut
-
-
-def _whole(name: str, counts: list[_Count]) -> _Count:
-    """Return the count of a whole run, which a runner printed in parts before."""
-    return counts[-1] if name == "flutter" else max(counts, key=lambda count: count.ran)
 
 
 def _of_unittest(found: re.Match[str]) -> _Count:

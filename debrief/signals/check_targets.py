@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from posixpath import dirname, join, normpath
 
 _FOLDERS = frozenset(
@@ -21,6 +22,7 @@ _FOLDERS = frozenset(
         "--project-dir",
         "--root",
         "--git-dir",
+        "--test-dir",
     ]
 )
 _FILES = frozenset(["--manifest-path", "-f", "--file"])
@@ -64,12 +66,33 @@ _FILTERS = frozenset(
     ]
 )
 _FLAGS = frozenset(["--lf", "--last-failed", "--ff", "--changed", "--onlyChanged", "--related"])
+_OUTPUTS = frozenset(
+    [
+        "-o",
+        "--output",
+        "--out",
+        "--outDir",
+        "--outfile",
+        "--config",
+        "-c",
+        "--junitxml",
+        "--rootdir",
+    ]
+)
+"""Options whose value is a file that is no target."""
+_VALUED = frozenset(
+    ["--reporter", "--env", "--pool", "--shard", "--browser", "--workers", "--timeout", "--retries", "--profile", "--features", "--target", "--jobs", "--tb", "--cov", "--log-level", "--color", "--durations", "--message-format", "--ext", "--runner", "--testTimeout", "--environment", "--format", "--logger", "--configuration", "--framework"]
+)
+"""Options of many programs whose value is no target."""
+_INTERPRETED = re.compile(r"python[\d.]*$")
 _DEFINED = re.compile(r"-D(?:it\.)?test=(.+)")
 _OPTIONS: dict[str, dict[str, str]] = {
     "pytest": {"-p": "", "-n": "", "-m": "name"},
     "unittest": {"-p": "", "-f": ""},
     "cargo": {"-F": "", "--workspace": "flag", "-w": "", "-n": "", "-t": "", "-e": "", "-m": ""},
     "go": {"-p": "", "-n": "", "-m": "", "-t": "", "-e": "", "-f": ""},
+    "node": {"--test": "flag"},
+    "playwright": {"--project": "name"},
     "tsc": {"-p": "file", "--project": "file", "-w": "flag", "-m": ""},
     "ruff": {"-e": "", "-n": "flag"},
     "mypy": {"-p": "package", "-m": "package", "-n": ""},
@@ -150,7 +173,13 @@ def _arguments(
     own = _OPTIONS.get(program, {})
     named = set(tool.split()) | set(words[:1]) | {"run", "test", "check", "build", "exec", "--"}
     script = tool.rpartition(" ")[2]
-    rest = list(raw)
+    begun = list(raw).index(words[0]) if words[0] in raw else 0
+    for option, value in pairwise(raw[:begun]):
+        if option in _FOLDERS:
+            yield "folder", value
+    rest = list(raw[begun:])
+    if "-m" in rest[:3] and _INTERPRETED.match(rest[0].rpartition("/")[2]):
+        rest = rest[rest.index("-m") + 2 :]
     is_value = False
     at = -1
     while (at := at + 1) < len(rest):
@@ -161,6 +190,8 @@ def _arguments(
             continue
         if found := _DEFINED.match(word):
             yield "name", found[1]
+        elif option in _OUTPUTS:
+            is_value = not value
         elif word in _FLAGS:
             yield "name", word
         elif word.startswith("-"):
@@ -170,12 +201,15 @@ def _arguments(
             if not value and at + 1 < len(rest) and not rest[at + 1].startswith("-"):
                 if meaning:
                     value, at = rest[at + 1], at + 1
-                else:  # its value, or an argument of its own where it looks like one
-                    is_value = option.startswith("-") and not _is_path(rest[at + 1])
+                else:
+                    is_value = option in _VALUED or not option.startswith("--")
+                    is_value = is_value and not _is_path(rest[at + 1])
             if meaning and value and value != "^$":
                 yield meaning, value
         elif word in named or word == script or _is_program(word, words):
             continue
+        elif word.startswith(":") and program.startswith("gradle"):
+            yield "package", word.rpartition(":")[0].lstrip(":")
         elif _is_path(word):
             if word.rstrip("/") and word not in _WHOLE:
                 yield "place", word
@@ -194,7 +228,9 @@ def _meaning(option: str) -> str:
 
 
 def _is_path(word: str) -> bool:
-    return bool(re.search(r"[/.:]", word)) and not re.search(r"://|[\s$={}]|^\d|\w\.\.", word)
+    return bool(re.search(r"[/.:]", word)) and not re.search(
+        r"://|[\s$={}]|^\d|\w\.\.|^\.\w+$", word
+    )
 
 
 def _is_program(word: str, words: Sequence[str]) -> bool:

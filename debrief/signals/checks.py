@@ -29,7 +29,8 @@ _NODE = frozenset(["npm", "pnpm", "yarn", "bun", "npx", "turbo", "nx", "lerna", 
 _WHOLE_TASK = re.compile(
     r"(?:^|[ /_-])(?:tests?|check|lint|ci|all|verify|validate|types?|type-?check|build)(?:\.sh)?$"
 )
-_PATH = re.compile(r"\w[/.]\w")
+_OF_FILE = re.compile(r"(?:FAIL(?:ED)?|ERROR)\s|.*[A-Za-z_][/.][A-Za-z]")
+"""A line about a failing file or package; others are about single tests."""
 _WORTHS: dict[str, Worth] = {
     "test": "tests",
     "run": "program",
@@ -125,7 +126,7 @@ def _is_kin(run: CheckRun, before: CheckRun) -> bool:
 
 def _is_mended(each: _Standing) -> bool:
     """Return whether all that failed has passed since, by files or by tests."""
-    files = {line for line in each.run.failures if _PATH.search(line)}
+    files = {line for line in each.run.failures if _OF_FILE.match(line)}
     tests = set(each.run.failures) - files
     return any(bool(group) and group <= each.mended for group in (files, tests))
 

@@ -52,6 +52,8 @@ _RUNNERS = frozenset(_RUNNER_COMMANDS.split(", "))
 _INTERPRETER = re.compile(
     r"(?:python[\d.]*|pypy3?|node|ruby|perl|php|bash|sh|zsh|Rscript|tsx|deno)$"
 )
+_SHELL = re.compile(r"(?:ba|z|da)?sh$")
+_CONTAINERS = _set("docker docker-compose podman kubectl")
 _TASK_RUNNERS = _set(
     "npm pnpm yarn bun make just mise task rake composer invoke gmake turbo nx lerna ng moon"
 )
@@ -286,6 +288,12 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
         return None
     program, rest = _program(words[0]), words[1:]
     plain = [word for word in rest if not word.startswith("-")]
+    if program in _CONTAINERS and not {"exec", "run"}.isdisjoint(rest[:2]):
+        inner = (check_of(words[at:]) for at in range(2, min(len(words), 12)))
+        return next(filter(None, inner), None)
+    if _SHELL.match(program) and len(rest) > 1 and re.match(r"-[a-z]*c$", rest[0]):
+        inside = (check_of(each) for each in simple_commands(rest[1]))
+        return next(filter(None, inside), None)
     if _INTERPRETER.match(program):
         if rest[:1] == (_SYNTAX_ONLY.get(program),):
             return "build", f"{program} {rest[0]}"
@@ -300,6 +308,8 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
     if kind:
         return kind, program
     plain = [word for word in plain if not word.startswith("+")]
+    if program.startswith("gradle"):
+        plain = [word.rpartition(":")[2] for word in plain]
     goals = plain if program in _OF_GOALS else plain[:1]
     options = [word for word in rest if word.startswith("--")]
     if word := _runs_word(program, (" ".join(plain[:2]), *goals, *options)):

@@ -55,6 +55,8 @@ _COMMITTED = re.compile(r"^\[.+ [0-9a-f]{7,40}\]", re.MULTILINE)
 _READ: frozenset[CheckKind] = frozenset(["lint", "types"])
 """Checks that read code and run nothing."""
 _TASK = re.compile(r"\[([\w:-]+)\] ")
+_MOST = 40
+"""Checks of one call that are read, the last ones."""
 _STRICT = re.compile(r"\bset -[a-z]*e")
 _STATUS = re.compile(r"\$\?|\$\{PIPESTATUS\[0\]\}|\$\{pipestatus\[1\]\}")
 _HARMLESS = frozenset(["echo", "printf", "true", "date", "cat", "ls", "tail", "head"])
@@ -219,7 +221,7 @@ def _checks_of(
     code = code_in(call.command)
     if not found and commands and _ASSERTS.search(code) and not writes_in_code(code):
         found = [_Found(len(commands) - 1, "run", "an assertion")]
-    return found
+    return found[-_MOST:]
 
 
 def _runs_work(commands: Sequence[Command]) -> bool:
@@ -246,7 +248,7 @@ def _results_of(
         if check.is_dry:
             results.append((check.kind, CheckResult(quote="dry run")))
             continue
-        status = own_status(call.command, check.at, text, not failed if is_known else None)
+        status = own_status(call.command, check.at, call.printed, not failed if is_known else None)
         status = None if is_chain and status is False else status
         behind = _behind(commands, joints, check.at)
         beside = [
@@ -267,7 +269,7 @@ def _results_of(
         between = joints[found[at].at : found[at + 1].at]
         if one.passed is False and set(between) == {"&&"} and failed and not other.is_counted:
             results[at + 1] = kind, CheckResult()
-    last = own_status(call.command, found[-1].at, text, not failed if is_known else None)
+    last = own_status(call.command, found[-1].at, call.printed, not failed if is_known else None)
     if is_chain and last is False and all(result.passed is not False for _, result in results):
         begun = max((at + 1 for at, joint in enumerate(joints[:-1]) if joint != "&&"), default=0)
         results = [

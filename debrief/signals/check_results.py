@@ -18,6 +18,8 @@ from debrief.signals.shell import pattern, tables
 
 _PRINTED = 30_000
 """Characters of a check's output, from its end, that are read."""
+_LINE = 2_000
+"""Characters of a line that are read."""
 _QUOTE = 120
 _LAST = 15
 """Lines at the end of an output in which a program that ended with 0 may say that it failed."""
@@ -29,9 +31,10 @@ _PREFIX = (
 )
 """What workspace tools put before each line: a level, or the name of a package."""
 _LABEL = (
-    r"(?:=+ |[#ℹ✓✔✗✘✖×❌✅•>*-]+ |\[ +(?=\d)|test result: \w+\. |tests?:? +|summary \[[^\]]*\] +\d+(?:/\d+)?"
-    r" tests? run: |(?:ok|failed) \| |(?:success|fail)! -- |done |ok \(|all |finished in [\d.]+s?,? *"
-    r"|executed \d+ out of \d+ tests?: |\d+ scenarios? \(|result: )?"
+    r"(?:=+ |[#ℹ✓✔✗✘✖×❌✅•>*-]+ |\[ +(?=\d)|test result: \w+\. |tests?:? +"
+    r"|summary \[[^\]]*\] +\d+(?:/\d+)? tests? run: |(?:ok|failed) \| |(?:success|fail)! -- "
+    r"|done |ok \(|all |finished in [\d.]+s?,? *|executed \d+ out of \d+ tests?: "
+    r"|\d+ scenarios? \(|result: )?"
 )
 _PAIR = r"\d+ [a-z]+(?: [a-z]+)*(?: \([^()\n]*\))?"
 _COUNTED = re.compile(
@@ -42,36 +45,35 @@ _COUNTED = re.compile(
 """``4 passed, 1 failed in 0.2s`` and its like: numbers before words."""
 _WORD = r"(?:tests? run|[a-z]+)"
 _NAMED = re.compile(
-    rf"^[ \t]*{_PREFIX}(?:[#ℹ*>•-] |\[ |tests:? +(?!run)|test summary: |(?:passed|failed|skipped)! +- |ok(?:,.*)? "
-    rf"|passed: |results?:? +)?"
-    rf"(?P<pairs>{_WORD} ?[:=]? *\d+(?: ?[,;|] ?{_WORD} ?[:=]? *\d+)*)(?P<rest>|[.)]|,? ?[-\]|,(].*)$",
+    rf"^[ \t]*{_PREFIX}(?:[#ℹ*>•-] |\[ |tests:? +(?!run)|test summary: |ok(?:,.*)? "
+    rf"|(?:passed|failed|skipped)! +- |passed: |results?:? +)?"
+    rf"(?P<pairs>{_WORD} ?[:=]? *\d+(?: ?[,;|] ?{_WORD} ?[:=]? *\d+)*)"
+    r"(?P<rest>|[.)]|,? ?[-\]|,(].*)$",
     re.IGNORECASE,
 )
 """``Failed: 0, Passed: 5`` and its like: words before numbers."""
 _NUMBER_FIRST = re.compile(r"(\d+) ([a-z][a-z ]*)", re.IGNORECASE)
 _WORD_FIRST = re.compile(r"(tests? run|[a-z]+) ?[:=]? *(\d+)", re.IGNORECASE)
-_KINDS = (
-    ("other", re.compile(r"\b(?:subtests? passed|features?|steps?|files?|suites?|containers|steps|rules?)\b")),
-    ("skipped", re.compile(r"skip|pending|ignored|todo|xfailed|disabled|omissions|omitted|incomplete")),
-    ("failed", re.compile(r"fail|error|broken|cancell?ed|unsuccessful|timed out")),
-    ("passed", re.compile(r"\bx?pass(?:ed|ing|es)?\b|succe|\bok\b")),
-    ("total", re.compile(r"\b(?:tests?(?: run)?|doctests?|examples?|runs|specs?|properties|total)\b")),
-)  # fmt: skip
+_KINDS = {
+    "other": re.compile(r"\bsubtests? passed\b"),
+    "skipped": re.compile(
+        r"skip|pending|ignored|todo|xfailed|disabled|omissions|omitted|incomplete"
+    ),
+    "failed": re.compile(r"fail|error|broken|cancell?ed|unsuccessful|timed out"),
+    "passed": re.compile(r"\bx?pass(?:ed|ing|es)?\b|succe|\bok\b"),
+    "total": re.compile(
+        r"\b(?:tests?(?: run)?|doctests?|examples?|runs|specs?|properties|total)\b"
+    ),
+}
+"""What a word of a count means; the first that fits."""
+_NO_TESTS = re.compile(r"(?:features?|steps?|containers|suites?|files?)\b")
+"""Words of counts that are not of tests."""
 _UNITTEST = re.compile(
-    r"^Ran (?P<total>\d+) tests? in [^\n]*(?:\n\s*)*?\n(?P<word>OK|FAILED|NO TESTS RAN)(?: \((?P<pairs>[^)\n]*)\))?",
+    r"^Ran (?P<total>\d+) tests? in [^\n]*\n\s*(?P<word>OK|FAILED|NO TESTS RAN)"
+    r"(?: \((?P<pairs>[^)\n]*)\))?",
     re.MULTILINE,
 )
 _UNITTEST_PAIR = re.compile(r"([a-z ]*[a-z])=(\d+)")
-_SPECIAL: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("ctest", re.compile(r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)", re.M)),
-    ("xctest", re.compile(r"^\s*Executed (?P<total>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?.*", re.M)),
-    ("swift", re.compile(r"^\W*Test run with (?P<total>\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after.*?(?:with (?P<failed>\d+) issues?.*)?$", re.M)),
-    ("flutter", re.compile(r"^\d\d:\d\d \+(?P<passed>\d+)(?: ~(?P<skipped>\d+))?(?: -(?P<failed>\d+))?: .*", re.M)),
-    ("karma", re.compile(r"Executed \d+ of (?P<total>\d+) (?:\((?P<failed>\d+) FAILED\)|SUCCESS|\(skipped (?P<skipped>\d+)\)).*")),
-    ("ratio", re.compile(r"^\W*(?:\w+: )?(?P<passed>\d+)/(?P<total>\d+) (?:\w+ )?(?:passed|passing|pass|ok|succeeded)\b.*", re.M | re.I)),
-    ("prove", re.compile(r"^Files=\d+, Tests=(?P<total>\d+),.*", re.M)),
-)  # fmt: skip
-"""Counts of a form of their own."""
 _GROWING = frozenset(["xctest", "flutter", "karma"])
 """Those whose every count takes in the ones before."""
 _GO_CASE = re.compile(r"^(\s*)--- (?P<word>PASS|FAIL|SKIP): (?P<name>\S+)")
@@ -119,7 +121,7 @@ def clean(printed: str) -> str:
     coding agent put around it."""
     text = ANSI.sub("", printed[-_PRINTED:]).replace("\\n", "\n").replace("\\t", "\t")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(line for line in lines if not ENVELOPE.match(line.strip()))
+    return "\n".join(line[:_LINE] for line in lines if not ENVELOPE.match(line[:200].strip()))
 
 
 def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) -> CheckResult:
@@ -291,11 +293,10 @@ def _names_in(lines: Iterable[str]) -> Iterator[str]:
 
 def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
     """Return the counts that runners printed, and whether they are of all tests."""
-    counts: list[_Count] = []
-    for found in _UNITTEST.finditer(text):
-        counts.append(_of_unittest(found))
+    counts = [_of_unittest(found) for found in _UNITTEST.finditer(text)]
     rest = _UNITTEST.sub("", text)
-    for name, form in _SPECIAL:
+    for name in tables()["counts"]:
+        form = pattern("counts", name)
         whole = [_of_groups(found) for found in form.finditer(rest)]
         if whole:
             largest = max(whole, key=lambda count: (count.failed, count.ran))
@@ -360,7 +361,7 @@ def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count 
         pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(told)]
     sums = dict.fromkeys(("failed", "skipped", "passed", "total", "other", ""), 0)
     words = [word.strip().lower() for word, _ in pairs]
-    if any(re.match(r"(?:features?|steps?|containers|suites?|files?)\b", word) for word in words):
+    if any(map(_NO_TESTS.match, words)):
         return None
     for word, (_, number) in zip(words, pairs, strict=True):
         sums[_kind(word)] += number
@@ -378,7 +379,7 @@ def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count 
 
 
 def _kind(word: str) -> str:
-    return next((kind for kind, form in _KINDS if form.search(word.lower())), "")
+    return next((kind for kind, form in _KINDS.items() if form.search(word.lower())), "")
 
 
 def _cases_in(lines: list[str]) -> _Count | None:

@@ -8,127 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from posixpath import dirname, join, normpath
 
-_FOLDERS = frozenset(
-    [
-        "-C",
-        "--prefix",
-        "--cwd",
-        "--dir",
-        "--directory",
-        "--package-path",
-        "--project-dir",
-        "--root",
-        "--git-dir",
-        "--test-dir",
-    ]
-)
-_FILES = frozenset(["--manifest-path", "-f", "--file"])
-"""Options whose value is a file of the folder."""
-_PACKAGES = frozenset(
-    [
-        "-p",
-        "--package",
-        "--filter",
-        "-F",
-        "--workspace",
-        "-w",
-        "-pl",
-        "--projects",
-        "--scope",
-        "-scheme",
-        "--project",
-    ]
-)
-_FILTERS = frozenset(
-    [
-        "-k",
-        "-m",
-        "-run",
-        "-test.run",
-        "-t",
-        "--testNamePattern",
-        "-g",
-        "--grep",
-        "--fgrep",
-        "-only-testing",
-        "--tests",
-        "-R",
-        "--filter",
-        "--test",
-        "--test-name-pattern",
-        "-n",
-        "--name",
-        "-e",
-        "--example",
-    ]
-)
-_FLAGS = frozenset(["--lf", "--last-failed", "--ff", "--changed", "--onlyChanged", "--related"])
+from debrief.signals.shell import tables
+
+_DEFINED = re.compile(r"-D(?:it\.)?test=(.+)")
 _OUTPUTS = frozenset(
-    [
-        "-o",
-        "--output",
-        "--out",
-        "--outDir",
-        "--outfile",
-        "--config",
-        "-c",
-        "--junitxml",
-        "--rootdir",
-    ]
+    ["-o", "--output", "--out", "--outDir", "--outfile", "--config", "-c", "--junitxml"]
 )
 """Options whose value is a file that is no target."""
-_VALUED = frozenset(
-    ["--reporter", "--env", "--pool", "--shard", "--browser", "--workers", "--timeout", "--retries", "--profile", "--features", "--target", "--jobs", "--tb", "--cov", "--log-level", "--color", "--durations", "--message-format", "--ext", "--runner", "--testTimeout", "--environment", "--format", "--logger", "--configuration", "--framework"]
-)
-"""Options of many programs whose value is no target."""
 _INTERPRETED = re.compile(r"python[\d.]*$")
-_DEFINED = re.compile(r"-D(?:it\.)?test=(.+)")
-_OPTIONS: dict[str, dict[str, str]] = {
-    "pytest": {"-p": "", "-n": "", "-m": "name"},
-    "unittest": {"-p": "", "-f": ""},
-    "cargo": {"-F": "", "--workspace": "flag", "-w": "", "-n": "", "-t": "", "-e": "", "-m": ""},
-    "go": {"-p": "", "-n": "", "-m": "", "-t": "", "-e": "", "-f": ""},
-    "node": {"--test": "flag"},
-    "playwright": {"--project": "name"},
-    "tsc": {"-p": "file", "--project": "file", "-w": "flag", "-m": ""},
-    "ruff": {"-e": "", "-n": "flag"},
-    "mypy": {"-p": "package", "-m": "package", "-n": ""},
-    "dotnet": {"--filter": "name", "-f": "", "-p": "", "--project": "file", "-n": ""},
-    "swift": {"--filter": "name", "-F": ""},
-    "phpunit": {"--filter": "name"},
-    "make": {"-f": "", "-k": "flag", "-n": "flag", "-w": "flag", "-e": "flag"},
-    "jest": {"-w": "", "-e": "flag", "-f": "flag", "-i": "flag"},
-    "vitest": {"-w": "flag"},
-    "gradle": {"-p": "folder"},
-    "gradlew": {"-p": "folder"},
-    "eslint": {"-f": ""},
-    "git": {"-m": "", "-w": "flag"},
-}
-"""What an option means to a program: ``name``, ``package``, ``file``, ``folder``, a ``flag``
-without a value, or empty for a value that says nothing of the target."""
-_WHOLE = frozenset(
-    [
-        ".",
-        "./",
-        "./...",
-        "...",
-        "tests",
-        "test",
-        "spec",
-        "src",
-        "lib",
-        "test/",
-        "tests/",
-        "spec/",
-        "src/",
-        "lib/",
-        "*",
-    ]
-)
-"""Arguments that mean all of the folder."""
 _BY_NAME = frozenset(["cargo", "jest", "vitest", "bun", "mocha", "mix", "nextest", "busted", "ava"])
 """Programs whose bare arguments choose tests."""
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|specs?|__tests__|e2e)(?=/|$).*")
@@ -170,12 +61,12 @@ def _arguments(
     raw: Sequence[str], words: Sequence[str], program: str, tool: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what each argument means, and its value; ``place`` for a file or folder."""
-    own = _OPTIONS.get(program, {})
+    own = tables()["options"].get(program, {})
     named = set(tool.split()) | set(words[:1]) | {"run", "test", "check", "build", "exec", "--"}
     script = tool.rpartition(" ")[2]
     begun = list(raw).index(words[0]) if words[0] in raw else 0
     for option, value in pairwise(raw[:begun]):
-        if option in _FOLDERS:
+        if option in _listed("folder"):
             yield "folder", value
     rest = list(raw[begun:])
     if "-m" in rest[:3] and _INTERPRETED.match(rest[0].rpartition("/")[2]):
@@ -192,7 +83,7 @@ def _arguments(
             yield "name", found[1]
         elif option in _OUTPUTS:
             is_value = not value
-        elif word in _FLAGS:
+        elif word in _listed("flags"):
             yield "name", word
         elif word.startswith("-"):
             meaning = own.get(option, _meaning(option))
@@ -202,7 +93,7 @@ def _arguments(
                 if meaning:
                     value, at = rest[at + 1], at + 1
                 else:
-                    is_value = option in _VALUED or not option.startswith("--")
+                    is_value = option in _listed("value") or not option.startswith("--")
                     is_value = is_value and not _is_path(rest[at + 1])
             if meaning and value and value != "^$":
                 yield meaning, value
@@ -211,20 +102,20 @@ def _arguments(
         elif word.startswith(":") and program.startswith("gradle"):
             yield "package", word.rpartition(":")[0].lstrip(":")
         elif _is_path(word):
-            if word.rstrip("/") and word not in _WHOLE:
+            if word.rstrip("/") and word not in _listed("whole"):
                 yield "place", word
         elif program in _BY_NAME and word.replace("_", "").isalnum() and not word.isdigit():
-            yield ("" if word in _WHOLE else "name"), word
+            yield ("" if word in _listed("whole") else "name"), word
+
+
+@cache
+def _listed(name: str) -> frozenset[str]:
+    return frozenset(tables()["targets"][name].split())
 
 
 def _meaning(option: str) -> str:
-    if option in _FOLDERS:
-        return "folder"
-    if option in _FILES:
-        return "file"
-    if option in _PACKAGES:
-        return "package"
-    return "name" if option in _FILTERS else ""
+    kinds = ("folder", "file", "package", "name")
+    return next((kind for kind in kinds if option in _listed(kind)), "")
 
 
 def _is_path(word: str) -> bool:

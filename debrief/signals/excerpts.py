@@ -35,7 +35,8 @@ def line_at(text: str, found: re.Match[str]) -> str:
 
 ENVELOPE = re.compile(
     r"</?\w+>\W*\d*|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
-    r"|(?:Process|Command) exited with code |Script (?:completed|failed)$|\((?:Bash completed with )?no output\)$"
+    r"|(?:Process|Command) exited with code |Script (?:completed|failed)$"
+    r"|\((?:Bash completed with )?no output\)$"
 )
 """Lines that a program puts around what a command printed."""
 

@@ -214,10 +214,10 @@ def _checks_of(
             found.append(_Found(at, *check, is_script=script_of(each.words) == check[1]))
         elif check := dry_check_of(each.words):
             found.append(_Found(at, *check, is_dry=True))
-    if not found and commands and call.command.strip() in known and _runs_work(commands):
-        found = [_Found(len(commands) - 1, "run", shorten(call.command, 60))]
     if not found:
         found = list(_runs_of(commands, changed, known))
+    if not found and commands and call.command.strip() in known and _runs_work(commands):
+        found = [_Found(len(commands) - 1, "run", shorten(call.command, 60))]
     code = code_in(call.command)
     if not found and commands and _ASSERTS.search(code) and not writes_in_code(code):
         found = [_Found(len(commands) - 1, "run", "an assertion")]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from debrief.markdown import shorten
 from debrief.signals.excerpts import ANSI, ENVELOPE, printed_lines
-from debrief.signals.shell import pattern, tables
+from debrief.signals.shell import check_of, pattern, simple_commands, tables
 
 _PRINTED = 30_000
 """Characters of a check's output, from its end, that are read."""
@@ -81,8 +81,13 @@ _GO_JSON = re.compile(r'"Action":"(?P<word>pass|fail|skip)".*?"Test":"(?P<name>[
 _GO_PACKAGE = re.compile(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])")
 _GO_EMPTY = re.compile(r"^ok\s+\S+\s.*\[no tests to run\]|^\?\s+\S+\s+\[no test files\]")
 _TAP = re.compile(r"^(not )?ok \d+\b([^#]*)(?:# *(skip|todo)\b)?", re.IGNORECASE)
-_REFRESHED = "Refreshing checks status"
-"""What ``gh`` prints before it shows all checks once more."""
+_REMOTE = re.compile(r"(?P<name>[^\t]+)\t(?:pass|fail|pending|skipping|cancel)\t")
+"""A check that ran elsewhere, as ``gh`` shows it."""
+_LABELED = re.compile(r"^\[[a-z][\w:-]*\] (?!ERROR task)", re.MULTILINE)
+"""What a task runner puts before each line of a task."""
+_ECHO = re.compile(r"[$>] ")
+"""How task runners begin a line that shows the command of a task."""
+_OUTPUT = re.compile(r"^Output: (?=\S)", re.MULTILINE)
 _ALL = re.compile(r"\W*all \d", re.IGNORECASE)
 
 
@@ -120,6 +125,7 @@ def clean(printed: str) -> str:
     """Return the end of an output as a terminal shows it, without colors, and without what a
     coding agent put around it."""
     text = ANSI.sub("", printed[-_PRINTED:]).replace("\\n", "\n").replace("\\t", "\t")
+    text = _OUTPUT.sub("", text, count=1)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "\n".join(line[:_LINE] for line in lines if not ENVELOPE.match(line[:200].strip()))
 
@@ -132,7 +138,7 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
         status: whether its own exit status is that of success; None where that is not known.
         is_cut: a program behind it may have left out lines.
     """
-    text = text.rpartition(_REFRESHED)[2]
+    text = _LABELED.sub("", _latest(text))
     counts, is_whole = _counts_in(text, is_cut)
     lines = text.split("\n")
     failures = tuple(_names_in(lines))
@@ -180,6 +186,17 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
     return told(True, most or _last(filter(_GO_PACKAGE.match, lines), "passed"))
 
 
+def _latest(text: str) -> str:
+    """Return a text without states of checks elsewhere that a later line replaces."""
+    lines = text.split("\n")
+    last = {found["name"]: at for at, line in enumerate(lines) if (found := _REMOTE.match(line))}
+    return "\n".join(
+        line
+        for at, line in enumerate(lines)
+        if not (found := _REMOTE.match(line)) or last[found["name"]] == at
+    )
+
+
 def read_other_result(
     text: str,
     tool: str,
@@ -218,11 +235,12 @@ def read_other_result(
         quote = (counted or (found if listed else found[::-1]))[0]
         return CheckResult(passed=False, quote=quote, failures=tuple(found[:_NAMES]))
     names = tuple(_names_in(lines))
-    said = printed_lines(text)
+    said = [line for line in printed_lines(text) if not _ECHO.match(line)]
     if listed:
         bad = _telling(lines) if status is False else ""
         return CheckResult(passed=None if did_fail and status is None else not bad, quote=bad)
-    is_silent = tool in _names("tools") and not said
+    told = {check[1] for line in lines if _ECHO.match(line) for check in _checks_of(line[2:])}
+    is_silent = not said and not _names("tools").isdisjoint({tool, *told})
     if is_silent and not is_filtered and (status or (status is None and is_piped)):
         return CheckResult(passed=True)
     if status is not False and not is_alone:
@@ -279,6 +297,10 @@ def _first(lines: Iterable[str], form: re.Pattern[str]) -> str:
 
 def _short(line: str) -> str:
     return shorten(line.strip(), _QUOTE)
+
+
+def _checks_of(command: str) -> Iterator[tuple[str, str]]:
+    return filter(None, map(check_of, simple_commands(command)))
 
 
 def _names(section: str) -> set[str]:

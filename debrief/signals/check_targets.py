@@ -145,7 +145,14 @@ def includes(units: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _is_within(unit: str, whole: str) -> bool:
-    return not whole or unit == whole or unit.startswith((f"{whole}/", f"{whole}::"))
+    if not whole or unit == whole or unit.startswith((f"{whole}/", f"{whole}::")):
+        return True
+    base, _, chosen = unit.partition("?")
+    wider, _, some = whole.partition("?")
+    if not some or not chosen or (wider and not base.startswith(wider)):
+        return False
+    parts = [part.strip("^$") for part in some.split("|")]
+    return all(any(part in name for part in parts) for name in chosen.split("|"))
 
 
 def names_failure(units: Sequence[str], line: str) -> bool:

@@ -98,8 +98,13 @@ def _with(standing: list[_Standing], run: CheckRun) -> list[_Standing]:
 
 
 def _is_same(one: CheckRun, other: CheckRun) -> bool:
-    is_one = one.tool == other.tool and one.units == other.units
+    is_one = _tool(one) == _tool(other) and one.units == other.units
     return is_one and (one.kind == other.kind or one.tool == COMMIT)
+
+
+def _tool(run: CheckRun) -> str:
+    """Return a check's tool; one that repairs what it finds is the same."""
+    return re.sub(r"[:-]fix$", "", run.tool)
 
 
 def _is_wider(run: CheckRun, before: CheckRun) -> bool:
@@ -107,14 +112,14 @@ def _is_wider(run: CheckRun, before: CheckRun) -> bool:
     if not includes(run.units, before.units) or not _is_kin(run, before):
         return False
     fewer = run.ran is not None and before.ran is not None and run.ran < before.ran
-    return run.tool == before.tool or not fewer
+    return _tool(run) == _tool(before) or not fewer
 
 
 def _is_kin(run: CheckRun, before: CheckRun) -> bool:
     """Return whether two are the same check by the same tool, or by a task that runs it."""
     if run.kind != before.kind or COMMIT in (run.tool, before.tool):
         return False
-    if run.tool == before.tool:
+    if _tool(run) == _tool(before):
         return True
     tasks = [each for each in (run, before) if ANY in each.languages]
     if run.kind == "run" or len(tasks) != 1 or not _WHOLE_TASK.search(tasks[0].tool):

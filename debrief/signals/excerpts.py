@@ -36,7 +36,8 @@ def line_at(text: str, found: re.Match[str]) -> str:
 ENVELOPE = re.compile(
     r"</?\w+>\W*\d*|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
     r"|(?:Process|Command) exited with code |Script (?:completed|failed)$"
-    r"|\((?:Bash completed with )?no output\)$"
+    r"|(?:Command|Directory|Signal|Background PIDs|Process Group PGID): |Error: \(none\)$"
+    r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$"
 )
 """Lines that a program puts around what a command printed."""
 

@@ -239,6 +239,16 @@ RUNNERS: dict[str, tuple[str, Counts]] = {
         "5 passed in 0.1s\nmake: *** [Makefile:3: test] Error 1",
         (False, 5, 0, 0),
     ),
+    "checks elsewhere": ("Lint\tpass\t11s\turl\nTest\tfail\t2m\turl", (False, None, None, None)),
+    "checks elsewhere, waited for": (
+        "Test\tpending\t0\turl\nLint\tpass\t11s\turl\nLint\tpass\t11s\turl\nTest\tpass\t2m\turl",
+        (True, None, None, None),
+    ),
+    "checks elsewhere, that run": ("Lint\tpass\t1s\turl\nTest\tpending\t0\turl", (None, None, None, None)),
+    "a task runner's labels": (
+        "[test:ci] ok  \tshop/cart\t0.1s\n[test:ci] Finished in 2s",
+        (True, None, None, None),
+    ),
     "a runner that is not there": ("bash: pytest: command not found", (None, None, None, None)),
 }  # fmt: skip
 
@@ -317,6 +327,8 @@ def check(command: str, output: str = "", status: str = "ok") -> CheckRun:
         ("npx tsc --noEmit | head -20", "", "ok", True),
         ("npx tsc --noEmit | grep cart", "", "ok", None),
         ("npx tsc --noEmit | head", "src/a.ts(3,1): error TS2322: no", "ok", False),
+        ("bun run typecheck | tail -5", "$ tsc --noEmit", "ok", True),
+        ("cd a && python3 b_test.py", "Command: cd a\nOutput: fine\nError: (none)\nExit Code: 0", "ok", True),
         ("go vet ./...", "", "ok", True),
         ("go build ./... | head", "", "ok", None),
         ("go build ./... | head", "./sum.go:3:1: undefined: x", "ok", False),

@@ -199,3 +199,19 @@ def test_a_refused_commit_stands_until_one_goes_well() -> None:
     assert seen(told) == [("git commit", "", False)]
     assert seen(told.run("git commit -am x", "[main 1a2b3c4] x")) == [("git commit", "", True)]
     assert seen(edited().run("git commit -am x", "[main 1a2b3c4] x")) == []
+
+
+def test_a_filter_that_takes_in_another_replaces_its_failure() -> None:
+    told = edited("cart.go").run(
+        "go test ./a -run '^TestCartSum$'", "--- FAIL: TestCartSum", "failed"
+    )
+    assert seen(told.run("go test ./a -run 'TestCart|TestTax'", "ok  \tshop/a\t0.1s"))[0][2]
+
+
+def test_a_lint_that_mends_what_it_finds_replaces_the_failing_one() -> None:
+    told = edited("cart.ts").run("bun run lint", "Found 1 error.", "failed")
+    told.run(
+        "bun run lint:fix | tail -5",
+        "$ biome check --write\nChecked 286 files in 1ms. Fixed 1 file.",
+    )
+    assert seen(told) == [("bun lint:fix", "", True)]

@@ -26,7 +26,7 @@ from debrief.signals.shell import (
     pattern,
     place_below,
     placed_commands,
-    writes_of_words,
+    writes_in,
 )
 
 _SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
@@ -550,7 +550,7 @@ def _effects(command: Command) -> Iterator[_Told]:
     elif program == "git" and plain:
         yield from _of_git(words, plain)
     else:
-        for write in writes_of_words(words, targets):
+        for write in writes_in(command):
             if not write.is_edit:
                 continue
             is_unnamed = " " in write.path or any(sign in write.path for sign in "*{$`?")
@@ -561,7 +561,7 @@ def _effects(command: Command) -> Iterator[_Told]:
                 yield "write", write.path, ""
         return
     if not (program == "git" and plain[:1] in (["diff"], ["log"], ["show"], ["status"])):
-        written = (write.path for write in writes_of_words(words[:1], targets) if write.is_edit)
+        written = (write.path for write in writes_in(Command(words[:1], targets)) if write.is_edit)
         yield from (("write", path, "") for path in written if "$" not in path)
 
 

@@ -10,16 +10,18 @@ from debrief.sessions.model import ToolCall
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What programs print to colour and move."""
 _QUOTE = 120
-_ENVELOPE = re.compile(
+ENVELOPE = re.compile(
     r"(?:</?\w+>\W*\d*)+\Z|(?i:exit code)|Chunk ID: |Wall time|Original token count: |Output:$"
-    r"|Process exited with code |Script (?:completed|failed)$"
-    r"|Command running in background|Process running with session ID"
+    r"|(?:Process|Command) exited with code |Script (?:completed|failed)$"
+    r"|(?:Command|Directory|Signal|Background PIDs|Process Group PGID): |Error: \(none\)$"
+    r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$"
 )
 """Lines that a program puts around what a command printed."""
 _MARKED = re.compile(r"</?tool_use_error>")
 _EMPTY = re.compile(
     r"\A(?:[\W_]*|(?:done|finished|ok|real|user|sys)\b[^a-zA-Z]*(?:in\b)?[^a-zA-Z]*(?:ms|s|m)?[^a-zA-Z]*s?"
-    r"|(?:\[[\w:.-]+\] )?[>$] .*|=+ test session starts =+|npm (?:notice|warn)\b.*)\Z",
+    r"|(?:\[[\w:.-]+\] )?[>$] .*|=+ test session starts =+"
+    r"|(?:Command|Process) running (?:in background|with session ID).*|npm (?:notice|warn)\b.*)\Z",
     re.IGNORECASE,
 )
 """Lines that say nothing: signs, a time taken, the command once more."""
@@ -89,4 +91,4 @@ def says_something(line: str) -> bool:
 def printed_lines(text: str) -> list[str]:
     """Return the lines that a command printed, without what its program put around them."""
     lines = (line.strip() for line in _MARKED.sub("", text).replace("\r", "\n").split("\n"))
-    return [line for line in lines if line and not _ENVELOPE.match(line)]
+    return [line for line in lines if line and not ENVELOPE.match(line)]

@@ -36,12 +36,13 @@ from debrief.signals.check_commands import (
     language_of,
     last_covering,
 )
+from debrief.signals.checks import last_checks
 from debrief.signals.events import HAZARDS, events_of, interrupted_call, refusals_in
 from debrief.signals.excerpts import failing_line, first_line, label
 from debrief.signals.lines import lasting_lines
 from debrief.signals.request import requests_in
 from debrief.signals.risky_commands import hazards_of
-from debrief.signals.schema import Change, CheckSignal, EventKind, SessionSignals, Worth
+from debrief.signals.schema import Change, EventKind, SessionSignals
 from debrief.signals.shell import commands_in, pattern, script_of
 from debrief.signals.termination import End, end_of
 from debrief.signals.user_feedback import approval_in, correction_in
@@ -122,7 +123,7 @@ def session_signals(session: Session, own_prices: Path | None = None) -> Session
         own_prices: a file of one's own prices; list prices alone without it.
     """
     facts = extract_signals(session)
-    checks = tuple(_check_signal(run, facts) for run in facts.checks)
+    checks = last_checks(facts.checks, facts.edited, session.cwd)
     return SessionSignals(
         session_id=session.id,
         session_digest=session.digest,
@@ -348,20 +349,3 @@ def _words(call: ToolCall) -> list[tuple[str, ...]]:
 def _is_soft(call: ToolCall) -> bool:
     commands = _words(call)
     return bool(commands) and commands[-1][0] in _SOFT
-
-
-def _check_signal(run: CheckRun, facts: Facts) -> CheckSignal:
-    worths: dict[str, Worth] = {
-        "test": "tests",
-        "run": "program",
-        "lint": "static",
-        "types": "static",
-    }
-    return CheckSignal(
-        kind=run.kind,
-        tool=run.tool,
-        worth=worths.get(run.kind, "build"),
-        passed=run.passed,
-        covers_change=run is facts.last_check,
-        evidence=run.evidence,
-    )

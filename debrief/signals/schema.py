@@ -139,7 +139,7 @@ class SessionSignals(Struct, frozen=True, kw_only=True):
 
     @property
     def last_check(self) -> CheckSignal | None:
-        """Return the check that counts: a failing one, else the most telling one."""
+        """Return the check of the change that counts: a failing one, else the most telling."""
         failing = [check for check in self.checks if check.passed is False and check.covers_change]
         if failing:
             return failing[-1]

@@ -142,7 +142,7 @@ def test_a_request_that_points_to_a_file_is_what_the_file_says() -> None:
     [
         ("12 passed, with 0 failures\nfatal: pathspec 'x' did not match", "fatal: pathspec"),
         ("warning: old\nerror: could not apply 1a2b3c4", "error: could not apply"),
-        ("[lint] $ golangci-lint run\na.go:3:1: unused\n[lint] ERROR task failed", "a.go:3:1: unused"),
+        ("[lint] $ golangci-lint run\na.go:3:1: unused\n[lint] ERROR task failed", "[lint] ERROR task failed"),
         ("<tool_use_error>String to replace not found in file.\nString: x</tool_use_error>", "String to"),
         ("Rebasing (1/2)\rerror: could not apply", "error: could not apply"),
         ("Command running in background with ID 7\nTraceback (most recent call last):", "Traceback"),

@@ -85,6 +85,8 @@ _COMMITS = frozenset(["commit", "cherry-pick", "revert", "am"])
 _FILE = re.compile(r"\.[\w-]+$|(?:^|/)[A-Z][\w-]*$")
 """A name that is a file's, by its extension or as ``LICENSE`` is."""
 
+_SAYS = frozenset(["echo", "printf", "man", "which", "type", "command", "alias", "grep", "rg"])
+"""Programs that speak of others, and do not run them."""
 _DOWNLOADS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
 EffectKind = Literal["write", "create", "delete", "move", "restore", "stash", "unstash", "command"]
 
@@ -245,6 +247,8 @@ class ChangeLog:
         self.deleted: list[Evidence] = []
         self.commands: list[Evidence] = []
         """Commands that changed files which they do not name."""
+        self.named: list[str] = []
+        """Files that git alone named, in commits."""
         self.commits: list[CommitMade] = []
         self.foreign: list[Evidence] = []
         """Files that were not committed when the session began to edit, and are thrown away."""
@@ -433,7 +437,7 @@ class ChangeLog:
         self, turn: int, call: ToolCall, placed: Sequence[tuple[Command, str]], failed: bool
     ) -> None:
         """Note commits and pushes that git confirms, with the files that it names."""
-        runs = [(words, at) for (words, _), at in placed if words[:1] == ("git",) and words[1:]]
+        runs = [(words, at) for words, at in _of_git_alone(placed) if words[1:]]
         commits = [
             (words, at) for words, at in runs if words[1] in _COMMITS and "--dry-run" not in words
         ]
@@ -477,6 +481,7 @@ class ChangeLog:
             known = {*self._files, *self._origins.values(), *self._gone}
             if self.work.holds(path) and name not in known:
                 self._files[name] = kind == "create"
+                self.named.append(path)
         for line in _RENAMED.findall(text):
             old, new = _former_and_new(line)
             if new and self.work.shorten(place_below(folder, new)) not in self._files:
@@ -486,7 +491,20 @@ class ChangeLog:
         added = list(_added_by_name(call.command, folder_of_call(call)))
         if count is not None and len(added) == count and all(map(_FILE.search, added)):
             for path in added:
-                self._files.setdefault(self.work.shorten(path), True)
+                if self.work.shorten(path) not in self._files:
+                    self._files[self.work.shorten(path)] = True
+                    self.named.append(path)
+
+
+def _of_git_alone(
+    placed: Sequence[tuple[Command, str]],
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the commands of git with their folders, those behind another program's name, too."""
+    for (words, _), folder in placed:
+        if words[:1] == ("git",):
+            yield words, folder
+        elif words[1:2] == ("git",) and words[2:3] and words[0] not in _SAYS:
+            yield words[1:], folder
 
 
 def _added_by_name(command: str, folder: str) -> Iterator[str]:

@@ -173,6 +173,8 @@ class _Reading:
         """Lines that it wrote into older tests."""
         self.edited: dict[str, int] = {}
         """Position of the last edit by file."""
+        self.unnamed = -1
+        """Position of the last command that changed files which it does not name."""
         self.stashes = 0
         """Stashes that the session made itself."""
         self.started = _started_by(session)
@@ -231,10 +233,17 @@ class _Reading:
         if failed and not soft and not (checks and not self.edited):
             quote = failing_line(call.printed, pattern("outcomes", "failed"))
             self.errors.append(Evidence(turn, call.id, f"{label(call)}: {quote}"))
-        before = len(self.log.edits)
-        self.log.take(turn, call, failed=failed, is_main=not agent)
-        for edit in self.log.edits[before:]:
+        log = self.log
+        edits, commands, named = len(log.edits), len(log.commands), len(log.named)
+        log.take(turn, call, failed=failed, is_main=not agent)
+        for edit in log.edits[edits:]:
             self._edited(place, edit.quote)
+        if log.commands[commands:]:
+            self.unnamed = place
+            for word in (word for words in _words(call) for word in words if language_of(word)):
+                self._edited(place, word)
+        for path in log.named[named:]:
+            self._edited(place if self.unnamed < 0 else self.unnamed, path)
         if call.path and not failed:
             for edited in edits_of_call(call):
                 if self.log.work.holds(edited.path):

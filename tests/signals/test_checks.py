@@ -182,6 +182,10 @@ def test_of_a_chain_the_check_that_failed_is_told_and_the_others_did_not_run() -
     output = "[lint:go] 2 issues:\n[lint:go] ERROR task failed"
     told = edited("cart.go").run("mise run lint && mise run test", output, "failed")
     assert seen(told) == [("mise lint", "", False), ("mise test", "", None)]
+    second = edited("cart.go").run(
+        "mise run test && mise run lint", "ok  \tshop\t0.1s\n7 issues:", "failed"
+    )
+    assert seen(second) == [("mise test", "", True), ("mise lint", "", False)]
     reached = edited("cart.go").run(
         "go build ./... && go test ./...", "--- FAIL: TestA\nFAIL", "failed"
     )

@@ -189,7 +189,9 @@ def checks_in(
             else units_of(raw[check.at], each.words, folder, check.tool),
             folder=folder,
             is_edited_after=any(
-                write.is_edit for later, _ in placed[check.at + 1 :] for write in writes_in(later)
+                write.is_edit and (language_of(write.path) or ", by " in write.path)
+                for later, _ in placed[check.at + 1 :]
+                for write in writes_in(later)
             ),
         )
 
@@ -212,7 +214,8 @@ def _checks_of(
     found = []
     for at, each in enumerate(commands):
         if check := check_of(each.words):
-            found.append(_Found(at, *check, is_script=script_of(each.words) == check[1]))
+            is_script = script_of(each.words) == check[1] and "-m" not in each.words
+            found.append(_Found(at, *check, is_script=is_script))
         elif check := dry_check_of(each.words):
             found.append(_Found(at, *check, is_dry=True))
     if not found:

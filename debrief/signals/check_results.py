@@ -190,13 +190,13 @@ def read_test_result(
 
 
 def _latest(text: str) -> str:
-    """Return a text without states of checks elsewhere that a later line replaces."""
+    """Return a text without checks elsewhere that ran at first, and whose end a later line says."""
     lines = text.split("\n")
     last = {found["name"]: at for at, line in enumerate(lines) if (found := _REMOTE.match(line))}
     return "\n".join(
         line
         for at, line in enumerate(lines)
-        if not (found := _REMOTE.match(line)) or last[found["name"]] == at
+        if "\tpending\t" not in line or last.get(line.partition("\t")[0], at) == at
     )
 
 

@@ -39,6 +39,7 @@ from debrief.signals.shell import (
     placed_commands,
     raw_commands,
     script_of,
+    simple_commands,
     tables,
     writes_in,
     writes_in_code,
@@ -188,7 +189,9 @@ def checks_in(
             else units_of(raw[check.at], each.words, folder, check.tool),
             folder=folder,
             is_edited_after=any(
-                write.is_edit for later, _ in placed[check.at + 1 :] for write in writes_in(later)
+                write.is_edit and (language_of(write.path) or ", by " in write.path)
+                for later, _ in placed[check.at + 1 :]
+                for write in writes_in(later)
             ),
         )
 
@@ -211,12 +214,13 @@ def _checks_of(
     found = []
     for at, each in enumerate(commands):
         if check := check_of(each.words):
-            found.append(_Found(at, *check, is_script=script_of(each.words) == check[1]))
+            is_script = script_of(each.words) == check[1] and "-m" not in each.words
+            found.append(_Found(at, *check, is_script=is_script))
         elif check := dry_check_of(each.words):
             found.append(_Found(at, *check, is_dry=True))
     if not found:
         found = list(_runs_of(commands, changed, known))
-    if not found and commands and call.command.strip() in known and _runs_work(commands):
+    if not found and commands and call.command.strip() in known and _runs_work(call):
         found = [_Found(len(commands) - 1, "run", shorten(call.command, 60))]
     code = code_in(call.command)
     if not found and commands and _ASSERTS.search(code) and not writes_in_code(code):
@@ -224,9 +228,12 @@ def _checks_of(
     return found[-_MOST:]
 
 
-def _runs_work(commands: Sequence[Command]) -> bool:
-    """Return whether a command line runs a script or a task, and so may show how the work is."""
-    return any(script_of(each.words) or is_task(each.words) for each in commands)
+def _runs_work(call: ToolCall) -> bool:
+    """Return whether a call runs code, a script or a task, and so may show how the work is."""
+    commands = simple_commands(call.command)
+    return bool(code_in(call.command)) or any(
+        script_of(words) or is_task(words) for words in commands
+    )
 
 
 def _results_of(
@@ -322,7 +329,7 @@ def _result_of(
 ) -> tuple[CheckKind, CheckResult]:
     """Return the kind of a check, which a task shows by what it prints, and its result."""
     if check.kind == "test":
-        result = read_test_result(text, status, is_cut=bool(behind))
+        result = read_test_result(text, status, is_cut=bool(behind), is_alone=not beside)
         is_program = check.is_script or re.search(r"verif|validat|repro", check.tool)
         return ("run" if is_program and not result.is_counted else "test"), result
     if not beside and check.kind in ("lint", "build"):

@@ -130,13 +130,16 @@ def clean(printed: str) -> str:
     return "\n".join(line[:_LINE] for line in lines if not ENVELOPE.match(line[:200].strip()))
 
 
-def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) -> CheckResult:
+def read_test_result(
+    text: str, status: bool | None, *, is_cut: bool = False, is_alone: bool = True
+) -> CheckResult:
     """Return how a test run ended.
 
     Args:
         text: what it printed, cleaned.
         status: whether its own exit status is that of success; None where that is not known.
         is_cut: a program behind it may have left out lines.
+        is_alone: no other check printed into the same output.
     """
     text = _LABELED.sub("", _latest(text))
     counts, is_whole = _counts_in(text, is_cut)
@@ -181,19 +184,19 @@ def read_test_result(text: str, status: bool | None, *, is_cut: bool = False) ->
         return _told_by_lines(lines, status, failures, is_strict=True)
     if status is False:
         return told(False, _failing(lines) or most)
-    if status is None and (late := _last(behind, "failed")):
+    if status is None and is_alone and (late := _last(behind, "failed")):
         return told(False, late)
     return told(True, most or _last(filter(_GO_PACKAGE.match, lines), "passed"))
 
 
 def _latest(text: str) -> str:
-    """Return a text without states of checks elsewhere that a later line replaces."""
+    """Return a text without checks elsewhere that ran at first, and whose end a later line says."""
     lines = text.split("\n")
     last = {found["name"]: at for at, line in enumerate(lines) if (found := _REMOTE.match(line))}
     return "\n".join(
         line
         for at, line in enumerate(lines)
-        if not (found := _REMOTE.match(line)) or last[found["name"]] == at
+        if "\tpending\t" not in line or last.get(line.partition("\t")[0], at) == at
     )
 
 
@@ -283,7 +286,8 @@ def _telling(lines: list[str]) -> str:
     """Return the last line that says something."""
     idle = pattern("outcomes", "idle")
     said = printed_lines("\n".join(lines))
-    return next((line for line in reversed(said) if not idle.search(line)), "")
+    words = [line for line in said if re.search(r"\w", line)]
+    return next((line for line in reversed(words) if not idle.search(line)), "".join(words[-1:]))
 
 
 def _last(lines: Iterable[str], name: str) -> str:

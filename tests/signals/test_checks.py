@@ -153,6 +153,7 @@ def test_a_test_in_the_call_of_the_edit_covers_what_was_edited_before_it() -> No
     told = story().run("sed -i s/1/2/ cart.py && pytest -q", GREEN)
     assert only(told).covers_change
     assert not only(story().run("pytest -q; sed -i s/1/2/ cart.py", GREEN)).covers_change
+    assert only(edited().run("pytest -q | tee out.txt", GREEN)).covers_change
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,36 @@ def test_a_check_covers_only_what_it_looks_at(path: str, command: str, covers: b
     assert only(edited(path).run(command)).covers_change is covers
 
 
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        ("pytest -n 4 --tb=short -q tests", ""),
+        ("python3 -m pytest tests/a.py -v", "tests/a.py"),
+        ("uv run --directory api pytest -k 'sum or tax'", "api sum or tax"),
+        ("cd api && pytest ../web/tests/a.py::test_sum", "web/tests/a.py::test_sum"),
+        ("cargo test -p core retry -- --nocapture", "core retry"),
+        ("cargo test --manifest-path libs/x/Cargo.toml", "libs/x"),
+        ("cargo test --workspace", ""),
+        ("npm --prefix web test", "web"),
+        ("npm test --workspace=packages/a", "packages/a"),
+        ("pnpm --filter web test", "web"),
+        ("npx vitest run src/a.test.ts -t sum", "src/a.test.ts sum"),
+        ("npx vitest run --reporter verbose", ""),
+        ("npx tsc -p web/tsconfig.json --noEmit", "web"),
+        ("go test ./cart/... -run TestTotal -count=1", "cart TestTotal"),
+        ("go build -o bin/shop ./cmd/shop", "cmd/shop"),
+        ("make -C docs build", "docs"),
+        ("mvn -pl core test -Dtest=ATest", "core ATest"),
+        ("./gradlew :app:test --tests shop.ATest", "app shop.ATest"),
+        ("swift test --package-path libs/x --filter Map", "libs/x Map"),
+        ("npx eslint src --ext .ts", ""),
+        ("git diff --check main...HEAD", ""),
+    ],
+)
+def test_a_target_is_what_a_command_names(command: str, target: str) -> None:
+    assert only(story().run(command)).target == target
+
+
 def test_where_nothing_was_changed_no_check_covers_it() -> None:
     assert not only(story().run("pytest", GREEN)).covers_change
 
@@ -182,6 +213,10 @@ def test_of_a_chain_the_check_that_failed_is_told_and_the_others_did_not_run() -
     output = "[lint:go] 2 issues:\n[lint:go] ERROR task failed"
     told = edited("cart.go").run("mise run lint && mise run test", output, "failed")
     assert seen(told) == [("mise lint", "", False), ("mise test", "", None)]
+    second = edited("cart.go").run(
+        "mise run test && mise run lint", "ok  \tshop\t0.1s\n7 issues:", "failed"
+    )
+    assert seen(second) == [("mise test", "", True), ("mise lint", "", False)]
     reached = edited("cart.go").run(
         "go build ./... && go test ./...", "--- FAIL: TestA\nFAIL", "failed"
     )

@@ -28,11 +28,11 @@ from debrief.judging.fitting import (
 from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
-from debrief.signals.changes import Workplace
 from debrief.signals.excerpts import label
 from debrief.signals.extract import Facts, extract_signals
 from debrief.signals.request import spelled_out
 from debrief.signals.shell import commands_in, folder_of
+from debrief.signals.workplace import Workplace
 
 MAX_SIZE = 240_000
 _SHARE = 8

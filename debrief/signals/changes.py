@@ -9,39 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from posixpath import basename, join, normpath
-from typing import Literal
+from posixpath import basename
 
 from msgspec import Struct
 
-from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, Session, ToolCall, calls_of
+from debrief.sessions.model import Evidence, Session, ToolCall
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
+from debrief.signals.effects import FILE, Effect, effects_of
 from debrief.signals.excerpts import label, quote_line
 from debrief.signals.schema import Change
 from debrief.signals.shell import (
     Command,
-    arguments,
-    files_by_code,
     pattern,
     place_below,
     placed_commands,
-    writes_in,
 )
+from debrief.signals.workplace import Workplace, folder_of_call
 
-_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|var/tmp|dev)/")
-_IN_SCRATCH = re.compile(r"(?<![\w/])(?:/private)?/(?:tmp|var/tmp)/[\w./@+-]*[\w@+-]")
-_HIDDEN = re.compile(
-    r"(?:^|/)\.(?:claude|codex|cursor|gemini|factory)/(?:plans|projects|todos|memor\w+|tmp)/"
-)
-"""Where coding agents keep plans and notes of their own."""
-_CACHES = re.compile(
-    r"(?:^|/)(?:__pycache__|node_modules|\.venv|\.?[a-z]+[_-]cache|\.tox|\.next|\.git|\.DS_Store)"
-    r"(?:/|$)|\.py[co]$|\.egg-info/?$|(?:^|/)\.?coverage(?:\.out)?$"
-)
-"""What programs leave behind, and no version control keeps."""
-_BUILT = re.compile(r"(?:^|/)(?:build|dist|out|target|coverage|tmp|temp|bin|obj|site)/?$")
-"""Folders that a build makes: to remove one changes nothing of the work."""
 _COMMIT = re.compile(
     r"^\[(?!.*\]:)[^\]\n]*?\b(?P<id>[0-9a-f]{7,40})\] (?P<words>.*)"
     r"(?P<more>(?:\n (?!.*\|).*)*)",
@@ -65,167 +49,11 @@ _STATUS = re.compile(
 )
 """Files that ``git status`` names as not committed."""
 _UNTRACKED = re.compile(r"^Untracked files:\n(?:  \(.*\n)*((?:\t.+\n?)+)", re.MULTILINE)
-_BY_NAME = (
-    *("go get", "go mod tidy", "go generate", "go fmt", "gofmt -w", "goimports -w", "cargo add"),
-    *("cargo remove", "cargo fmt", "cargo fix", "npm install", "npm uninstall", "npm i", "npm pkg"),
-    *("pnpm add", "pnpm remove", "yarn add", "yarn remove", "bun add", "bun remove", "uv add"),
-    *("uv remove", "poetry add", "poetry remove", "bundle add", "composer require", "dotnet add"),
-    *("ruff format", "ruff --fix", "black", "isort", "prettier --write", "eslint --fix"),
-    *("biome --write", "terraform fmt", "golangci-lint --fix", "git apply", "git am", "patch"),
-    *("apply_patch",),
-)
-"""Commands that change files of the work and name none."""
-_PACKAGES = frozenset(["npm install", "npm i"])
-"""Those of them that do so only with a name behind them."""
-_LOOKS = re.compile(r"^(?:--?check\b.*|--diff|--dry-run|-n|-l|--list.*)$")
 _UNCHANGED = re.compile(r"\b(?:left unchanged|already formatted|unchanged\))")
 _REFORMATTED = re.compile(r"\breformatted\b|^fixed\b|\(\d+ fixed", re.IGNORECASE | re.MULTILINE)
-_IN_PLACE = frozenset(["sed", "perl", "gsed", "ruby"])
 _COMMITS = frozenset(["commit", "cherry-pick", "revert", "am"])
-_FILE = re.compile(r"\.[\w-]+$|(?:^|/)[A-Z][\w-]*$")
-"""A name that is a file's, by its extension or as ``LICENSE`` is."""
-
 _SAYS = frozenset(["echo", "printf", "man", "which", "type", "command", "alias", "grep", "rg"])
 """Programs that speak of others, and do not run them."""
-_DOWNLOADS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
-EffectKind = Literal["write", "create", "delete", "move", "restore", "stash", "unstash", "command"]
-
-
-_Told = tuple[EffectKind, str, str]
-
-
-class Effect(Struct, frozen=True):
-    """What a simple command does to a file, or to files that it does not name."""
-
-    kind: EffectKind
-    path: str
-    """Of ``command``, the command itself, short."""
-    source: str = ""
-    """Of ``move``, the former path."""
-    folder: str = ""
-    """Where the files are that it does not name; empty for the session's folder."""
-
-
-class Workplace:
-    """Tells a session's files of the work from scratch files and the agent's own notes.
-
-    A folder for scratch is work where something is committed in it, unless its repository is begun
-    for a trial, or where the person names it.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self.folder = session.cwd.rstrip("/")
-        named = [
-            found[0]
-            for turn in session.turns
-            for text in (turn.prompt, *(deed.text for deed in turn.interventions))
-            for found in _IN_SCRATCH.finditer(text)
-        ]
-        runs = [
-            (words[:2], f"{folder.rstrip('/')}/")
-            for call in calls_of(session)
-            if "git" in call.command and call.status == "ok"
-            for (words, _), folder in placed_commands(call.command, folder_of_call(call))
-        ]
-        begun = {folder for words, folder in runs if words == ("git", "init")}
-        committed = {folder for words, folder in runs if words == ("git", "commit")} - begun
-        committed = {folder for folder in committed if _SCRATCH.match(folder)}
-        self._also = tuple(dict.fromkeys(f"{path.rstrip('/')}/" for path in (*named, *committed)))
-
-    def holds(self, path: str) -> bool:
-        """Return whether a file is one of the work: it is no scratch file, no cache, no agent's own
-        note, and its name is not one that only the shell knows."""
-        if _HIDDEN.search(path) or path.startswith("$") or path == "-" or _CACHES.search(path):
-            return False
-        inside = f"{path.rstrip('/')}/"
-        return not _SCRATCH.match(inside) or inside.startswith(
-            (f"{self.folder or '//'}/", *self._also)
-        )
-
-    def shorten(self, path: str) -> str:
-        """Return a path relative to the session's folder where it is below it."""
-        path = path.replace("\\", "/")
-        whole = normpath(path)
-        if self.folder and whole == self.folder:
-            return "."
-        return whole.removeprefix(f"{self.folder}/") if self.folder else whole
-
-
-def is_work(path: str, cwd: str) -> bool:
-    """Return whether a file belongs to the work in a folder, by its path alone."""
-    inside = f"{path.rstrip('/')}/"
-    is_own = bool(cwd) and inside.startswith(f"{cwd.rstrip('/')}/")
-    return not (
-        _HIDDEN.search(path) or path.startswith("$") or (_SCRATCH.match(inside) and not is_own)
-    )
-
-
-def folder_of_call(call: ToolCall) -> str:
-    """Return the folder that a call of a shell names as its own; empty for the session's."""
-    given = arguments(call)
-    named = (given.get(name) for name in ("workdir", "dir_path", "working_directory"))
-    return next((folder for folder in named if isinstance(folder, str)), "")
-
-
-def effects_of(command: str, folder: str = "", *, failed: bool = False) -> Iterator[Effect]:
-    """Yield what a shell command does to files, in order, as far as its words say.
-
-    Args:
-        command: as it was typed.
-        folder: that it runs in, where that is not the session's.
-        failed: it did not end well, so that its last part failed or never ran.
-
-    >>> [effect.kind for effect in effects_of("git mv a.py b.py && rm c.py")]
-    ['move', 'delete']
-    """
-    placed = list(placed_commands(command, folder))
-    for each, at in placed[:-1] if failed else placed:
-        if at.startswith("$") and _is_temporary(at, command):
-            continue
-        place = "" if at.startswith("$") else at
-        for kind, path, source in _effects(each):
-            if kind == "command":
-                line = shorten(" ".join(each.words), 60)
-                yield Effect(kind, line, folder=place_below(place, path) if path else place)
-            else:
-                if kind == "write" and _is_whole(path, each, command):
-                    kind = "create"
-                source = source and place_below(place, source)
-                yield Effect(kind, place_below(place, path), source, place)
-    for path in () if failed and len(placed) == 1 else files_by_code(command):
-        if path:
-            yield Effect("write", place_below(folder, path), folder=folder)
-        else:
-            yield Effect("command", shorten(command, 60), folder=folder)
-
-
-def _is_whole(path: str, each: Command, command: str) -> bool:
-    """Return whether a simple command writes the whole of a file, and does not add to it."""
-    if each.words[:1] == ("cp",):
-        return True
-    return path in each.targets and not re.search(rf">>[ \t]*['\"]?{re.escape(path)}", command)
-
-
-def _is_temporary(path: str, command: str) -> bool:
-    """Return whether a path begins with a variable that a command sets to a folder for scratch."""
-    name = re.match(r"\$\{?(\w+)", path)
-    made = name and re.search(rf"\b{name[1]}=[\"']?(?:\$\(mktemp|/tmp/)", command)
-    return bool(made)
-
-
-def _changes_unnamed(words: tuple[str, ...]) -> bool:
-    """Return whether a simple command changes files of the work that it does not name."""
-    line = f"{' '.join(words)} "
-    if any(_LOOKS.match(word) for word in words[1:]):
-        return False
-    for name in _BY_NAME:
-        program, _, option = name.partition(" ")
-        has = line.startswith(f"{name} ") or (
-            option.startswith("-") and line.startswith(f"{program} ") and f" {option} " in line
-        )
-        if has and (name not in _PACKAGES or len(line.split()) > len(name.split())):
-            return True
-    return False
 
 
 class CommitMade(Struct, frozen=True):
@@ -381,7 +209,9 @@ class ChangeLog:
         elif effect.kind == "restore":
             self._restore(turn, call, path)
         elif effect.kind == "stash":
-            self._stashed.append({name: self._files[name] for name in self._open - self.own})
+            self._stashed.append(
+                {name: self._files[name] for name in sorted(self._open - self.own)}
+            )
             self._drop(self._open - self.own)
         elif effect.kind == "unstash" and self._stashed:
             back = self._stashed.pop()
@@ -400,7 +230,7 @@ class ChangeLog:
     def _restore(self, turn: int, call: ToolCall, path: str) -> None:
         """Note that changes which nobody committed were thrown away, of a file or of all."""
         name = self.work.shorten(path)
-        is_all = not _FILE.search(path)
+        is_all = not FILE.search(path)
         below = "" if name == "." else f"{name.rstrip('/')}/"
 
         def is_meant(one: str) -> bool:
@@ -489,7 +319,7 @@ class ChangeLog:
                     turn, call, Effect("move", place_below(folder, new), place_below(folder, old))
                 )
         added = list(_added_by_name(call.command, folder_of_call(call)))
-        if count is not None and len(added) == count and all(map(_FILE.search, added)):
+        if count is not None and len(added) == count and all(map(FILE.search, added)):
             for path in added:
                 if self.work.shorten(path) not in self._files:
                     self._files[self.work.shorten(path)] = True
@@ -540,100 +370,3 @@ def _shows_no_loss(call: ToolCall, path: str) -> bool:
 
 def _did_nothing(result: str) -> bool:
     return bool(_UNCHANGED.search(result)) and not _REFORMATTED.search(result)
-
-
-def _effects(command: Command) -> Iterator[_Told]:
-    """Yield the effects of a simple command, with paths as they are written."""
-    words, targets = command
-    program = basename(words[0]) if words else ""
-    plain = [word for word in words[1:] if not word.startswith("-")]
-    if words and _changes_unnamed(words):
-        yield "command", "", ""
-    elif program == "find" and "-exec" in words:
-        inner = Command(words[words.index("-exec") + 1 :])
-        if any(kind in ("write", "command") for kind, _, _ in _effects(inner)):
-            yield "command", "", ""
-    elif program == "mv" or words[:2] == ("git", "mv"):
-        yield from _moves(plain[1:] if program == "git" else plain)
-    elif program == "cp" and len(plain) > 1:
-        if any(word.startswith("-") and {"r", "R", "a"} & set(word) for word in words[1:]):
-            yield "command", plain[-1], ""
-        else:
-            yield from (("write", _inside(plain, path), "") for path in plain[:-1])
-    elif program == "rm" or words[:2] == ("git", "rm"):
-        yield from _removals(plain[1:] if program == "git" else plain)
-    elif program in ("curl", "wget"):
-        named = (words[n + 1] for n, word in enumerate(words[:-1]) if word in _DOWNLOADS[program])
-        yield from (("create", path, "") for path in named if path != "-")
-    elif program == "git" and plain:
-        yield from _of_git(words, plain)
-    else:
-        for write in writes_in(command):
-            if not write.is_edit:
-                continue
-            is_unnamed = " " in write.path or any(sign in write.path for sign in "*{$`?")
-            if is_unnamed:
-                if program in _IN_PLACE:
-                    yield "command", "", ""
-            else:
-                yield "write", write.path, ""
-        return
-    if not (program == "git" and plain[:1] in (["diff"], ["log"], ["show"], ["status"])):
-        written = (write.path for write in writes_in(Command(words[:1], targets)) if write.is_edit)
-        yield from (("write", path, "") for path in written if "$" not in path)
-
-
-def _moves(plain: Sequence[str]) -> Iterator[_Told]:
-    for source in plain[:-1]:
-        if any(sign in source for sign in "*{$?") or not _FILE.search(source):
-            yield "command", plain[-1], ""
-        else:
-            yield "move", _inside(plain, source), source
-
-
-def _inside(plain: Sequence[str], source: str) -> str:
-    """Return where a file goes that is moved or copied, to a name or into a folder."""
-    to = plain[-1]
-    is_folder = (
-        len(plain) > 2
-        or to.endswith(("/", "."))
-        or (not _FILE.search(to) and bool(_FILE.search(source)))
-    )
-    return join(to, basename(source)) if is_folder else to
-
-
-def _removals(plain: Sequence[str]) -> Iterator[_Told]:
-    for path in plain:
-        if _CACHES.search(path) or _BUILT.search(path) or _SCRATCH.match(path) or path[:1] == "$":
-            continue
-        if path.endswith("/") or any(sign in path for sign in "*{?") or not _FILE.search(path):
-            yield "command", path, ""
-        else:
-            yield "delete", path, ""
-
-
-def _of_git(words: Sequence[str], plain: Sequence[str]) -> Iterator[_Told]:
-    action, rest = plain[0], plain[1:]
-    if action in ("checkout", "restore"):
-        if action == "restore" and "--staged" in words and "--worktree" not in words:
-            return
-        if any(word.startswith(("-s", "--source")) for word in words[2:]):
-            yield "command", "", ""  # it takes another version
-            return
-        after = [*words[words.index("--") + 1 :]] if "--" in words else rest
-        is_ref = action == "checkout" and bool(rest) and rest[0] not in ("HEAD", *after)
-        if action == "checkout" and "--" not in words:
-            after = [
-                word for word in rest if word == "." or ("." in basename(word) and len(rest) == 1)
-            ]
-        if is_ref and after:
-            yield "command", "", ""  # it takes another version
-        else:
-            yield from (("restore", path, "") for path in after)
-    elif action == "reset" and "--hard" in words and (not rest or rest == ["HEAD"]):
-        yield "restore", ".", ""
-    elif action == "stash":
-        if not rest or rest[0] in ("push", "save"):
-            yield "stash", "", ""
-        elif rest[0] in ("pop", "apply"):
-            yield "unstash", "", ""

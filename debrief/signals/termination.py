@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Message, ToolCall, Turn
-from debrief.signals.changes import effects_of
+from debrief.signals.effects import effects_of
 from debrief.signals.excerpts import label, line_at
 from debrief.signals.schema import Ending
 from debrief.signals.user_feedback import is_courtesy, typed_words

@@ -14,11 +14,11 @@ from msgspec import UNSET
 
 from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
-from debrief.signals.changes import is_work
 from debrief.signals.check_commands import can_check, language_of, languages_of
 from debrief.signals.excerpts import label, printed_lines
 from debrief.signals.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.signals.termination import end_of
+from debrief.signals.workplace import is_work
 from debrief.troubles.background import Background
 from debrief.troubles.failed_calls import has_failed
 from debrief.troubles.naming import (

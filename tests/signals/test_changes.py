@@ -135,3 +135,11 @@ def test_lines_that_were_thrown_away_are_not_kept() -> None:
 )
 def test_what_kind_of_work_it_was(story: Story, work: str) -> None:
     assert story.signals().work == work
+
+
+def test_what_a_stash_took_and_gave_back_is_there_again() -> None:
+    story = asked().edit("b.py", "a", "b").edit("a.py", "a", "b").run("git stash", "Saved")
+    assert not story.signals().change
+    assert story.run("git stash pop", "Dropped").signals().change.files == ("a.py", "b.py")
+    lost = asked().edit("a.py", "a", "b").run("git stash").run("git stash pop", "error", "failed")
+    assert not lost.run("git stash drop").signals().change

@@ -305,10 +305,10 @@ class ChangeLog:
         self, turn: int, call: ToolCall, folder: str, text: str, count: int | None
     ) -> None:
         """Note the files of a commit that git names, or that were added by name: all of them."""
+        known = {*self._files, *self._origins.values(), *self._gone}
         for kind, path in _MADE.findall(text):
             path = place_below(folder, path.strip('"'))
             name = self.work.shorten(path)
-            known = {*self._files, *self._origins.values(), *self._gone}
             if self.work.holds(path) and name not in known:
                 self._files[name] = kind == "create"
                 self.named.append(path)

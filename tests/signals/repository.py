@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.signals.scenario import Story
@@ -50,7 +51,7 @@ class Repository:
         name, other = self.random.choice(files), self.random.choice(files)
         self.made += 1
         new = f"{self.random.choice(FOLDERS)}new{self.made}.{self.random.choice(KINDS)}"
-        deeds = {
+        deeds: dict[str, Callable[[], object]] = {
             "edit": lambda: self._edit(name),
             "write": lambda: self._write(new),
             "sed": lambda: self.run(f"sed -i 's/^/{self.made}/' {name}"),

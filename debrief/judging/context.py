@@ -30,9 +30,10 @@ from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall
 from debrief.sessions.readers.patches import edits_of_call, from_unified
 from debrief.signals.check_commands import language_of
 from debrief.signals.excerpts import label
-from debrief.signals.extract import Facts, extract_signals, is_work
+from debrief.signals.extract import Facts, extract_signals
 from debrief.signals.request import spelled_out
 from debrief.signals.shell import commands_in, folder_of
+from debrief.signals.workplace import Workplace
 
 MAX_SIZE = 240_000
 _SHARE = 8
@@ -49,16 +50,6 @@ _COMMITTED = re.compile(r"^\[[^\]\n]*?(?P<id>[0-9a-f]{7,40})\] .*(?:\n .*)*", re
 """What git prints of a commit: branch and id, and a line or more of what changed."""
 _STAT = re.compile(r"^ \S.* \| +(?:\d+|Bin).*(?:\n .*)*", re.MULTILINE)
 _DIFF = re.compile(r"^diff --git a/(?P<path>.+?) b/.*$", re.MULTILINE)
-_BY_NAME = (
-    *("go get", "go mod tidy", "go generate", "go fmt", "gofmt -w", "goimports -w", "cargo add"),
-    *("cargo remove", "cargo fmt", "npm install", "npm uninstall", "npm i", "pnpm add"),
-    *("pnpm remove", "yarn add", "yarn remove", "bun add", "uv add", "uv remove", "poetry add"),
-    *("poetry remove", "bundle add", "composer require", "dotnet add", "ruff format", "black"),
-    *("prettier --write", "eslint --fix", "biome check --write", "terraform fmt"),
-)
-"""Commands that change files of the work and name none."""
-_PACKAGES = frozenset(["npm install", "npm i"])
-"""Those of them that do so only with a name behind them."""
 
 
 class SessionChange(Struct, frozen=True, kw_only=True):
@@ -77,9 +68,7 @@ class SessionChange(Struct, frozen=True, kw_only=True):
 def has_change(session: Session) -> bool:
     """Return whether a session changed anything of its work, by whatever means; a worktree that
     somebody asks about counts as a change."""
-    change = change_of(session)
-    changed = change.files or change.commands or change.printed
-    return session.source == WORKTREE or bool(changed)
+    return session.source == WORKTREE or bool(extract_signals(session).change)
 
 
 def nothing_to_judge(judge: Judge, session: Session) -> str:
@@ -157,10 +146,10 @@ def _cap(lengths: Iterable[int], room: int) -> int:
 
 def change_of(session: Session) -> SessionChange:
     """Return what a session changed, and what the person did not let it change."""
-    own = changes_of(session)
+    work, own = Workplace(session), changes_of(session)
     places = {_placed(session, file.path) for file in own}
     named = _named_by_call(extract_signals(session))
-    calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(session, call)]
+    calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(work, call)]
     in_shell = (path for _, call in calls if not call.path for path in named.get(call.id, ()))
     unseen = {_placed(session, path) for path in in_shell}
     commands, printed, refused = list[str](), dict[str, None](), list[str]()
@@ -175,8 +164,7 @@ def change_of(session: Session) -> SessionChange:
         changed = changed or bool(call.path and call.patch)
         if call.action != "run" or call.path:
             continue
-        paths = named.get(call.id, {})
-        if paths or (call.status == "ok" and _changes_by_name(call)):
+        if (paths := named.get(call.id)) is not None:
             changed = True
             commands.append(_command_shown(turn, call, paths.values()))
         text = call.result or ""
@@ -189,7 +177,7 @@ def change_of(session: Session) -> SessionChange:
                 printed[f"turn {turn}, {label(call)}:\n{found[0]}"] = None
             for path, hunks in _diffs_in(text):
                 place = _placed(session, path)
-                if is_work(path, session.cwd) and (place in unseen or place not in places):
+                if work.holds(path) and (place in unseen or place not in places):
                     where = f"As git printed it in turn {turn}"
                     diffs[path] = FileDiff(path=path, hunks=hunks, printed=where)
     return SessionChange(
@@ -209,13 +197,11 @@ def changes_of(session: Session) -> list[FileDiff]:
     agent's own.
     """
     hunks: dict[str, list[str]] = {}
-    folder = session.cwd.rstrip("/")
+    work = Workplace(session)
     made = (call for call in calls_of(session) if call.path and call.patch and call.status == "ok")
     for edit in (edit for call in made for edit in edits_of_call(call)):
-        if not is_work(edit.path, session.cwd):
-            continue
-        path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
-        hunks.setdefault(path, []).extend(split_hunks(edit.patch))
+        if work.holds(edit.path):
+            hunks.setdefault(work.shorten(edit.path), []).extend(split_hunks(edit.patch))
     return [
         FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
         for path, found in hunks.items()
@@ -237,38 +223,27 @@ def _numbered(session: Session) -> Iterator[tuple[int, ToolCall]]:
 
 
 def _named_by_call(facts: Facts) -> dict[str, dict[str, str]]:
-    """Return the files that calls changed or removed, by call, and each in words."""
+    """Return the files that calls changed or removed, by call, and each in words, and the
+    commands that changed files which they do not name."""
     found: dict[str, dict[str, str]] = {}
     for place in facts.edits:
         found.setdefault(place.call, {})[place.quote] = place.quote
     for place in facts.deleted:
         found.setdefault(place.call, {})[place.quote] = f"{place.quote} (removed)"
+    for place in facts.commands:
+        found.setdefault(place.call, {})[place.quote] = f"files by `{place.quote}`"
     return found
 
 
 def _command_shown(turn: int, call: ToolCall, paths: Iterable[str]) -> str:
     command = cut_middle(call.command.strip(), _COMMAND).replace("\n", "\n      ")
-    changed = ", ".join(paths) or "which files is not shown"
-    return f"turn {turn}: {changed}\n    $ {command}"
+    return f"turn {turn}: {', '.join(paths)}\n    $ {command}"
 
 
-def _changes_by_name(call: ToolCall) -> bool:
-    for words, _ in commands_in(call.command):
-        line = f"{' '.join(words)} "
-        for name in _BY_NAME:
-            program, _, option = name.partition(" ")
-            has = line.startswith(f"{name} ") or (
-                option.startswith("-") and line.startswith(f"{program} ") and f" {option} " in line
-            )
-            if has and (name not in _PACKAGES or len(line.split()) > len(name.split())):
-                return True
-    return False
-
-
-def _is_elsewhere(session: Session, call: ToolCall) -> bool:
+def _is_elsewhere(work: Workplace, call: ToolCall) -> bool:
     """Return whether a command went to a folder that is none of the work's."""
     folder = folder_of(call.command) if call.command else ""
-    return bool(folder) and not is_work(f"{folder}/", session.cwd)
+    return bool(folder) and not work.holds(f"{folder}/")
 
 
 def _runs_git(call: ToolCall, command: str) -> bool:
@@ -382,7 +357,7 @@ def _closing(session: Session, facts: Facts, room: int) -> str:
     """Return the agent's last words whole, and how the session ends where it has none."""
     end = facts.end
     parts = []
-    if end.ending != "closed" and end.evidence is not None:
+    if end.ending != "answered" and end.evidence is not None:
         calls = {call.id: call for call in calls_of(session)}
         call = calls.get(end.evidence.call)
         refused = ", which the person refused" if call and call.status == "rejected" else ""
@@ -390,6 +365,7 @@ def _closing(session: Session, facts: Facts, room: int) -> str:
             "open": "It breaks off at",
             "interrupted": "The person stopped it at",
             "limit": "Its program stopped it at",
+            "refused": "It ends with the only change",
         }[end.ending]
         parts.append(f"{words}: {end.evidence.quote or 'a message without text'}{refused}")
     turns = [turn for turn in session.turns if not turn.rewound]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from debrief.sessions.generated import is_generated
 from debrief.sessions.model import Session, calls_of
@@ -23,12 +24,16 @@ def user_turn_efficiency(session: Session) -> float | None:
     return lasting_lines(session) / session.prompt_count if session.prompt_count else None
 
 
-def lasting_lines(session: Session) -> int:
+def lasting_lines(session: Session, is_kept: Callable[[str], bool] | None = None) -> int:
     """Return how many lines the session added or removed for good.
 
     A line that it added to a file and removed again, or removed and put back, does not count; nor
     do lock files and generated ones. A session whose edits are not told one by one counts as its
     source says.
+
+    Args:
+        session: whole.
+        is_kept: tells by its path whether a file is changed in the end; all are by default.
     """
     edits = [edit for call in calls_of(session) for edit in edits_of_call(call)]
     if not edits:
@@ -36,7 +41,7 @@ def lasting_lines(session: Session) -> int:
     lines: Counter[tuple[str, str]] = Counter()
     untold = 0
     for edit in edits:
-        if is_generated(edit.path):
+        if is_generated(edit.path) or not (is_kept is None or is_kept(edit.path)):
             continue
         if not edit.patch:
             untold += edit.added + edit.removed

@@ -17,10 +17,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.sessions.model import Message, Session, ToolCall, Turn, calls_of
+from debrief.markdown import shorten
+from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.values import without_reminders
 from debrief.signals.check_commands import language_of
 from debrief.signals.shell import arguments, placed_commands
+from debrief.signals.user_feedback import typed_words
 from debrief.snapshots.capture import PLAN
 
 VERSION: Final = "request-1"
@@ -31,6 +33,8 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+_QUOTED = 200
+"""Characters of a request that are shown."""
 _SHORT = 2_000
 """Characters of a request that may point to a file; a longer one says itself what to do."""
 _FIRST = 20
@@ -112,6 +116,29 @@ def request_of(session: Session) -> FirstRequest | None:
     made = {basename(call.path) for call in calls_of(session) if call.path}
     unknown = next((name for name in names if basename(name) not in made), "")
     return replace(request, is_pointer=True, unknown=unknown)
+
+
+def requests_in(session: Session) -> tuple[Evidence, ...]:
+    """Return what the person asked for, shortened, by turn; the words of a file in place of those
+    that only point to it. What was taken back, or asked in another session, is left out."""
+    first = request_of(session)
+    found: list[Evidence] = []
+    for turn in session.turns:
+        if not turn.is_own or turn.rewound:
+            continue
+        words = typed_words(turn.prompt).strip()
+        if first is not None and first.turn == turn.number and first.is_pointer:
+            words = first.text if first.files else f"{words} ({first.unknown}: not known)"
+        words = words or ("(a picture)" if turn.images else "")
+        more = (deed.text for deed in turn.interventions if deed.kind == "remark")
+        found += (
+            Evidence(turn.number, "", quote) for text in (words, *more) if (quote := _short(text))
+        )
+    return tuple(found)
+
+
+def _short(text: str) -> str:
+    return shorten(" ".join(text.replace("\\\n", "\n").split()), _QUOTED)
 
 
 def points_elsewhere(words: str) -> bool:

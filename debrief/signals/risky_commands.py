@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from msgspec import Struct
-
 from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, ToolCall
+from debrief.sessions.model import ToolCall
 from debrief.signals.shell import simple_commands
 
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]
@@ -26,19 +24,14 @@ _PIPED = re.compile(
 )
 _PLACEHOLDER = re.compile(r"<secret:[\w-]+:[0-9a-f]+>")
 _SHOWS = frozenset("grep rg cat less more head tail bat strings xxd base64 sed awk".split())  # noqa: SIM905
+_FILTERED = re.compile(r"\b(?:env|printenv)\s*\|\s*(?:grep|rg|wc|awk|sed|cut)\b")
+"""Part of what an environment holds, chosen by name."""
+_MASKED = re.compile(r"^s(.)[^=]*=\.\*")
+"""A script of ``sed`` that puts something in the place of every value."""
 _SQL = re.compile(r"\b(?:DROP (?:TABLE|DATABASE|SCHEMA)|TRUNCATE TABLE)\b", re.I)
 _FOR_ALL = re.compile(r"\A(?:0?777|a\+rwx|ugo\+rwx)\Z")
 _UNGUARDED = frozenset(["--dangerously-skip-permissions", "--yolo", "--no-verify"])
 _DATABASES = ("psql", "mysql", "sqlite3", "mariadb", "clickhouse-client", "mongosh")
-
-
-class Hazard(Struct, frozen=True, gc=False):
-    """A dangerous command, or a secret shown or written down."""
-
-    kind: HazardKind
-    evidence: Evidence
-    refused: bool
-    """The person rejected the call, so it never ran."""
 
 
 def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
@@ -53,9 +46,10 @@ def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
         command = call.command
         if _PIPED.search(command):
             found.append(("remote_code", shorten(command, 80)))
+        is_part = _FILTERED.search(command) is not None
         for words in simple_commands(command):
             kind = _hazard(words)
-            if kind:
+            if kind and not (is_part and words[0] in ("env", "printenv")):
                 found.append((kind, shorten(" ".join(words), 80)))
         if _PLACEHOLDER.search(command):
             found.append(("secret", "a secret typed into a shell command"))
@@ -88,7 +82,7 @@ def _hazard(words: tuple[str, ...]) -> HazardKind | None:
         or (program == "export" and flags == {"-p"})
         or (program in ("echo", "printf") and has(_SECRET_NAME))
         or (program == "printenv" and any(_SECRET_NAME.search(f"${word}") for word in plain))
-        or (program in _SHOWS and has(_SECRET_FILE))
+        or (program in _SHOWS and has(_SECRET_FILE) and not has(_MASKED))
     )
     destroys = (
         program in ("mkfs", "shred")
@@ -101,20 +95,30 @@ def _hazard(words: tuple[str, ...]) -> HazardKind | None:
 
 
 def _git_hazard(plain: list[str], flags: set[str], letters: set[str]) -> HazardKind | None:
-    action = plain[0]
+    action, rest = plain[0], plain[1:]
     if "--no-verify" in flags or (action == "commit" and "n" in letters):
         return "bypass"
-    forced = "--force" in flags or "f" in letters or any(w.startswith("+") for w in plain)
+    forced = "--force" in flags or "f" in letters
+    is_dry = "--dry-run" in flags or (action == "clean" and "n" in letters)
     destroys = {
-        "push": forced,
+        "push": forced or "--delete" in flags or any(word[:1] in ("+", ":") for word in rest),
         "reset": "--hard" in flags,
-        "clean": "f" in letters,
-        "checkout": "." in plain[1:],
-        "restore": "." in plain[1:],
+        "clean": forced,
+        "checkout": forced or _throws_away(rest, flags),
+        "restore": bool(rest) and ("--staged" not in flags or "--worktree" in flags),
+        "stash": rest[:1] in (["drop"], ["clear"]),
+        "branch": "D" in letters or ("--delete" in flags and forced),
+        "worktree": rest[:1] == ["remove"] and forced,
         "filter-branch": True,
         "filter-repo": True,
     }
-    return "destructive" if destroys.get(action) else None
+    return "destructive" if destroys.get(action) and not is_dry else None
+
+
+def _throws_away(rest: list[str], flags: set[str]) -> bool:
+    """Return whether ``git checkout`` puts files back, and does not change to a branch."""
+    is_file = len(rest) == 1 and re.search(r"\w\.[a-z]\w{0,4}\Z|/\Z", rest[0]) is not None
+    return "." in rest or ("--" in flags and bool(rest)) or is_file
 
 
 def _wide(target: str) -> bool:

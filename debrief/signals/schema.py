@@ -14,7 +14,8 @@ TABLE: Final = "session_signals"
 WorkKind = Literal["code", "text", "settings", "operations", "answer", "nothing"]
 """What was worked on. ``code``: files that a program runs or compiles. ``text``: documents only.
 ``settings``: configuration only. ``operations``: git or shell operations without an edit.
-``answer``: an answer, with nothing changed. ``nothing``: hardly anything was done."""
+``answer``: an answer, or the search for one, with nothing changed. ``nothing``: hardly anything
+was done."""
 
 Worth = Literal["fixed_test", "tests", "program", "static", "build", "nothing"]
 """What a check shows, the most first. ``fixed_test``: a test that failed before and passes now.
@@ -83,7 +84,8 @@ class Change(Struct, frozen=True, kw_only=True):
     commits: tuple[Evidence, ...] = ()
     """Commits and pushes that git confirmed, each with what git printed."""
     counted: int | None = None
-    """Files that git counted in commits; None where it printed no count."""
+    """Files that git counted in commits, a file once for each commit; None where it printed no
+    count."""
 
     def __bool__(self) -> bool:
         """Return whether anything was changed."""
@@ -137,7 +139,7 @@ class SessionSignals(Struct, frozen=True, kw_only=True):
 
     @property
     def last_check(self) -> CheckSignal | None:
-        """Return the check that counts: a failing one, else the most telling that covers the change."""
+        """Return the check of the change that counts: a failing one, else the most telling."""
         failing = [check for check in self.checks if check.passed is False and check.covers_change]
         if failing:
             return failing[-1]

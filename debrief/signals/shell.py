@@ -52,13 +52,33 @@ _RUNNERS = frozenset(_RUNNER_COMMANDS.split(", "))
 _INTERPRETER = re.compile(
     r"(?:python[\d.]*|pypy3?|node|ruby|perl|php|bash|sh|zsh|Rscript|tsx|deno)$"
 )
-_TASK_RUNNERS = _set("npm pnpm yarn bun make just mise task rake composer invoke gmake")
-_FORMATTERS = frozenset(["ruff format", "cargo fmt", "deno fmt", "mix format"])
-"""They check only where they are told to."""
-_NO_RUN = _set("--version -V --help -h --collect-only --markers --fixtures --listTests --list")
+_SHELL = re.compile(r"(?:ba|z|da)?sh$")
+_CONTAINERS = _set("docker docker-compose podman kubectl")
+_TASK_RUNNERS = _set(
+    "npm pnpm yarn bun make just mise task rake composer invoke gmake turbo nx lerna ng moon"
+)
+_OF_GOALS = _set("mvn mvnw gradle gradlew sbt bazel")
+"""Programs that take several tasks at once."""
+_RUNS_TOOLS = _set("pnpm yarn bun")
+"""Task runners that run a tool by its name, too."""
+_OF_ALL = _set("run run-script run-many affected")
+_NO_RUN = _set("--version -V --help -h --markers --fixtures")
+_DRY = _set("--dry-run --dryrun --no-run --collect-only --co --listTests --list-tests --list")
+"""What has a check only say what it would do."""
+_SYNTAX_ONLY = {"node": "--check", "bash": "-n", "sh": "-n", "zsh": "-n", "php": "-l", "ruby": "-c"}
+_UNTESTED = ("-DskipTests", "-Dmaven.test.skip")
 _CODE_WRITES = re.compile(
-    r"open\(\s*[rf]?(['\"])(?P<path>[^'\"]+)\1\s*,\s*(?:mode=)?['\"][wax]|(?P<call>\.write_text\(|"
-    r"\.write_bytes\(|writeFile(?:Sync)?\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax])"
+    r"open\(\s*[rf]?(?P<q>['\"])(?P<opened>[^'\"\n]+)(?P=q)\s*,\s*(?:mode=)?['\"][wax]"
+    r"|open\(\s*(?P<name>\w+)\s*,\s*(?:mode=)?['\"][wax]"
+    r"|Path\(\s*['\"](?P<path>[^'\"\n]+)['\"]\s*\)\.write_(?:text|bytes)\("
+    r"|(?<!\w)(?P<owner>\w{1,40})\.write_(?:text|bytes)\("
+    r"|writeFile(?:Sync)?\(\s*(?:['\"](?P<node>[^'\"\n]+)['\"]|(?P<variable>\w+)\b)"
+    r"|\.write_text\(|\.write_bytes\(|\.to_csv\(|\.save\(|json\.dump\(|open\([^()]*,\s*['\"][wax]"
+)
+_ASSIGNED = re.compile(
+    r"^[ \t]*(?:const |let |var )?(?P<name>\w+)[ \t]*=[ \t]*(?:[\w.]+\([ \t]*)?"
+    r"['\"](?P<path>[^'\"\n]+)['\"]",
+    re.MULTILINE,
 )
 _SCRATCH = re.compile(r"/dev/|/tmp/.*|.*\.(?:log|out|diff|patch)$|nohup\.out$")
 _COPIES = _set("cp mv ln install rsync")
@@ -137,7 +157,14 @@ def commands_in(command: str) -> tuple[Command, ...]:
     and options that only say where (``git -C folder``) are taken off. Text that no shell could
     read gives what can be had.
     """
-    return tuple(Command(bare_words(words), tuple(targets)) for words, targets in _typed(command))
+    return tuple(Command(bare_words(each.words), tuple(each.targets)) for each in _typed(command))
+
+
+@lru_cache(maxsize=512)
+def joints_in(command: str) -> tuple[str, ...]:
+    """Return what follows each command of ``commands_in``: ``|``, ``&&``, ``||``, ``;`` or ``&``;
+    a line break is ``;``, and empty is the end."""
+    return tuple(each.joint for each in _typed(command))
 
 
 @lru_cache(maxsize=512)
@@ -145,7 +172,7 @@ def raw_commands(command: str) -> tuple[tuple[str, ...], ...]:
     """Take a shell command apart as it was typed: wrappers and all, leading assignments and
     keywords off."""
     return tuple(
-        tuple(itertools.dropwhile(_is_before_program, words)) for words, _ in _typed(command)
+        tuple(itertools.dropwhile(_is_before_program, each.words)) for each in _typed(command)
     )
 
 
@@ -163,11 +190,20 @@ def _is_before_program(word: str) -> bool:
     return bool(_ASSIGNMENT.match(word)) or word in _KEYWORDS
 
 
+class _Typed(NamedTuple):
+    """A simple command as it was typed."""
+
+    words: list[str]
+    targets: list[str]
+    joint: str
+
+
 @lru_cache(maxsize=512)
-def _typed(command: str) -> list[tuple[list[str], list[str]]]:
-    """Return the words of each simple command, and the files that its output goes to."""
+def _typed(command: str) -> list[_Typed]:
+    """Return the words of each simple command, the files that its output goes to, and what
+    follows it."""
     flat = _HEREDOC.sub(r"\3 ", f"{command}\n") if "<<" in command else command
-    found: list[tuple[list[str], list[str]]] = []
+    found: list[_Typed] = []
     words: list[str] = []
     targets: list[str] = []
     into: list[str] = words
@@ -190,8 +226,13 @@ def _typed(command: str) -> list[tuple[list[str], list[str]]]:
         if kind in ("redirect", "to") and not token["to"]:
             into = targets if ">" in text else []
         elif kind == "end":
+            joint = (
+                ";" if text in "\n()" and token.end() < len(flat.rstrip()) else text.strip("\n()")
+            )
             if words or targets:
-                found.append((words, targets))
+                found.append(_Typed(words, targets, joint))
+            elif found and found[-1].joint in ("", ";") and joint:  # what follows a subshell
+                found[-1] = found[-1]._replace(joint=joint)
             words, targets = [], []
             into = words
     return found
@@ -211,6 +252,8 @@ def _unwrapped(words: list[str]) -> list[str]:
     while at < len(words):
         if _ASSIGNMENT.match(words[at]) or words[at] in _KEYWORDS:
             at += 1
+        elif words[at : at + 2] in (["command", "-v"], ["command", "-V"]):
+            break
         elif words[at] == "xargs" or (words[at] in _WRAPPERS and at + 1 < len(words)):
             at = _past_options(words, at + 1)
         elif words[at] in ("timeout", "gtimeout"):
@@ -245,35 +288,81 @@ def _past_options(words: list[str], at: int) -> int:
 def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
     """Return kind and tool when a simple command checks the work: a test, lint or type run, or a
     build, by a known program, a task or a script of that name; None for all else."""
-    if not words:
+    if not words or not _NO_RUN.isdisjoint(words[1:]):
+        return None
+    if name := _formatter(words):
+        tool = "git diff --check" if name == "git diff" else name
+        return ("lint", tool) if _only_looks(name, words) else None
+    if not _DRY.isdisjoint(words):
         return None
     program, rest = _program(words[0]), words[1:]
-    if any(word in _NO_RUN for word in rest):
-        return None
     plain = [word for word in rest if not word.startswith("-")]
+    if program in _CONTAINERS and not {"exec", "run"}.isdisjoint(rest[:2]):
+        inner = (check_of(words[at:]) for at in range(2, min(len(words), 12)))
+        return next(filter(None, inner), None)
+    if _SHELL.match(program) and len(rest) > 1 and re.match(r"-[a-z]*c$", rest[0]):
+        inside = (check_of(each) for each in simple_commands(rest[1]))
+        return next(filter(None, inside), None)
     if _INTERPRETER.match(program):
+        if rest[:1] == (_SYNTAX_ONLY.get(program),):
+            return "build", f"{program} {rest[0]}"
         if rest[:1] == ("-m",) and len(rest) > 1:
             program, rest = rest[1].partition(".")[0], rest[2:]
-        elif rest[:1] != ("-c",) and plain:
+        elif rest[:1] != ("-c",) and plain and not _runs_word(program, (*rest[:2], *plain[:1])):
             script = None if _INTERPRETER.match(_program(plain[0])) else check_of(tuple(plain))
             return script or _named(plain[0], plain[0])
+    if program == "xcodebuild":
+        return ("test" if any(word.startswith("test") for word in plain) else "build"), program
     kind = _runs().get(program)
-    if (name := " ".join([program, *plain[:1]])) in _FORMATTERS:
-        return ("lint", name) if any(word.startswith("--check") for word in rest) else None
     if kind:
         return kind, program
-    for word in (" ".join(plain[:2]), *plain[:1], *rest[:3]):
-        if kind := _runs().get(f"{program} {word}"):
-            return kind, f"{program} {word}".replace(" --", " ")
+    plain = [word for word in plain if not word.startswith("+")]
+    if program.startswith("gradle"):
+        plain = [word.rpartition(":")[2] for word in plain]
+    goals = plain if program in _OF_GOALS else plain[:1]
+    options = [word for word in rest if word.startswith("--")]
+    if word := _runs_word(program, (" ".join(plain[:2]), *goals, *options)):
+        kind = _runs()[f"{program} {word}"]
+        is_built = any(each.startswith(_UNTESTED) for each in rest) or (
+            program == "go" and "-c" in rest
+        )
+        return ("build" if is_built else kind), f"{program} {word}".replace(" --", " ")
     if program in _TASK_RUNNERS:
-        names = plain[1:] if plain and plain[0] in ("run", "run-script") else plain
+        names = plain[1:] if plain and plain[0] in _OF_ALL else plain
         names = [name for name in names if "=" not in name]
         if not names:
             return ("build", program) if program in ("make", "gmake") and not plain else None
         if names[0] in ("install", "add", "i", "exec", "create", "init", "x"):
             return None
-        return _named(names[0], f"{program} {names[0]}")
+        task = _named(names[0], f"{program} {names[0]}")
+        is_tool = not task and program in _RUNS_TOOLS and names[0] in rest
+        return check_of(rest[rest.index(names[0]) :]) if is_tool else task
     return _named(words[0], words[0]) if "/" in words[0] or "." in program else None
+
+
+def dry_check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
+    """Return the check that a simple command only says it would run; None for all else."""
+    if _DRY.isdisjoint(words) or check_of(words):
+        return None
+    return check_of(tuple(word for word in words if word not in _DRY))
+
+
+def _runs_word(program: str, words: Sequence[str]) -> str:
+    """Return the first word that makes a check of a program; empty for none."""
+    return next((word for word in words if f"{program} {word}" in _runs()), "")
+
+
+def _formatter(words: tuple[str, ...]) -> str:
+    """Return the name of a program that rewrites files unless it is told to only look; empty for
+    other commands."""
+    program = _program(words[0])
+    names = (" ".join([program, *words[1:2]]), program)
+    return next((name for name in names if name in tables()["formatters"]), "")
+
+
+def _only_looks(formatter: str, words: tuple[str, ...]) -> bool:
+    looks = tuple(tables()["formatters"][formatter].split())
+    return "-w" not in words and any(word.startswith(looks) for word in words[1:])
 
 
 def _program(word: str) -> str:
@@ -318,10 +407,30 @@ def writes_of(command: str) -> Iterator[Write]:
     Paths are as they are written, behind the folder that the command changed to before.
     """
     for (words, targets), folder in placed_commands(command):
-        for write in _writes(words, targets):
-            yield Write(_below(folder, write.path), write.is_edit) if folder else write
-    for found in _CODE_WRITES.finditer(code_in(command)):
-        yield _write(found["path"] or "a file, by code")
+        for write in writes_in(Command(words, targets)):
+            yield Write(place_below(folder, write.path), write.is_edit) if folder else write
+    yield from (_write(path or "a file, by code") for path in files_by_code(command))
+
+
+def files_by_code(command: str) -> Iterator[str]:
+    """Yield the files that code in a command writes; an empty one for each not named."""
+    code = code_in(command)
+    found = list(_CODE_WRITES.finditer(code))
+    named = {each["name"]: each["path"] for each in _ASSIGNED.finditer(code)} if found else {}
+    for each in found:
+        variable = each["name"] or each["owner"] or each["variable"] or ""
+        path = each["opened"] or each["path"] or each["node"] or named.get(variable, "")
+        yield "" if "{" in path else path
+
+
+def writes_in_code(code: str) -> bool:
+    """Return whether code that an interpreter is handed writes a file."""
+    return bool(_CODE_WRITES.search(code))
+
+
+def is_task(words: Sequence[str]) -> bool:
+    """Return whether a simple command runs a task of a task runner."""
+    return bool(words) and _program(words[0]) in _TASK_RUNNERS
 
 
 def _edited_in_place(words: Sequence[str]) -> list[str]:
@@ -340,41 +449,35 @@ def _edited_in_place(words: Sequence[str]) -> list[str]:
     return plain if has_script else plain[1:]
 
 
-def removed_by(command: str) -> Iterator[str]:
-    """Yield the files that a command removes by name, not folders and patterns."""
-    for (words, _), folder in placed_commands(command):
-        plain = [word for word in words[1:] if not word.startswith("-")]
-        if words[:2] == ("git", "rm"):
-            plain = plain[1:]
-        elif not words or words[0] != "rm":
-            continue
-        yield from (
-            _below(folder, path)
-            for path in plain
-            if re.search(r"[^/]\.\w+$", path) and "*" not in path
-        )
-
-
 def folder_of(command: str) -> str:
     """Return the folder that a command works in at its end; empty where it changes to none."""
     return next((folder for _, folder in reversed(list(placed_commands(command)))), "")
 
 
-def placed_commands(command: str) -> Iterator[tuple[Command, str]]:
-    """Yield the simple commands, each with the folder that ``cd`` changed to before it."""
-    folder = ""
-    for each in commands_in(command):
+def placed_commands(command: str, folder: str = "") -> Iterator[tuple[Command, str]]:
+    """Yield the simple commands, each with the folder that ``cd`` or ``git -C`` changed to.
+
+    Args:
+        command: as it was typed.
+        folder: that it begins in, where that is not the session's.
+    """
+    typed = _typed(command)
+    for each, (words, *_) in zip(commands_in(command), typed, strict=True):
         if each.words[:1] == ("cd",) and len(each.words) == 2 and each.words[1] != "-":
-            folder = _below(folder, each.words[1])
-        yield each, folder
+            folder = place_below(folder, each.words[1])
+        at = words.index("-C") + 1 if each.words[:1] == ("git",) and "-C" in words else 0
+        yield each, place_below(folder, words[at]) if 0 < at < len(words) else folder
 
 
-def _below(folder: str, path: str) -> str:
+def place_below(folder: str, path: str) -> str:
+    """Return a path as seen from where a folder is named; a whole path stays as it is."""
     whole = not folder or path.startswith(("/", "~", "$")) or " " in path
     return path if whole else normpath(join(folder, path))
 
 
-def _writes(words: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[Write]:
+def writes_in(command: Command) -> Iterator[Write]:
+    """Yield the files that a simple command writes, as it names them."""
+    words, targets = command
     program = words[0].rpartition("/")[2] if words else ""
     plain = [word for word in words[1:] if not word.startswith("-")]
     shows = program == "git" and bool(plain) and plain[0] in ("diff", "log", "show", "status")

@@ -1,26 +1,23 @@
-"""How a session ends: with an answer, broken off, or stopped.
+"""How a session ends: answered, open, refused, or stopped.
 
 An end is seen by its form, not by its words: a closing text, a call without an answer, a prompt
-without one. Whether the work is done is another question.
+without one, a change that the person refused. Whether the work is done is another question.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from debrief.markdown import shorten
-from debrief.sessions.model import Evidence, ToolCall, Turn
+from debrief.sessions.model import Evidence, Message, ToolCall, Turn
+from debrief.signals.effects import effects_of
 from debrief.signals.excerpts import label, line_at
-from debrief.signals.shell import commands_in
+from debrief.signals.schema import Ending
+from debrief.signals.user_feedback import is_courtesy, typed_words
 
-Ending = Literal["closed", "open", "interrupted", "limit"]
-"""``open``: it breaks off without a closing text. ``interrupted``: the person stopped it.
-``limit``: its program did."""
 _HANDS_IN = re.compile(
     r"COMPLETE_TASK_AND_SUBMIT|\A(?:submit|finish|done|attempt_completion|(?:transfer|handoff|escalate)_\w+)\Z"
 )
@@ -34,6 +31,7 @@ _NOTICE = re.compile(
 """What programs write in place of an answer when they stop."""
 PUBLISHES = (("git", "commit"), ("git", "push"))
 """How commands begin that commit or push."""
+_PLANS = frozenset(["exitplanmode", "exit_plan_mode", "exit_spec_mode", "exitspecmode"])
 _QUOTE = 120
 
 
@@ -43,44 +41,72 @@ class End(Struct, frozen=True, kw_only=True):
     ending: Ending
     evidence: Evidence | None = None
     """None for a session without any turn."""
-    unanswered: bool = False
-    """The last prompt, or a commit or push at the end, has no answer: that says nothing of the work
-    before it."""
 
 
-def end_of(turns: Sequence[Turn]) -> End:
-    """Return how a session ends; turns that the person took back do not count."""
-    left = [turn for turn in turns if not turn.rewound] or list(turns)
+def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
+    """Return how a session ends; turns that the person took back do not count.
+
+    Args:
+        turns: of the session.
+        has_changed: something was changed, so that a refusal left more than nothing.
+    """
+    left = [turn for turn in turns if not turn.rewound and not _asks_nothing(turn)]
     if not left:
-        return End(ending="closed")
+        return End(ending="answered")
     last = left[-1]
-    if not last.messages and not last.interventions and len(left) > 1:
-        before = end_of(left[:-1])
-        return replace(before, unanswered=True)
+    refused = None if has_changed else _refused_change(last)
+    if refused is not None:
+        where = Evidence(last.number, refused.id, label(refused))
+        return End(ending="refused", evidence=where)
     stops = [deed for deed in last.interventions if deed.kind == "interruption"]
     if not last.messages:
-        where = Evidence(last.number, "", f"no answer to: {shorten(last.prompt, 80)}")
+        said = typed_words(last.prompt).strip() or "a picture"
+        where = Evidence(last.number, "", f"no answer to: {shorten(said, 80)}")
         return End(ending="interrupted" if stops else "open", evidence=where)
     final = last.messages[-1]
     text = final.text.strip()
     if stops and not (final.at and stops[-1].at and final.at > stops[-1].at and text):
-        return End(ending="interrupted", evidence=Evidence(last.number, "", shorten(text, _QUOTE)))
+        call = final.calls[-1] if final.calls else None
+        quote = label(call) if call else shorten(text, _QUOTE)
+        where = Evidence(last.number, call.id if call else "", quote)
+        return End(ending="interrupted", evidence=where)
     if final.calls:
         call = final.calls[-1]
         where = Evidence(last.number, call.id, label(call))
-        if publishes(call) and call.status == "unanswered":
-            return End(ending="closed", evidence=where, unanswered=True)
-        return End(ending="closed" if _hands_in(call) else "open", evidence=where)
+        return End(ending="answered" if _hands_in(call) else "open", evidence=where)
     if found := _NOTICE.search(text[:300]):
         return End(ending="limit", evidence=Evidence(last.number, "", line_at(text, found)))
     line = text.rpartition("\n")[2].strip(" *_")
-    where = Evidence(last.number, "", shorten(line or text, _QUOTE))
-    return End(ending="open" if not line or line.endswith(":") else "closed", evidence=where)
+    where = Evidence(last.number, "", shorten(line or text, _QUOTE) or "a message without text")
+    return End(ending="open" if not line or line.endswith(":") else "answered", evidence=where)
 
 
-def publishes(call: ToolCall) -> bool:
-    """Return whether a call commits or pushes."""
-    return any(words[:2] in PUBLISHES for words, _ in commands_in(call.command))
+def _asks_nothing(turn: Turn) -> bool:
+    """Return whether a turn without an answer has nothing to answer: no words, or thanks alone."""
+    if turn.messages or any(deed.kind == "interruption" for deed in turn.interventions):
+        return False
+    return not (turn.prompt.strip() or turn.images) or is_courtesy(turn.prompt)
+
+
+def _refused_change(turn: Turn) -> ToolCall | None:
+    """Return the change or plan that a turn ends with and that the person refused without a word
+    that the agent then answered; None for any other end."""
+    with_calls = [message for message in turn.messages if message.calls]
+    call = with_calls[-1].calls[-1] if with_calls else None
+    if call is None or call.status != "rejected" or not _would_change(call):
+        return None
+    is_answered = _follows_text(turn.messages, with_calls[-1])
+    words = [deed.text for deed in turn.interventions if deed.kind == "rejection"]
+    return None if is_answered and words and words[-1].strip() else call
+
+
+def _follows_text(messages: Sequence[Message], last: Message) -> bool:
+    return any(message.text.strip() for message in messages[messages.index(last) + 1 :])
+
+
+def _would_change(call: ToolCall) -> bool:
+    is_plan = call.name.lower() in _PLANS
+    return is_plan or call.action == "edit" or any(True for _ in effects_of(call.command))
 
 
 def _hands_in(call: ToolCall) -> bool:

@@ -16,6 +16,8 @@ from debrief.markdown import shorten
 
 _BEGINNING = 400
 """Characters of a reply that may hold a verdict."""
+_COURTEOUS = 80
+"""Characters of words that ask for nothing more."""
 _NOT_OWN_WORDS = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*[>|][^\n]*$|^[ \t]*at [^\n]*$|^[ \t]*File \"[^\n]*$"
     r"|https?://\S+|^[ \t]*\d+[→:\t|][^\n]*$|^[\[{][^\n]*$|<([\w-]+)[^>]*>.*?</\1>"
@@ -25,6 +27,12 @@ _NOT_OWN_WORDS = re.compile(
 """Fences and tags go over lines; all else is of one."""
 _REQUEST = re.compile(r"^(?:## My request(?: for [^\n:]+)?:\n|<(?:user_query|userRequest)>)", re.M)
 """Behind what an editor puts before the person's words: the files that are open, a selection."""
+_TAGGED = re.compile(
+    r"<(?P<tag>ide_\w+|environment_context|system-reminder|attached_files|context)>"
+    r".*?</(?P=tag)>",
+    re.DOTALL,
+)
+"""What an editor puts beside them."""
 _REPORTED = re.compile(
     r"\b(?:review(?:er)?|comment|issue|ticket|feedback|customer|user)s?\b[^.\n]{0,30}"
     r"\b(?:says?|said|reads?|asks?|wrote|claims?|reports?)\b[^\n]*",
@@ -43,11 +51,21 @@ def approval_in(words: str) -> str | None:
     return None if found and re.search(r"\bnot?\b|n't\b|\bnicht\b", found, re.I) else found
 
 
+def typed_words(prompt: str) -> str:
+    """Return what the person typed, without what an editor puts beside it."""
+    pasted = _REQUEST.search(prompt)
+    return _TAGGED.sub(" ", prompt[pasted.end() :] if pasted else prompt)
+
+
+def is_courtesy(prompt: str) -> bool:
+    """Return whether a person only thanks, approves or takes leave, and asks for nothing."""
+    words = own_words(prompt)
+    return len(words) < _COURTEOUS and any(rule.search(words) for rule in rules()["courtesies"])
+
+
 def own_words(prompt: str) -> str:
     """Return the beginning of what the person typed: no code, log, quotation or report."""
-    pasted = _REQUEST.search(prompt)
-    typed = prompt[pasted.end() :] if pasted else prompt
-    text = _NOT_OWN_WORDS.sub(" ", typed[: 4 * _BEGINNING])
+    text = _NOT_OWN_WORDS.sub(" ", typed_words(prompt)[: 4 * _BEGINNING])
     return _REPORTED.sub(" ", text).replace("’", "'").strip()[:_BEGINNING]
 
 

@@ -16,9 +16,9 @@ from debrief.markdown import shorten
 from debrief.sessions.model import Session, ToolCall
 from debrief.signals.check_commands import can_check, language_of, languages_of
 from debrief.signals.excerpts import label, printed_lines
-from debrief.signals.extract import is_work
 from debrief.signals.shell import bare_words, check_of, commands_in, pattern, writes_of
 from debrief.signals.termination import end_of
+from debrief.signals.workplace import is_work
 from debrief.troubles.background import Background
 from debrief.troubles.failed_calls import has_failed
 from debrief.troubles.naming import (
@@ -423,7 +423,7 @@ def _blind_check(step: CallMade, changed: Sequence[str]) -> Mishap | None:
 def _unchecked(course: Course) -> Iterator[Mishap]:
     """Yield the last change of each language after which nothing ran that could have seen it, of
     a session that ends with an answer."""
-    if end_of(course.turns).ending != "closed":
+    if end_of(course.turns).ending != "answered":
         return
     changed: dict[str, CallMade] = {}
     lines: Counter[str] = Counter()

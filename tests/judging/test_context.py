@@ -151,10 +151,10 @@ def test_what_a_shell_changed_is_named_with_its_command_and_never_its_expression
         "sed -i s/1/2/ x.go", "no", "failed"
     )
     _, changes = shown(story.say("Renamed."))
-    assert "- turn 1: files, by sed\n    $ grep -rl old" in changes
+    assert "- turn 1: files by `sed -i" in changes
     assert "- turn 1: limits.go, ./compact.go\n    $ sed -i -e" in changes
     assert "- turn 1: notes.txt (removed)\n    $ git rm --cached notes.txt" in changes
-    assert "- turn 1: which files is not shown\n    $ go get golang.org/x/net@latest" in changes
+    assert "- turn 1: files by `go get golang.org/x/net@latest`\n    $ go get" in changes
     assert not [name for name in ("npm", "scratch", "x.go") if name in changes.split("What was")[0]]
 
 
@@ -188,7 +188,7 @@ def test_refused_edits_and_the_agents_own_plans_are_no_change() -> None:
     assert "changed no file" in changes
     assert "# Plan" not in changes
     assert "Refused by the person, so not done:\n- turn 1: Edit a.py\n" in changes
-    assert "It breaks off at: ExitPlanMode, which the person refused" in changes
+    assert "It ends with the only change: ExitPlanMode, which the person refused" in changes
     assert not has_change(story.session())
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from debrief.signals.extract import Facts, extract_signals
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
     Intervention,
@@ -20,6 +19,8 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
+from debrief.signals.extract import Facts, extract_signals, session_signals
+from debrief.signals.schema import SessionSignals
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -31,6 +32,7 @@ class Story:
         self._turns: list[dict[str, Any]] = []
         self._subagents: list[Subagent] = []
         self._calls = 0
+        self.last_status = ""
 
     def turn(self, prompt: str, **more: Any) -> Story:
         at = START + timedelta(minutes=10 * len(self._turns))
@@ -54,6 +56,7 @@ class Story:
         self, name: str, result: str | None = "done", status: str = "ok", **input: Any
     ) -> ToolCall:
         self._calls += 1
+        self.last_status = status
         return described(
             ToolCall(
                 id=f"c{self._calls}",
@@ -123,6 +126,9 @@ class Story:
 
     def facts(self) -> Facts:
         return extract_signals(self.session())
+
+    def signals(self) -> SessionSignals:
+        return session_signals(self.session())
 
 
 _WORDS = [

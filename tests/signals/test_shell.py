@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.signals.shell import arguments, check_of, folder_of, simple_commands, writes_of
 from debrief.sessions.model import ToolCall
+from debrief.signals.shell import arguments, check_of, folder_of, simple_commands, writes_of
 
 
 def call(name: str, input: object) -> ToolCall:
@@ -76,20 +76,29 @@ CHECKS = {
         "uv run pytest, npx jest --ci, npx vitest run, npm test, npm run test:unit, "
         "pnpm --filter web test, bun run test, yarn e2e, go test ./..., cargo test --all, "
         "cargo nextest run, mix test, ./gradlew test, mvn -q verify, bundle exec rspec, "
-        "make test, mise run test:ci, just test, dotnet test, run_tests.sh -v, ci/test"
+        "make test, mise run test:ci, just test, dotnet test, run_tests.sh -v, ci/test, "
+        "./gradlew :app:test, mvn -B clean verify, cargo +nightly test, node --test a.mjs, "
+        "pnpm vitest run, docker compose exec app pytest, bash -lc 'pytest -q', xcodebuild test, "
+        "nx run web:test, turbo run test, deno test a.ts, php artisan test"
     ),
     "lint": (
         "ruff check ., uvx ruff format --check, npx eslint@9 src, "
         "cd web && \\\n  npx eslint src, npm run lint, golangci-lint run, go vet ./..., "
-        "cargo clippy, make check, pre-commit run -a, cargo fmt --all -- --check, mix format --check-formatted"
+        "cargo clippy, make check, pre-commit run -a, cargo fmt --all -- --check, mix format --check-formatted, gofmt -l ., git diff --check, "
+        "npx prettier --check src, black --check ., yarn eslint src"
     ),
     "types": ("npx tsc --noEmit, mypy ., uv run ty check, npm run typecheck"),
-    "build": ("go build ./..., cargo build, npm run build, make, docker build ."),
+    "build": (
+        "go build ./..., cargo build, npm run build, make, docker build ., node --check test.js, "
+        "bash -n test.sh, mvn verify -DskipTests, go test -c ./cart, xcodebuild -scheme Shop"
+    ),
     None: (
         "grep -rn pytest ., cat tests/test_a.py, pytest --version, npm install jest, "
         "npm run dev, make install, make deploy, git commit -m 'make test', go mod tidy, "
         "cargo add serde, echo npm test, test -f setup.py, build-log --tail, cargo fmt, "
-        "ruff format src"
+        "ruff format src, gofmt -w ., gofmt -l -w ., npx prettier --write src, git diff, "
+        "pytest --collect-only, cargo test --no-run, command -v eslint, docker compose up, "
+        "bash -c 'echo pytest'"
     ),
 }
 

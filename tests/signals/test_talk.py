@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.signals.risky_commands import hazards_of
-from debrief.signals.user_feedback import approval_in, correction_in, own_words
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.user_feedback import approval_in, correction_in, own_words
 
 CORRECTIONS = (
     "no, the other folder; Nope. Use the client that we have; that's wrong, it must be UTC; "

@@ -9,13 +9,13 @@ from itertools import count
 
 import pytest
 
-from debrief.signals.risky_commands import hazards_of
-from debrief.signals.extract import extract_signals
-from debrief.signals.shell import code_in, commands_in, writes_of
 from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
+from debrief.signals.extract import extract_signals
+from debrief.signals.risky_commands import hazards_of
+from debrief.signals.shell import code_in, commands_in, writes_of
 from tests.signals.scenario import Story
 
 NUMBERS = count()
@@ -50,9 +50,23 @@ def hazardous(text: str) -> None:
     hazards_of(bash(text))
 
 
+def checked(text: str) -> None:
+    extract_signals(Story().turn("Fix it").run("make test | tail", text).session())
+
+
+def checking(text: str) -> None:
+    extract_signals(Story().turn("Fix it").run(text, "5 passed in 0.1s").session())
+
+
 TEXTS: dict[str, tuple[Callable[[str], None], str]] = {
     "blank lines before an assertion": (asserted, "\n"),
     "blanks before an assertion": (asserted, " "),
+    "blank lines of a check": (checked, "\n"),
+    "digits of a check": (checked, "1"),
+    "counts of a check": (checked, "1 passed, "),
+    "lines of a check": (checked, "--- FAIL: a (1.0s)\n"),
+    "checks in a call": (checking, "pytest a; "),
+    "marks in a call": (checking, "echo a; pytest a && "),
     "downloads": (hazardous, "curl "),
     "downloads into a pipe": (hazardous, "curl a |"),
     "here-documents": (taken_apart, "<<EOF "),

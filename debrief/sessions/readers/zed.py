@@ -12,6 +12,7 @@ from typing import Any
 
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import ToolNames
+from debrief.sessions.readers.codex.records import repository_of
 from debrief.sessions.readers.documents import JsonRecord, decoded
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
 from debrief.sessions.readers.tables import DatabaseReader, SessionInDatabase
@@ -102,7 +103,8 @@ def _convert(document: JsonRecord, draft: TranscriptDraft) -> None:
     for tree in mappings(snapshot.get("worktree_snapshots")):
         draft.take(tree, cwd="worktree_path")
         git = mapping(tree.get("git_state"))
-        draft.take(git, commit="head_sha", branch="current_branch", repository="remote_url")
+        draft.take(git, commit="head_sha", branch="current_branch")
+        draft.repository = draft.repository or repository_of(string(git.get("remote_url")))
     above = mapping(document.get("subagent_context"))
     draft.take(above, parent="parent_thread_id", parent_call="tool_use_id")
     if counts := document.get("cumulative_token_usage"):

@@ -143,6 +143,7 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
     names: str
     after: list[str] = []
     before: list[str] = []
+    unless: str = ""
     reach: int = 300
     check: str = "password"
     kind: str = "password"
@@ -155,6 +156,7 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
         self.anchor = f"(?i){self.names}"
         self._after = _any_of(self.after, "")
         self._before = _any_of(self.before, rf"(?:{self.names})\Z")
+        self._unless = _any_of([self.unless], rf"(?:{self.names})\Z")
 
     @property
     def expressions(self) -> list[re.Pattern[str]]:
@@ -183,6 +185,8 @@ class Line(Struct, forbid_unknown_fields=True, dict=True):
             end: how far to read.
         """
         found: list[re.Match[str]] = []
+        if self.unless and self._unless.search(line_before(text, at, 160)):
+            return
         if self.next:
             found += filter(None, [self._after.match(text, at)])
         elif self.after:

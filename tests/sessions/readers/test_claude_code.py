@@ -10,6 +10,7 @@ import pytest
 from debrief.keys import week_of
 from debrief.sessions.readers.base import BrokenTranscript, NoSession
 from debrief.sessions.readers.claude_code import READER
+from debrief.sessions.readers.claude_code.content import words_of_refusal
 from debrief.sessions.sources import scan
 from tests.sessions.scenario import Log, read, write_lines
 
@@ -80,3 +81,12 @@ def test_a_subagents_file_that_cannot_be_read_does_not_cost_the_session(tmp_path
     ((path, reason),) = [(problem.path, problem.reason) for problem in session.problems]
     assert path.endswith("agent-gone.jsonl")
     assert reason.startswith("cannot be read")
+
+
+def test_what_the_program_says_of_a_refusal_is_not_the_persons() -> None:
+    head = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+    told = "The user wants to clarify these questions.\n    This means they may have more.\n\n"
+    asked = f'{head}{told}    Questions asked:\n- "Which tag?"\n  '
+    assert words_of_refusal(f"{asked}(No answer provided)\n") == ""
+    assert words_of_refusal(f"{asked}Answer: the newest\n") == "the newest"
+    assert words_of_refusal(f"{head}use pnpm") == "use pnpm"

@@ -72,6 +72,8 @@ _SAID = re.compile(
     r"(?:\n\nNote: The user's next message may contain|\Z)",
     re.DOTALL,
 )
+_CLARIFY = "The user wants to clarify these questions."
+_ANSWER = re.compile(r"^[ \t]*Answer: (.+)$", re.MULTILINE)
 _CONTINUED = "This session is being continued from a previous conversation"
 _FAILED = re.compile(
     r"<tool_use_error>|Exit code [1-9]|Error:|EISDIR|Request failed with status code"
@@ -321,9 +323,16 @@ def is_refused(record: ClaudeRecord, failed: bool, text: str) -> bool:
 
 
 def words_of_refusal(text: str) -> str:
-    """Return what the person said when they rejected a call; empty when they said nothing."""
+    """Return what the person said when they rejected a call; empty when they said nothing.
+
+    Of questions that they want to clarify, the program says so in words of its own: what they
+    answered is theirs.
+    """
     match = _SAID.search(text)
-    return match[1].strip() if match else ""
+    words = match[1].strip() if match else ""
+    if words.startswith(_CLARIFY):
+        return "\n".join(answer.strip() for answer in _ANSWER.findall(words))
+    return words
 
 
 def answers_in(outcome: Any, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Facts of small sessions, each with the place that shows it."""
+"""Signals of small sessions, each with the place that shows it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from msgspec import structs
 from msgspec.structs import replace
 
-from debrief.signals.extract import extract_signals
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from debrief.sessions.readers.patches import created, joined
+from debrief.signals.extract import extract_signals, session_signals
 from tests.signals.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
@@ -41,8 +41,8 @@ def fixing() -> Story:
 )
 def test_an_edit_in_the_shell_is_one(command: str) -> None:
     facts = fixing().run(command).say("Fixed.").facts()
-    assert [place.call for place in facts.edits] == ["c1"]
-    assert facts.kind == "coding"
+    assert {place.call for place in (*facts.edits, *facts.commands)} == {"c1"}
+    assert facts.change
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,9 @@ def test_a_check_that_was_waited_for_has_the_outcome_that_came_late(
 def test_several_checks_in_one_command_hide_no_failure(command: str) -> None:
     story = fixing().run("python t.py", "3").edit("app.py", "x = 1", "x = 2")
     facts = story.run(command, "5 passed in 0.2s", "failed").facts()
-    assert [check.passed for check in facts.checks] == [False] * len(facts.checks)
+    assert not any(check.passed for check in facts.checks)
     assert facts.last_check is not None
+    assert facts.last_check.passed is False
 
 
 def test_a_script_that_runs_again_after_an_edit_is_a_check() -> None:
@@ -154,7 +155,7 @@ def test_rewritten_assertions_and_removed_files_are_seen_and_own_ones_are_not() 
     own = fixing().write("tests/test_new.py", "assert a == 1")
     own.edit("tests/test_new.py", "assert a == 1", "assert a == 2").run("rm tests/test_new.py")
     assert (own.facts().rewritten, own.facts().deleted) == ((), ())
-    assert [place.quote for place in own.facts().taken_back] == ["tests/test_new.py"]
+    assert not own.facts().change
     assert fixing().edit("cart.py", "assert x", "x").facts().rewritten == ()
     gone = fixing().run("git rm -q legacy.py && rm -rf build /tmp/scratch.py notes/*.md")
     assert [place.quote for place in gone.facts().deleted] == ["legacy.py"]
@@ -181,16 +182,7 @@ def test_each_file_of_a_patch_is_edited() -> None:
     )
     facts = fixing().say("", call).facts()
     assert [place.quote for place in facts.edits] == ["a.py", "b.py"]
-    assert [place.quote for place in facts.created] == ["a.py", "b.py"]
-
-
-def test_the_longest_run_of_failures_is_kept() -> None:
-    story = fixing().run("./configure", "error: a", "failed").run("ls", "app.py")
-    for name in "bcd":
-        story.run(f"./install {name}", f"error: {name}", "failed")
-    facts = story.run("./install e", "fine").facts()
-    assert [place.call for place in facts.streak] == ["c3", "c4", "c5"]
-    assert len(facts.errors) == 4
+    assert facts.change.files == ("a.py", "b.py")
 
 
 def test_an_exit_status_that_answers_is_no_error() -> None:
@@ -198,49 +190,51 @@ def test_an_exit_status_that_answers_is_no_error() -> None:
     assert facts.errors == ()
 
 
-def test_calls_that_ran_out_of_time_and_calls_made_twice_are_seen() -> None:
-    story = fixing().run("make all", "Command timed out after 120s", "failed")
-    story.read("/home/ada/shop/a.py").read("/home/ada/shop/a.py")
-    facts = story.facts()
-    assert [place.call for place in facts.timeouts] == ["c1"]
-    assert [place.call for place in facts.repeats] == ["c3"]
-
-
-def test_a_word_in_what_a_good_call_returns_is_no_timeout() -> None:
-    story = fixing().run("cat settings.json", '{"timeout": 5000}').run("git log", "Fix timed out")
-    assert story.facts().timeouts == ()
-
-
-def test_a_call_again_after_a_change_or_another_prompt_is_no_repeat() -> None:
-    path = "/home/ada/shop/a.py"
-    edited = fixing().read(path).edit(path, "x = 1", "x = 2").read(path)
-    asked = fixing().read(path).say("It is there.").turn("Look again").read(path)
-    ran = (
-        fixing()
-        .run("git status --short --branch")
-        .run("make all")
-        .run("git status --short --branch")
-    )
-    for story in (edited, asked, ran):
-        assert story.facts().repeats == ()
-
-
-def test_waiting_for_a_process_is_no_repeat() -> None:
-    story = fixing()
-    for _ in range(3):
-        story.call("write_stdin", "", session_id=4711, chars="", yield_time_ms=10_000)
-    assert story.facts().repeats == ()
-
-
 ENDINGS = {
-    "words": (Story().turn("Fix it").run("make").say("The retry waits now."), "closed"),
+    "words": (Story().turn("Fix it").run("make").say("The retry waits now."), "answered"),
     "a call": (Story().turn("Fix it").run("make"), "open"),
     "words beside a call": (Story().turn("Fix it").say("Done.", Story().make("Bash")), "open"),
     "an announcement": (Story().turn("Fix it").run("make").say("Now let me write tests:"), "open"),
     "no answer at all": (Story().turn("Fix it"), "open"),
     "no answer to the last prompt": (
         Story().turn("Fix it").say("Done.").turn("And the docs?"),
-        "closed",
+        "open",
+    ),
+    "no answer to thanks": (
+        Story().turn("Fix it").say("Done.").turn("Great, thanks!"),
+        "answered",
+    ),
+    "a command of the program alone": (
+        Story().turn("Fix it").say("Done.").turn("", number=2).deed("slash_command", "/exit"),
+        "answered",
+    ),
+    "the only edit refused": (
+        Story().turn("Fix it").edit("a.py", "a", "b", status="rejected").deed("rejection"),
+        "refused",
+    ),
+    "the plan refused": (
+        Story().turn("Plan it").call("ExitPlanMode", "no", "rejected").deed("rejection"),
+        "refused",
+    ),
+    "a command that writes refused": (
+        Story().turn("Fix it").call("Bash", "no", "rejected", command="sed -i s/a/b/ a.py"),
+        "refused",
+    ),
+    "an edit refused, and the words with it answered": (
+        Story()
+        .turn("Fix it")
+        .edit("a.py", "a", "b", status="rejected")
+        .deed("rejection", "only tell me why")
+        .say("It is the first line."),
+        "answered",
+    ),
+    "an edit refused after another was made": (
+        Story()
+        .turn("Fix it")
+        .edit("a.py", "a", "b")
+        .edit("a.py", "b", "c", status="rejected")
+        .deed("rejection"),
+        "open",
     ),
     "an interruption": (Story().turn("Fix it").say("I begin").deed("interruption"), "interrupted"),
     "a limit": (Story().turn("Fix it").run("make").say("Reached max turns (30)"), "limit"),
@@ -254,13 +248,13 @@ ENDINGS = {
     ),
     "handing in": (
         Story().turn("Fix it").run("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff"),
-        "closed",
+        "answered",
     ),
     "handing over": (
         Story().turn("Refund it").call("transfer_to_human_agents", None, "unanswered", summary="x"),
-        "closed",
+        "answered",
     ),
-    "code": (Story().turn("Which one?").say("Use this:\n```\ngit status\n```"), "closed"),
+    "code": (Story().turn("Which one?").say("Use this:\n```\ngit status\n```"), "answered"),
 }
 
 
@@ -282,22 +276,24 @@ def test_how_it_ends(story: Story, ending: str) -> None:
 )
 def test_work_on_limits_is_not_stopped_by_one(last: str) -> None:
     facts = fixing().edit("app.py", "x = 1", "x = 2").say(last).facts()
-    assert facts.end.ending == "closed"
+    assert facts.end.ending == "answered"
 
 
-def test_a_commit_without_an_answer_says_nothing_of_the_work() -> None:
+def test_a_commit_without_an_answer_leaves_the_order_open() -> None:
     story = fixing().edit("app.py", "x = 1", "x = 2").run("pytest", GREEN)
     story.call("Bash", None, "unanswered", command="git commit -am 'Retry'")
-    end = story.facts().end
-    assert (end.ending, end.unanswered) == ("closed", True)
+    row = story.signals()
+    assert (row.ending, row.change.commits) == ("open", ())
+    assert [event.kind for event in row.events] == ["open_request"]
 
 
 def test_what_the_person_says_and_does_is_kept_and_courtesy_is_not() -> None:
     story = fixing().say("Done.").turn("that's not what I asked for").say("Now it waits.")
     story.turn("it works now").say("Good.").turn("Thanks anyway, bye!").say("You're welcome.")
-    facts = story.facts()
-    assert [place.turn for place in facts.corrections] == [2]
-    assert [place.turn for place in facts.approvals] == [3]
+    row = story.signals()
+    (event,) = row.events
+    assert (event.kind, [place.turn for place in event.evidence]) == ("correction", [2])
+    assert [place.turn for place in row.approvals] == [3]
 
 
 def test_a_subagents_work_counts_where_it_was_started() -> None:
@@ -333,11 +329,12 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
 
 @settings(deadline=None, max_examples=20)
 @given(steps)
-def test_any_session_has_facts_and_always_the_same(given_steps: list[tuple[str, str]]) -> None:
+def test_any_session_has_signals_and_always_the_same(given_steps: list[tuple[str, str]]) -> None:
     session = story_of(given_steps).session()
     facts = extract_signals(session)
     assert facts == extract_signals(story_of(given_steps).session())
-    assert len(facts.streak) <= len(facts.errors) <= facts.calls
+    assert len(facts.errors) <= facts.calls
+    assert session_signals(session).ending == facts.end.ending
     ids = {call.id for turn in session.turns for m in turn.messages for call in m.calls}
-    for places in (facts.errors, facts.edits, facts.timeouts, facts.repeats):
+    for places in (facts.errors, facts.edits, facts.commands):
         assert {place.call for place in places} <= ids

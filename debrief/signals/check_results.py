@@ -18,6 +18,7 @@ from debrief.signals.shell import check_of, pattern, simple_commands, tables
 
 _PRINTED = 30_000
 """Characters of a check's output, from its end, that are read."""
+_STRONG = ("names", "found", "ended")
 _LINE = 2_000
 """Characters of a line that are read."""
 _QUOTE = 120
@@ -181,7 +182,7 @@ def read_test_result(
     if is_empty:
         if most:
             return told(None, most)
-        return _told_by_lines(lines, status, failures, is_strict=True)
+        return _told_by_lines(lines, status, failures, is_strict=True, is_part=is_cut)
     if status is False:
         return told(False, _failing(lines) or most)
     if status is None and is_alone and (late := _last(behind, "failed")):
@@ -255,20 +256,28 @@ def read_other_result(
 
 
 def _told_by_lines(
-    lines: list[str], status: bool | None, failures: tuple[str, ...], *, is_strict: bool
+    lines: list[str],
+    status: bool | None,
+    failures: tuple[str, ...],
+    *,
+    is_strict: bool,
+    is_part: bool = False,
 ) -> CheckResult:
     """Return what the last line says that tells.
 
     A status of success counts before words that look bad, except of tests and programs (strict),
-    which print what they found and may end with 0.
+    which print what they found and may end with 0. In a part of an output (part) such words may be
+    of a log: only what a runner says of a failure counts.
     """
     filled = [line.strip() for line in lines if line.strip()]
     if status is False:
         return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+    forms = [pattern("outcomes", name) for name in (_STRONG if is_part else ("failed",))]
     for place, line in enumerate(reversed(filled)):
-        bad = pattern("outcomes", "failed").search(line)
+        bad = any(form.search(line) for form in forms)
         if bad and (status is None or (is_strict and place < _LAST)):
-            return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+            quote = line if is_part else _failing(filled)
+            return CheckResult(passed=False, quote=_short(quote), failures=failures)
         if not bad and pattern("outcomes", "passed").search(line):
             return CheckResult(passed=True, quote=_short(line))
     return CheckResult(passed=status, quote=_short(_telling(filled)))

@@ -1,7 +1,9 @@
 """Fold the checks of a session into the last one of each target, with its worth.
 
 A failing check stands until the same one, a wider one, or one that names what failed has passed.
-An unknown outcome replaces nothing.
+An unknown outcome replaces nothing. A check covers a change only if it could have failed because of
+it: it ran after the last edit of what it looks at. A type check of another language and 1,319 green
+tests for a README do not.
 """
 
 from __future__ import annotations

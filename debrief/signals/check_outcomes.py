@@ -1,4 +1,4 @@
-"""Tell how each check of a call ended, by what it printed and by the exit status.
+"""Decide how each check of a call ended, by what it printed and by the exit status.
 
 A call has one exit status, and often several commands: what follows each (``&&``, ``;``, a pipe),
 marks that ``echo`` printed and the labels of a task runner say which check an end belongs to.
@@ -52,8 +52,8 @@ def results_of(
 
     Where a chain of several failed and none of them is seen to, each of them failed.
     """
-    if untold := _untold(call, text):
-        return [(check.kind, untold) for check in found]
+    if pending := _pending_result(call, text):
+        return [(check.kind, pending) for check in found]
     joints = joints_in(call.command)
     is_known = not _is_of_script(call) and not _is_stopped(call, failed, text)
     statuses = [
@@ -193,7 +193,7 @@ def _result_of(
     )
 
 
-def _untold(call: ToolCall, text: str) -> CheckResult | None:
+def _pending_result(call: ToolCall, text: str) -> CheckResult | None:
     """Return the result of a call that says nothing of how its checks ended; None for others."""
     if call.result is None:
         return CheckResult()
@@ -232,10 +232,10 @@ def _own_status(command: str, at: int, text: str, is_ok: bool | None) -> bool | 
         if next_at == len(commands) - 1:
             return None if joint == "&" else is_ok
         following = commands[next_at + 1].words
-        said = _echoed(following)
+        said = _echoed_words(following)
         if joint == "|":
             if "pipefail" not in command:
-                return _told_status(commands, joints, next_at, text)
+                return _echoed_status(commands, joints, next_at, text)
         elif joint in ("&&", "||") and said:
             if any(line.strip() == said for line in text.split("\n")):
                 return joint == "&&"
@@ -245,13 +245,13 @@ def _own_status(command: str, at: int, text: str, is_ok: bool | None) -> bool | 
             if is_ok is False and not _HARMLESS.issuperset(following[:1]):
                 return None
         elif joint == ";" and following[:1] == ("echo",) and "$?" in " ".join(following):
-            return _told_status(commands, joints, next_at, text)
+            return _echoed_status(commands, joints, next_at, text)
         elif joint != ";" or not is_strict or is_ok is not True:
             return None
     return is_ok
 
 
-def _told_status(
+def _echoed_status(
     commands: Sequence[Command], joints: Sequence[str], at: int, text: str
 ) -> bool | None:
     """Return the status that an ``echo`` of the next commands printed; None without one."""
@@ -259,17 +259,17 @@ def _told_status(
         at += 1
     following = commands[at + 1].words if at + 1 < len(commands) else ()
     words = " ".join(following[1:])
-    told = _STATUS.search(words)
-    if following[:1] != ("echo",) or told is None:
+    status = _STATUS.search(words)
+    if following[:1] != ("echo",) or status is None:
         return None
-    if "PIPESTATUS" not in told[0] and at > 0 and joints[at - 1] == "|":
+    if "PIPESTATUS" not in status[0] and at > 0 and joints[at - 1] == "|":
         return None
-    form = re.escape(words[: told.start()].strip()) + r"\s*(\d+)"
+    form = re.escape(words[: status.start()].strip()) + r"\s*(\d+)"
     found = re.findall(form, text) if form else []
     return int(found[-1]) == 0 if found else None
 
 
-def _echoed(words: Sequence[str]) -> str:
+def _echoed_words(words: Sequence[str]) -> str:
     """Return the plain words that an ``echo`` prints; empty for other commands."""
     said = " ".join(words[1:])
     return said if words[:1] == ("echo",) and "$" not in said else ""

@@ -18,6 +18,7 @@ from debrief.signals.shell import check_of, pattern, simple_commands, tables
 
 _PRINTED = 30_000
 """Characters of a check's output, from its end, that are read."""
+_STRONG = ("names", "found", "ended")
 _LINE = 2_000
 """Characters of a line that are read."""
 _QUOTE = 120
@@ -155,7 +156,7 @@ def read_test_result(
     skipped = total.skipped if is_known else None
     passes = any(map(_GO_PACKAGE.match, lines)) and not counts
 
-    def told(passed: bool | None, quote: str) -> CheckResult:
+    def result(passed: bool | None, quote: str) -> CheckResult:
         return CheckResult(
             passed=passed,
             ran=ran,
@@ -169,24 +170,24 @@ def read_test_result(
     most = max(counts, key=lambda count: (count.ran, count.skipped), default=_Count()).line
     worst = max(counts, key=lambda count: count.failed, default=_Count())
     if worst.failed:
-        return told(False, worst.line)
+        return result(False, worst.line)
     behind = text.rpartition(most)[2].split("\n") if most else lines
     is_empty = not total.ran and not passes
     empty = most or _last(lines, "unstarted")
     empty = empty or ("" if failures else _last(lines, "none") or _first(lines, _GO_EMPTY))
     if is_empty and not most and empty:
-        return told(None, empty)
+        return result(None, empty)
     if broken := _last(lines, "ended") or _last(lines if status is None else behind, "exits"):
-        return told(False, next(iter(failures), broken))
+        return result(False, next(iter(failures), broken))
     if is_empty:
         if most:
-            return told(None, most)
-        return _told_by_lines(lines, status, failures, is_strict=True)
+            return result(None if status is not False else False, most)
+        return _result_by_lines(lines, status, failures, is_strict=True, is_part=is_cut)
     if status is False:
-        return told(False, _failing(lines) or most)
+        return result(False, _failing(lines) or most)
     if status is None and is_alone and (late := _last(behind, "failed")):
-        return told(False, late)
-    return told(True, most or _last(filter(_GO_PACKAGE.match, lines), "passed"))
+        return result(False, late)
+    return result(True, most or _last(filter(_GO_PACKAGE.match, lines), "passed"))
 
 
 def _latest(text: str) -> str:
@@ -226,8 +227,8 @@ def read_other_result(
         is_piped: its exit status is hidden by a program behind it.
     """
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if untold := _last(lines, "unstarted"):
-        return CheckResult(quote=_short(untold))
+    if unstarted := _last(lines, "unstarted"):
+        return CheckResult(quote=_short(unstarted))
     listed = tables()["silent"]["lists"].get(tool, "")
     form = re.compile(listed) if listed else pattern("outcomes", "found")
     found = [_short(line) for line in lines if form.search(line)]
@@ -240,38 +241,46 @@ def read_other_result(
     names = tuple(_names_in(lines))
     said = [line for line in printed_lines(text) if not _ECHO.match(line)]
     if listed:
-        bad = _telling(lines) if status is False else ""
+        bad = _last_words(lines) if status is False else ""
         return CheckResult(passed=None if did_fail and status is None else not bad, quote=bad)
-    told = {check[1] for line in lines if _ECHO.match(line) for check in _checks_of(line[2:])}
-    is_silent = not said and not _names("tools").isdisjoint({tool, *told})
+    echoed = {check[1] for line in lines if _ECHO.match(line) for check in _checks_of(line[2:])}
+    is_silent = not said and not _names("tools").isdisjoint({tool, *echoed})
     if is_silent and not is_filtered and (status or (status is None and is_piped)):
         return CheckResult(passed=True)
     if status is not False and not is_alone:
         clear = _last(lines, "clear") if is_alone_of_kind else ""
         return CheckResult(passed=True if clear else status, quote=_short(clear))
-    result = _told_by_lines(lines, status, names, is_strict=is_strict)
-    tells = is_strict or not result.passed or pattern("outcomes", "passed").search(result.quote)
-    return result if tells else replace(result, quote="")
+    result = _result_by_lines(lines, status, names, is_strict=is_strict)
+    has_quote = is_strict or not result.passed or pattern("outcomes", "passed").search(result.quote)
+    return result if has_quote else replace(result, quote="")
 
 
-def _told_by_lines(
-    lines: list[str], status: bool | None, failures: tuple[str, ...], *, is_strict: bool
+def _result_by_lines(
+    lines: list[str],
+    status: bool | None,
+    failures: tuple[str, ...],
+    *,
+    is_strict: bool,
+    is_part: bool = False,
 ) -> CheckResult:
     """Return what the last line says that tells.
 
     A status of success counts before words that look bad, except of tests and programs (strict),
-    which print what they found and may end with 0.
+    which print what they found and may end with 0. In a part of an output (part) such words may be
+    of a log: only what a runner says of a failure counts.
     """
     filled = [line.strip() for line in lines if line.strip()]
     if status is False:
         return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+    forms = [pattern("outcomes", name) for name in (_STRONG if is_part else ("failed",))]
     for place, line in enumerate(reversed(filled)):
-        bad = pattern("outcomes", "failed").search(line)
+        bad = any(form.search(line) for form in forms)
         if bad and (status is None or (is_strict and place < _LAST)):
-            return CheckResult(passed=False, quote=_short(_failing(filled)), failures=failures)
+            quote = line if is_part else _failing(filled)
+            return CheckResult(passed=False, quote=_short(quote), failures=failures)
         if not bad and pattern("outcomes", "passed").search(line):
             return CheckResult(passed=True, quote=_short(line))
-    return CheckResult(passed=status, quote=_short(_telling(filled)))
+    return CheckResult(passed=status, quote=_short(_last_words(filled)))
 
 
 def _failing(lines: Iterable[str]) -> str:
@@ -279,10 +288,10 @@ def _failing(lines: Iterable[str]) -> str:
     filled = [line.strip() for line in lines if line.strip()]
     bad = [line for line in filled if pattern("outcomes", "failed").search(line)]
     counted = [line for line in bad if re.search(r"\b[1-9]\d* (?:fail|error|problem)", line)]
-    return next(iter(counted[-1:] or bad), "") or _telling(filled)
+    return next(iter(counted[-1:] or bad), "") or _last_words(filled)
 
 
-def _telling(lines: list[str]) -> str:
+def _last_words(lines: list[str]) -> str:
     """Return the last line that says something."""
     idle = pattern("outcomes", "idle")
     said = printed_lines("\n".join(lines))
@@ -333,8 +342,8 @@ def _counts_in(text: str, is_cut: bool) -> tuple[list[_Count], bool]:
     if cases is None:
         return counts, True
     if any(count.ran or count.skipped for count in counts):
-        is_told = cases.failed == 0 or any(count.failed for count in counts)
-        return (counts if is_told else [*counts, cases]), True
+        is_counted = cases.failed == 0 or any(count.failed for count in counts)
+        return (counts if is_counted else [*counts, cases]), True
     is_verbose = cases.passed or cases.skipped or "=== RUN" in text
     return [cases], bool(is_verbose) and not is_cut
 
@@ -348,9 +357,9 @@ def _of_unittest(found: re.Match[str]) -> _Count:
         else:
             failed += int(number)
     failed = max(failed, int(found["word"] == "FAILED"))
-    ran, *_, told = found[0].split("\n")
+    ran, *_, ended = found[0].split("\n")
     passed = max(0, int(found["total"]) - failed - skipped)
-    return _Count(passed, failed, skipped, told if failed else ran)
+    return _Count(passed, failed, skipped, ended if failed else ran)
 
 
 def _of_groups(found: re.Match[str]) -> _Count:
@@ -380,11 +389,11 @@ def _of_pairs(line: str, found: re.Match[str], is_number_first: bool) -> _Count 
     """Return the count of a line; None where its numbers are not of tests."""
     if re.match(r"\s*(?:\S+: )?(?:Test Suites|Test Files|Snapshots)\b", line):
         return None
-    told = re.sub(r"\([^()]*\)", "", found["pairs"])
+    bare = re.sub(r"\([^()]*\)", "", found["pairs"])
     if is_number_first:
-        pairs = [(word, int(number)) for number, word in _NUMBER_FIRST.findall(told)]
+        pairs = [(word, int(number)) for number, word in _NUMBER_FIRST.findall(bare)]
     else:
-        pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(told)]
+        pairs = [(word, int(number)) for word, number in _WORD_FIRST.findall(bare)]
     sums = dict.fromkeys(("failed", "skipped", "passed", "total", "other", ""), 0)
     words = [word.strip().lower() for word, _ in pairs]
     if any(map(_NO_TESTS.match, words)):

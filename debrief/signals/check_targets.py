@@ -164,8 +164,8 @@ def names_failure(units: Sequence[str], line: str) -> bool:
             *chosen.split(),
         ]
         node = unit.partition("::")[2].split("::")[-1]
-        wanted = [word for word in ([node] if node else words[-1:]) if len(word) > 2]
-        if wanted and all(word.strip("^$'\"") in line for word in wanted):
+        required = [word for word in ([node] if node else words[-1:]) if len(word) > 2]
+        if required and all(word.strip("^$'\"") in line for word in required):
             return True
     return False
 
@@ -181,6 +181,6 @@ def shown(units: Sequence[str]) -> str:
     return ", ".join(unit.replace("/?", " ").replace("?", "").replace("@", "") for unit in units)
 
 
-def looks_below(folder: str) -> str:
+def tested_folder(folder: str) -> str:
     """Return the folder whose files tests in a folder are about."""
     return _TEST_FOLDER.sub("", folder)

@@ -1,7 +1,9 @@
 """Fold the checks of a session into the last one of each target, with its worth.
 
 A failing check stands until the same one, a wider one, or one that names what failed has passed.
-An unknown outcome replaces nothing.
+An unknown outcome replaces nothing. A check covers a change only if it could have failed because of
+it: it ran after the last edit of what it looks at. A type check of another language and 1,319 green
+tests for a README do not.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from msgspec.structs import replace
 from debrief.signals.check_commands import ANY, COMMIT, CheckRun, language_of
 from debrief.signals.check_targets import (
     includes,
-    looks_below,
     names_failure,
     relative,
     shown,
+    tested_folder,
 )
 from debrief.signals.schema import CheckSignal, Worth
 
@@ -76,7 +78,7 @@ def last_checks(
 
 
 def _with(standing: list[_Standing], run: CheckRun) -> list[_Standing]:
-    """Return what stands after one more check."""
+    """Return the standing checks after one more."""
     if run.passed is None:
         if any(_is_same(each.run, run) for each in standing):
             return standing
@@ -166,14 +168,14 @@ def _covers_change(run: CheckRun, files: Mapping[str, int]) -> bool:
     """
     code = {path: at for path, at in files.items() if language_of(path)}
     chosen = code or {path: at for path, at in files.items() if not _DOCUMENT.search(path)}
-    looked = [at for path, at in chosen.items() if _looks_at(run, path, chosen)]
+    looked = [at for path, at in chosen.items() if _can_fail_for(run, path, chosen)]
     if not looked:
         return False
     last = max(looked)
     return run.place > last or (run.place == last and not run.is_edited_after)
 
 
-def _looks_at(run: CheckRun, path: str, files: Mapping[str, int]) -> bool:
+def _can_fail_for(run: CheckRun, path: str, files: Mapping[str, int]) -> bool:
     """Return whether a check could fail because of a change of a file."""
     language = language_of(path)
     if language and run.kind != "run" and run.languages.isdisjoint((ANY, language)):
@@ -184,7 +186,7 @@ def _looks_at(run: CheckRun, path: str, files: Mapping[str, int]) -> bool:
     package = package.rpartition("/")[2].partition("?")[0]
     if package and any(f"/{package}/" in f"/{each}" for each in files):
         return f"/{package}/" in f"/{path}"
-    return run.kind == "run" or includes([looks_below(_folder(run))], [path])
+    return run.kind == "run" or includes([tested_folder(_folder(run))], [path])
 
 
 def _folder(run: CheckRun) -> str:

@@ -292,7 +292,7 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
         return None
     if name := _formatter(words):
         tool = "git diff --check" if name == "git diff" else name
-        return ("lint", tool) if _only_looks(name, words) else None
+        return ("lint", tool) if _is_read_only(name, words) else None
     if not _DRY.isdisjoint(words):
         return None
     program, rest = _program(words[0]), words[1:]
@@ -353,16 +353,16 @@ def _runs_word(program: str, words: Sequence[str]) -> str:
 
 
 def _formatter(words: tuple[str, ...]) -> str:
-    """Return the name of a program that rewrites files unless it is told to only look; empty for
+    """Return the name of a program that rewrites files unless an option forbids it; empty for
     other commands."""
     program = _program(words[0])
     names = (" ".join([program, *words[1:2]]), program)
     return next((name for name in names if name in tables()["formatters"]), "")
 
 
-def _only_looks(formatter: str, words: tuple[str, ...]) -> bool:
-    looks = tuple(tables()["formatters"][formatter].split())
-    return "-w" not in words and any(word.startswith(looks) for word in words[1:])
+def _is_read_only(formatter: str, words: tuple[str, ...]) -> bool:
+    options = tuple(tables()["formatters"][formatter].split())
+    return "-w" not in words and any(word.startswith(options) for word in words[1:])
 
 
 def _program(word: str) -> str:

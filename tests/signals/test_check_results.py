@@ -350,6 +350,9 @@ def check(command: str, output: str = "", status: str = "ok") -> CheckRun:
         ("npm run build || true", "", "ok", None),
         ("npm run build; ls", "", "ok", None),
         ("npm run build", "x", "failed", False),
+        ("bun run test | head -40", "[Limiter] Task 2 failed: 101 | });", "ok", None),
+        ("bun run test | head -40", "(fail) cart > sum [0.1ms]", "ok", False),
+        ("cd cart && go test", "bash: line 1: cd: cart: No such file or directory", "failed", None),
         ("pytest -q", "Command timed out after 2m", "failed", None),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
 from fastapi import APIRouter, Request, Response
 from msgspec import Struct
 

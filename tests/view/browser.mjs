@@ -92,7 +92,7 @@ await hostile.click();
 await page.waitForLoadState("networkidle");
 check((await page.locator("img[src=x]").count()) === 0, "a session's markup is no markup");
 await page.goto(`${reading}/sessions/every-kind`);
-await page.click("text=verdict by offline >> xpath=ancestor::li >> p.places a");
+await page.click("text=review by claude-code >> xpath=ancestor::li >> p.places a");
 check((await page.locator("[id^=mark-].at").count()) === 1, "a proof leads to its place");
 await page.click("button[data-copy]");
 await page.locator("button[data-copy] >> text=Copied").waitFor();

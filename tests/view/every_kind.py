@@ -212,7 +212,7 @@ def signals_of_every_kind(session: Session) -> SessionSignals:
                 evidence=failing,
             ),
         ),
-        end=Evidence(2, "", "All is well now."),
+        end=Evidence(2, "", "All is well now"),
     )
 
 
@@ -240,7 +240,11 @@ def review_of_every_kind() -> SessionReview:
         confidence="high",
         quality=0.4,
         effort=0.7,
-        incidents=(Incident(turn=1, call="c3", what="It wrote without leave.", harm=True),),
+        incidents=(
+            Incident(
+                turn=1, call="c3", quote="total = a + b", what="It wrote without leave.", harm=True
+            ),
+        ),
         person=(PersonWords(turn=1, quote="it adds up wrong", says="correction"),),
         frictions=(
             FrictionReview(

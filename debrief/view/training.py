@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, cast, get_args
 
 import msgspec
@@ -66,7 +66,7 @@ class ChatView(Struct, frozen=True, kw_only=True):
         return clipped(self.content, _HEAD, _TAIL)
 
 
-_VERDICTS = {**VERDICT_LABELS, "": NOT_REVIEWED}
+_VERDICTS: Mapping[str, str] = dict(VERDICT_LABELS.items()) | {"": NOT_REVIEWED}
 """Verdicts of lines, in words."""
 
 

@@ -68,7 +68,7 @@ class PageContext:
     @property
     def certificates(self) -> Mapping[str, Certificate]:
         """Return what each reviewer's verdicts are worth, by name."""
-        return certificates_of(self.lake, self.request.app.state.__dict__)
+        return certificates_of(self.lake, self.index.changes, self.request.app.state.__dict__)
 
     @property
     def certified(self) -> list[str]:
@@ -78,7 +78,8 @@ class PageContext:
     @property
     def offer(self) -> ReviewOffer | None:
         """Return what can be offered to have sessions reviewed; None where nothing can."""
-        return offered_review(self.lake, self.settings, self.request.app.state.__dict__)
+        kept = self.request.app.state.__dict__
+        return offered_review(self.lake, self.settings, self.index.changes, kept)
 
     def verdict(self, row: SessionRow) -> ShownVerdict:
         """Return the verdict on a session in words, for the person who looks at the page."""

@@ -71,7 +71,7 @@ await page.keyboard.press("j");
 await page.keyboard.press("Enter");
 await page.waitForURL("**/sessions/carts*");
 await page.keyboard.press("b");
-await page.locator(".labels .said >> text=bad").waitFor();
+await page.locator(".labels .said >> text=incomplete").waitFor();
 await page.keyboard.press("m");
 await page.keyboard.type("Gone by <b>noon</b>");
 await page.keyboard.press("Escape");

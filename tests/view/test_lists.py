@@ -178,7 +178,7 @@ def test_nothing_is_ranked_by_a_reviewer_that_is_not_certified(tmp_path: Path) -
         lake.write(LABELS, "view/ada", labels, Label)
         (certificate,) = certificates_in(lake).values()
         assert certificate.is_certified, REQUIRED
-        assert "not certified" not in client.get("/sessions").text
+        wait_until(lambda: "not certified" not in client.get("/sessions").text)
         assert listed(client, "sort=-quality")[:3] == ids[:-4:-1]
         week = f"{MONDAY:%Y-%m-%d}"
         before = lake.read("session_scores", week, SessionScores)

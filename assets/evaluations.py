@@ -8,23 +8,27 @@ from typing import Any
 import dagster as dg
 
 from assets import versions
+from assets.outcomes import labels
 from assets.partitions import add_pairs
 from assets.presentation import listed, measured, preview, tallied
 from assets.sessions import raw_sessions, session_metadata
 from assets.signals import session_signals
 from assets.weekly import MODEL_POOL, Metadata, ShownWeeks, Spending, check, weekly_asset
 from debrief.errors import LangfuseError
+from debrief.evaluation import holds_answer
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake, Row
-from debrief.langfuse.outgoing import ScoreReceipt
+from debrief.langfuse.outgoing import ScoreReceipt, UnreviewedSession
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
+from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import VERDICT_NAMES
+from debrief.signals.schema import TABLE as SIGNALS
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
 from debrief.stages.run import StageRun
 from debrief.training.manifest import current_pairs, note_judges
@@ -62,9 +66,13 @@ def score_check(
             rows: list[Any] = list(lake.rows(asset.key.to_user_string(), row_type, weeks))
             outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
             failed = [row for row in rows if row.status == "failed"]
+            answering = {row.model for row in rows if holds_answer(row)}
+            silent = sorted({row.model for row in failed} - answering)
+            is_error = bool(outside or silent)
             return dg.AssetCheckResult(
                 passed=not outside and not failed,
-                severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
+                severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+                description=f"{' and '.join(silent)} answered nothing." if silent else None,
                 metadata={
                     "rows": len(rows),
                     "outside": preview(("session", "problem"), outside),
@@ -104,7 +112,8 @@ def judge_evaluations(
         current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
         failed = sum(row.status == "failed" for row in current)
         if not run.evaluators.dry_run:
-            has_answered = any(row.status == "ok" for row in current)
+            is_model = run.evaluators.models is not None
+            has_answered = not is_model or any(map(holds_answer, current))
             note_judges(run.lake, fingerprint, has_answered=has_answered)
             add_pairs(context.instance, current_pairs(run.lake, [week]))
         unchanged = {row.session_id for row in current if row.status == "no_change"}
@@ -212,7 +221,7 @@ def session_scores_within_range(row: SessionScores) -> str:
     group_name="scoring",
     code_version=versions.LANGFUSE,
     pool=LANGFUSE_POOL,
-    deps=[session_scores],
+    deps=[session_signals, session_scores, labels],
 )
 def langfuse_scores(
     context: dg.AssetExecutionContext,
@@ -223,8 +232,9 @@ def langfuse_scores(
     """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
     belong to, and read back; once a day the server is asked whether it still has them.
 
-    One score for each session and name, updated in place; of several scorers the one that speaks
-    for the session. Without a configured server it says so and writes nothing.
+    One score for each session and name, updated in place: the verdict that counts, with its basis,
+    and the scores of its LLM review. A session on which nobody spoke has none. Without a
+    configured server it says so and writes nothing.
     """
     tables, redactor = lake.open(), sessions.open().redactor()
 
@@ -234,8 +244,9 @@ def langfuse_scores(
     weeks = ShownWeeks(context, tables)
     client = langfuse.open()
     annotations = annotations_of(tables, redact) if client is not None else {}
+    verdicts = verdicts_in(tables) if client is not None else {}
     for week in weeks:
-        if tables.stamp("session_scores", week) is None:
+        if tables.stamp(SIGNALS, week) is None:
             weeks.show_none(week)
             continue
         stored = list(tables.read(RECEIPTS, week, ScoreReceipt))
@@ -244,10 +255,21 @@ def langfuse_scores(
             shown = {"server": NOT_CONFIGURED}
             weeks.show(week, len(stored), "no server configured", shown)
             continue
+        reviews = {
+            row.session_id: row
+            for row in effective_rows(tables.read("session_scores", week, SessionScores))
+            if row.status == "ok"
+        }
+        spoken = {*reviews, *verdicts, *annotations, *(receipt.session_id for receipt in stored)}
         receipts = write_scores(
             client,
-            effective_rows(tables.read("session_scores", week, SessionScores)),
+            [
+                reviews.get(session.session_id, session)
+                for session in tables.read(SIGNALS, week, UnreviewedSession)
+                if session.session_id in spoken
+            ],
             stored,
+            verdicts=verdicts,
             annotations=annotations,
             options=langfuse.options(),
             redact=redact,

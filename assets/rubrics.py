@@ -32,6 +32,7 @@ from debrief.rubrics.model import (
 )
 from debrief.rubrics.page import rubrics_markdown
 from debrief.rubrics.trial import MOST_JUDGEMENTS
+from debrief.stages.evaluations import why_no_model
 from debrief.stages.rubrics import (
     EXTRACTED_RUBRICS,
     FINAL_RUBRICS,
@@ -150,6 +151,9 @@ def rubrics(
         evaluators=partial(evaluator.open, context.run),
         most_judgements=config.most_judgements,
     )
+    if off := why_no_model(run):
+        log_progress(RUBRICS, f"off: {off}")
+        return dg.MaterializeResult(metadata={"off": off})
     tables = run.lake
     mined = all_mined(run)
     names = run.evaluators.score_names

@@ -70,14 +70,19 @@ TROUBLE_EVENTS = _version("trouble events", finding.VERSION, SESSIONS)
 TROUBLES = _version("troubles", grouping.VERSION, TROUBLE_EVENTS)
 LINE_EFFECTS = _version("line effects", helped.VERSION, TROUBLES, SNAPSHOTS)
 SCORING = _version("scoring", _SCORER, _JUDGES, verdict_version(), SIGNALS)
-LANGFUSE = _version("langfuse", SCORING)
+LANGFUSE = _version("langfuse", SCORING, LABELS)
 MINING = _version("mining", _MINER, LABELS, SCORING)
 RUBRICS = _version("rubrics", _prompts("judge_template.txt"), MINING)
 RUBRIC_EVALUATIONS = _version("rubric evaluations", _prompts("judge_template.txt"), RUBRICS)
-AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)
 TRAINING = _version(
-    "training", LINE_FORMAT, _packaged("debrief.training", "known_tools.toml"), AGREEMENT
+    "training",
+    LINE_FORMAT,
+    _packaged("debrief.training", "known_tools.toml"),
+    JUDGING,
+    LABELS,
+    SCORING,
+    RUBRIC_EVALUATIONS,
 )
 CANDIDATES = _version("candidates", _prompts("candidate_*.txt"), TRAINING)
-LEADERBOARD = _version("leaderboard", JUDGING, SCORING)
-WEEKLY_REPORT = _version("weekly report", report_version(), AGREEMENT)
+LEADERBOARD = _version("leaderboard", JUDGING, LABELS, SCORING)
+WEEKLY_REPORT = _version("weekly report", report_version(), LABELS, SCORING, RUBRIC_EVALUATIONS)

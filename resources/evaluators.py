@@ -40,14 +40,6 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             "none."
         ),
     )
-    samples: int = Field(
-        default=0,
-        ge=0,
-        description=(
-            "Independent answers to each question of judging and scoring, whose mean or majority "
-            "counts. 0: DEBRIEF_SAMPLES, else 1."
-        ),
-    )
     repository: str = Field(
         default="",
         description=(

@@ -21,7 +21,6 @@ from debrief.cli.shared import (
     Model,
     Offline,
     Repo,
-    Samples,
     ScoreTarget,
     SecondOpinion,
     User,
@@ -59,7 +58,6 @@ def score(
     no_model: Offline = False,
     model: Model = "",
     second_opinion: SecondOpinion = "",
-    samples: Samples = 0,
     store: Annotated[
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
@@ -118,9 +116,7 @@ def score(
         """Return who scores, once what the model takes for ``ask`` is agreed to."""
         if answers:
             return HandScorer(Path(answers), model or AGENT)
-        given = settings.with_given(
-            model=model, second_opinion=second_opinion, samples=samples or None
-        )
+        given = settings.with_given(model=model)
         no_model = no_model or (not model and settings.no_model)
         return _asked(given, ask, no_model=no_model, yes=yes, dry_run=dry_run)
 
@@ -131,7 +127,6 @@ def score(
             everything,
             no_model,
             second_opinion,
-            samples,
             store,
             answers,
         )

@@ -41,8 +41,6 @@ _TAGS_OF_PROVIDERS = frozenset(
     }
 )
 """What OpenRouter's tags and LiteLLM's names of these providers' models both begin with."""
-_TEMPERATURE_OF_SAMPLES = 0.7
-"""At 0, several answers to one question are one answer, and their interval says nothing."""
 
 
 class Models:
@@ -60,7 +58,6 @@ class Models:
         run: names the run where several processes work for it; once it is over, or others do its
             work, nothing more is asked.
         account: names those runs that share the limits; the run alone by default.
-        samples: answers that are asked for to each question of judging and scoring.
         dry_run: count what would be asked, and ask nothing.
         fail_fast: send a question twice at most, within seconds: right where a person waits.
 
@@ -74,11 +71,10 @@ class Models:
         *,
         run: str = "",
         account: str = "",
-        samples: int = 1,
         dry_run: bool = False,
         fail_fast: bool = False,
     ) -> None:
-        # SQLAlchemy is a fifth of what else an offline command loads.
+        # SQLAlchemy is a fifth of what else a command without a model loads.
         from debrief.state import open_state, prune_daily
 
         self._settings = settings
@@ -86,8 +82,7 @@ class Models:
             raise ConfigurationError(
                 f"DEBRIEF_PRICES={settings.prices}", "is no file", f"Write there {PRICES_FORM}."
             )
-        usual = _TEMPERATURE_OF_SAMPLES if samples > 1 else 0.0
-        self.temperature = usual if settings.temperature is None else settings.temperature
+        self.temperature = settings.temperature
         self._dry_run, self._fail_fast = dry_run, fail_fast
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = settings.concurrency

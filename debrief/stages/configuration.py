@@ -65,7 +65,6 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
     model: str = ""
     second_model: str = ""
     second_opinion: str = ""
-    samples: int = 0
     repository: str = ""
     max_cost_usd: float | None = None
     max_calls: int | None = None
@@ -87,7 +86,6 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
             model=permitted_model("model", self.model, known),
             second_model=permitted_model("second_model", self.second_model, known),
             second_opinion=permitted_model("second_opinion", self.second_opinion, known),
-            samples=self.samples or None,
             max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
             max_calls=lower(self.max_calls, known.max_calls),
         )

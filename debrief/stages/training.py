@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from debrief.certification import certificates_in
 from debrief.lake import Lake
 from debrief.markdown import counted
-from debrief.outcomes.store import places_in, success_labels
-from debrief.rubrics.agreement_report import agreement_shortfall
+from debrief.outcomes.store import success_labels
 from debrief.settings import load_settings
 from debrief.stages.run import PROGRESS
 from debrief.training.kinship import read_kinship
@@ -21,18 +21,21 @@ from debrief.training.store import is_current
 
 def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[Pair]:
     """Return the pairs observed in some weeks whose sets are not as they would be made now."""
-    settings = load_settings()
     taken = set(weeks)
     observed = {pair: found for pair, found in current_pairs(lake).items() if taken & found.keys()}
-    if agreement_shortfall(lake, settings.min_agreement):
-        return set(observed)
-    options = options_chosen(settings, {})
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
+    options = options_chosen(load_settings(), {})
+    kinship, outcomes = read_kinship(lake), success_labels(lake)
+    certificates = certificate_sentences(lake)
     return {
         pair
         for pair, members in observed.items()
-        if not is_current(lake, *pair, members, options, kinship, outcomes, places)
+        if not is_current(lake, *pair, members, options, kinship, outcomes, certificates)
     }
+
+
+def certificate_sentences(lake: Lake) -> dict[str, str]:
+    """Return how well each reviewer agrees with people, in a sentence, by its name."""
+    return {name: found.sentence for name, found in certificates_in(lake).items()}
 
 
 def settle(lake: Lake) -> None:

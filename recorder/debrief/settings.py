@@ -225,11 +225,8 @@ class Settings(BaseModel):
     Default: none"""
     models: Names = ()
     """further models that a run may choose in Dagster's UI; commas between"""
-    samples: PositiveInt = 1
-    """independent answers to each question of judging and scoring; their mean or majority counts,
-    and rows have their spread"""
-    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
-    """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
+    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] = 0.0
+    """of every question of judging, scoring and mining"""
     max_tokens: Annotated[int, Field(ge=500)] = 64_000
     """longest answer asked for, thinking included; less where LiteLLM's table or a refusal of the
     provider says that the model gives less. What takes longer to write than `DEBRIEF_TIMEOUT` is

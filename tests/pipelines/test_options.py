@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from debrief.settings import load_settings
-from pipelines.options import RunOptions
+from debrief.weekly import Done
+from pipelines.options import RunOptions, left_of
 
 
 def test_what_was_chosen_holds_within_the_block_alone(
@@ -26,3 +27,11 @@ def test_what_was_chosen_holds_within_the_block_alone(
         raise RuntimeError
     assert dict(os.environ) == before
     assert load_settings().model == "openai/gpt-5"
+
+
+def test_runs_that_belong_together_share_the_limits_of_the_command() -> None:
+    parts = [Done(stage="a", calls=3, cost_usd=0.5), Done(stage="b", calls=4, cost_usd=None)]
+    limited = {"model": "m", "max_calls": 8, "max_cost_usd": 2.0}
+    assert left_of(limited, parts) == {"model": "m", "max_calls": 1, "max_cost_usd": 1.5}
+    assert left_of({"max_calls": 5}, parts) == {"max_calls": 0}
+    assert left_of({"model": "m"}, parts) == {"model": "m"}

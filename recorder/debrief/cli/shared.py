@@ -185,7 +185,9 @@ def check_models(no_model: bool, model: str) -> None:
         ConfigurationError: both are given.
     """
     if offline and model:
-        raise ConfigurationError("--no-model and --model", "exclude each other", "Give one of them.")
+        raise ConfigurationError(
+            "--no-model and --model", "exclude each other", "Give one of them."
+        )
 
 
 def checked_limit(limit: float | None) -> float | None:
@@ -283,16 +285,6 @@ SecondOpinion = Annotated[
         "--second-opinion",
         help="A larger model that reads only the sessions of which the first is unsure; then its "
         "answer counts. Default: DEBRIEF_SECOND_OPINION, else none.",
-    ),
-]
-Samples = Annotated[
-    int,
-    typer.Option(
-        "--samples",
-        min=0,
-        metavar="N",
-        help="Independent answers to each question of judging and scoring: their mean or majority "
-        "counts, with spread and interval. Default: DEBRIEF_SAMPLES, else 1.",
     ),
 ]
 ScoreTarget = Annotated[

@@ -139,7 +139,7 @@ class ShownReason(Struct, frozen=True, kw_only=True):
     rule: str = ""
     """Of a friction, the line for a prompt file that would stop it."""
     is_second: bool = False
-    """Somebody else speaks for the session on this."""
+    """Something else counts for the session: another reviewer, or a later check."""
     id: str = ""
     """Of the element that shows it."""
 
@@ -345,6 +345,7 @@ def _of_signals(signals: SessionSignals) -> Iterator[ShownReason]:
             tone=_outcome_tone(check),
             text=check_sentence(check),
             evidence=(check.evidence,),
+            is_second=not check.covers_change,
         )
     yield ShownReason(
         group="work",

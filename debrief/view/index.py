@@ -264,6 +264,7 @@ class Index:
                     self._read_labels(database)
                     for source in {*now[LABELS], *known[LABELS]}:
                         _note(database, source, {LABELS: now[LABELS].get(source)})
+                self.changes += now[LABELS] != known[LABELS]
             except DebriefError as error:
                 problems.append(str(error))
         problems += self._read_changed(TROUBLES, now, known)

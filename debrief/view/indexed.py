@@ -242,8 +242,9 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
             columns.update(_of_review(rows[0], signals.get(session_id)))
         failures = (f"{each.judge}: {each.failure}" for each in judgements if each.failure)
         columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
-        columns["suspected"] = any(each.injection_suspected for each in (*rows[:1], *judgements))
-        columns["cost_usd"] = total_cost(each.cost_usd for each in (*rows[:1], *judgements))
+        given: list[SessionScores | JudgeEvaluation] = [*rows[:1], *judgements]
+        columns["suspected"] = any(each.injection_suspected for each in given)
+        columns["cost_usd"] = total_cost(each.cost_usd for each in given)
     return found
 
 

@@ -90,11 +90,17 @@ _KNOWN = {
     "trouble": ("trouble", "events"),
 }
 """Columns and tables of the filters whose values are the lake's."""
+
+
+def _words(labels: Mapping[Any, str], **more: str) -> dict[str, str]:
+    return {**labels, **more}
+
+
 _WORDS: Mapping[str, Mapping[str, str]] = {
-    "verdict": {**VERDICT_LABELS, "none": NOT_REVIEWED},
-    "basis": {**BASIS_LABELS},
+    "verdict": _words(VERDICT_LABELS, none=NOT_REVIEWED),
+    "basis": _words(BASIS_LABELS),
     "work": {name: f"work: {words}" for name, words in WORK_LABELS.items()},
-    "event": {**EVENT_LABELS, "any": "something to look at"},
+    "event": _words(EVENT_LABELS, any="something to look at"),
 }
 """Values of filters in words."""
 _HIGHEST, _MOST_PAGES = 1e15, 999_999

@@ -68,7 +68,7 @@ class PageContext:
     @property
     def certificates(self) -> Mapping[str, Certificate]:
         """Return what each reviewer's verdicts are worth, by name."""
-        return certificates_of(self.lake, self.request.app.state.__dict__)
+        return certificates_of(self.lake, self.index.changes, self.request.app.state.__dict__)
 
     @property
     def certified(self) -> list[str]:
@@ -78,7 +78,8 @@ class PageContext:
     @property
     def offer(self) -> ReviewOffer | None:
         """Return what can be offered to have sessions reviewed; None where nothing can."""
-        return offered_review(self.lake, self.settings, self.request.app.state.__dict__)
+        kept = self.request.app.state.__dict__
+        return offered_review(self.lake, self.settings, self.index.changes, kept)
 
     def verdict(self, row: SessionRow) -> ShownVerdict:
         """Return the verdict on a session in words, for the person who looks at the page."""
@@ -142,7 +143,7 @@ def environment() -> Environment:
     made.globals["event_labels"] = EVENT_LABELS
     made.globals["work_labels"] = WORK_LABELS
     verdicts = verdict_words, verdict_class
-    scores, moments = (score, score_class, signed), (time, day, week, seconds)
+    scores, moments = (score, score_class), (time, day, week, seconds)
     texts = (tokens, usd, counted, short_id, words, clause, markdown, marked, excerpt)
     made.filters["estimate"] = partial(interval, none="–")
     made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
@@ -242,14 +243,6 @@ def week(monday: str) -> str:
     begin = f"{first.day}" if first.month == last.month else f"{first.day} {first:%b}"
     begin += f" {first.year}" if first.year != last.year else ""
     return f"{begin} – {last.day} {last:%b %Y}"
-
-
-def signed(number: float | None) -> str:
-    """Return a change with its sign: ``+0.12``, ``−0.06``, ``±0``."""
-    if number is None:
-        return "–"
-    text = f"{abs(number):.2f}"
-    return "±0" if text == "0.00" else f"{'+' if number > 0 else '−'}{text}"
 
 
 def excerpt(text: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, cast, get_args
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.scoring.verdict import VERDICT_LABELS, VerdictName
+from debrief.scoring.verdict import NOT_REVIEWED, VERDICT_LABELS
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.held import Decision, decide, undecided
@@ -23,6 +23,7 @@ from debrief.training.model import (
     LINES,
     ChatMessage,
     LineRow,
+    LineVerdict,
     SampleLine,
     TrainingSetRow,
     left_out_shown,
@@ -65,8 +66,12 @@ class ChatView(Struct, frozen=True, kw_only=True):
         return clipped(self.content, _HEAD, _TAIL)
 
 
+_VERDICTS: Mapping[str, str] = dict(VERDICT_LABELS.items()) | {"": NOT_REVIEWED}
+"""Verdicts of lines, in words."""
+
+
 class _Verdict(Struct, frozen=True):
-    verdict: VerdictName = "undetermined"
+    verdict: LineVerdict = ""
 
 
 class _Turns(Struct, frozen=True):
@@ -77,7 +82,7 @@ class _Turns(Struct, frozen=True):
 @router.get("/training")
 def training_sets(page: Page) -> Response:
     """List the training sets, the largest first."""
-    known: dict[str, tuple[tuple[str, str], TrainingSetRow, Counter[VerdictName]]]
+    known: dict[str, tuple[tuple[str, str], TrainingSetRow, Counter[LineVerdict]]]
     known = page.request.app.state.__dict__.setdefault("training_sets", {})
     files, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
     now = {"/".join(pair): pair for pair in manifest_pairs(page.lake) or ()}
@@ -97,7 +102,7 @@ def training_sets(page: Page) -> Response:
         "training/list.html",
         title="Training sets",
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
-        verdicts=VERDICT_LABELS,
+        verdicts=_VERDICTS,
         filled=filled,
         empty=[(row, left_out_shown(row.reasons)) for row, _ in sets[len(filled) :]],
         held=sum(1 for _ in undecided(page.lake)),
@@ -169,7 +174,7 @@ def training_set(
     return page.render(
         "training/set.html",
         title=f"Training set {task}",
-        verdicts=VERDICT_LABELS,
+        verdicts=_VERDICTS,
         row=row,
         address=page_path("training", task, pair),
         prompt=pair.rpartition("-")[0],

@@ -35,7 +35,7 @@ PAGES = {
     "search for a common word": "/sessions?q=the",
     "search for a rare word": "/sessions?q=word4711",
     "search for a common word, best match first": "/sessions?q=the&sort=match",
-    "search and filters": "/sessions?q=cart&task=task-3&model=model-1&quality_max=0.5",
+    "search and filters": "/sessions?q=cart&task=task-3&model=model-1&tokens_max=90000",
     "weeks": "/weeks",
     "one week": f"/weeks/{MONDAY:%Y-%m-%d}",
     "prompts": "/prompts",

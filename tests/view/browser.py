@@ -15,6 +15,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 import httpx
@@ -73,7 +74,7 @@ def main(folder: Path) -> int:
         of_reading = [
             "/",
             links.page_path("troubles", trouble),
-            *("/sessions?scored_by=openai%2Freader", links.session_path("every-kind")),
+            *("/sessions?reviewer=openai%2Freader", links.session_path("every-kind")),
             links.session_path("later"),
         ]
         work = {
@@ -99,28 +100,28 @@ def main(folder: Path) -> int:
 
 def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
     """Return the path of one page of each kind."""
-    rows = Index(Lake(str(lake)), home / "view").sessions(order="quality")
+    rows = Index(Lake(str(lake)), home / "view").sessions()
     known = [row.fingerprint for row in rows if row.fingerprint != "unknown"]
     before, after = list(dict.fromkeys(known))[:2]
     made = next(Lake(str(lake)).rows(INDEX, TrainingSetRow))
-    trial = next(Lake(str(lake)).rows(TRIALS, RubricTrial))
+    trials = Lake(str(lake)).rows(TRIALS, RubricTrial)
     return [
         "/",
         "/sessions",
-        "/sessions?q=the&quality_max=0.9&sort=-tokens",
+        "/sessions?q=the&turns_min=1&sort=-tokens",
         links.session_path(rows[0].id),
         "/prompts",
         links.page_path("prompts", before),
         links.page_path("prompts", before, "diff", after),
         "/rubrics",
-        links.page_path("rubrics", trial.score_name, trial.key),
+        *(links.page_path("rubrics", trial.score_name, trial.key) for trial in islice(trials, 1)),
         "/weeks",
         links.page_path("weeks", rows[0].week),
         "/training",
         links.page_path("training", made.task, made.fingerprint),
+        "/labels",
         "/labels/next",
         "/troubles",
-        "/labels/fit",
         "/nowhere",
     ]
 

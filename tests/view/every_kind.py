@@ -18,17 +18,17 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.scoring.model import DimensionScore, SessionScores
+from debrief.scoring.gate import gate_review
 from debrief.scoring.llm_review import (
     ClaimReview,
+    FrictionReview,
     Incident,
     PersonWords,
-    ReadTrouble,
     RequestReview,
     SessionReview,
     TrainOn,
 )
-from debrief.scoring.verdict import SessionVerdict
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.sessions.actions import described
 from debrief.sessions.model import (
     ContextText,
@@ -41,8 +41,17 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
+from debrief.signals.schema import Change, CheckSignal, Event, SessionSignals
 from debrief.troubles.model import EVENTS, TroubleEvent
-from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
+from tests.view.shown import (
+    MONDAY,
+    fill,
+    scores_of,
+    served,
+    session_of,
+    settings_of,
+    signals_of,
+)
 
 SNAPSHOT = Path(__file__).with_name("session_page.html")
 WEEK = "2026-11-02"
@@ -176,42 +185,40 @@ def session_of_every_kind() -> Session:
     )
 
 
-def scores_of_every_kind(session: Session) -> SessionScores:
-    scores: SessionScores = scores_of(session, 0.3)
-    return replace(
-        scores,
-        verdicts=(
-            DimensionScore(
-                dimension="task_completion",
-                value=0.33,
-                category="partial",
-                rationale="The last check failed.",
-                evidence=(Evidence(1, "c5", "FAILED shop/test_cart.py - assert 3…"),),
-                spread=0.1,
-            ),
-            DimensionScore(
-                dimension="execution_quality",
-                value=0.5,
-                rationale="It looked first (turn 1), and was stopped (turn 9).",
-                evidence=(
-                    Evidence(1, "", "I look at the cart first"),
-                    Evidence(1, "", "words that nobody wrote"),
-                    Evidence(9, "", "no such turn"),
-                ),
-            ),
-            DimensionScore(
-                dimension="security_compliance", value=None, rationale="Nothing to go by."
+def signals_of_every_kind(session: Session) -> SessionSignals:
+    failing = Evidence(1, "c5", "FAILED shop/test_cart.py - assert 3…")
+    earlier = Evidence(1, "c5", "1 failed")
+    return signals_of(
+        session,
+        Event(
+            kind="refusal",
+            evidence=(Evidence(1, "c4", "The person said no"), Evidence(1, "", "Leave that file")),
+        ),
+        Event(kind="failed_check", evidence=(failing,)),
+        calls=12,
+        failed_calls=1,
+        lines_kept=2,
+        change=Change(files=("cart.py",), commits=(Evidence(1, "c3", "total = a + b"),)),
+        checks=(
+            CheckSignal(kind="lint", tool="ruff", worth="static", passed=True, evidence=earlier),
+            CheckSignal(
+                kind="test",
+                tool="pytest",
+                worth="tests",
+                passed=False,
+                ran=1,
+                failed=1,
+                covers_change=True,
+                evidence=failing,
             ),
         ),
-        overall_quality=0.3,
-        uncertain=True,
-        injection_suspected=True,
+        end=Evidence(2, "", "All is well now"),
     )
 
 
-def read_by_model(scores: SessionScores) -> SessionScores:
-    """The session as a model reads it: another verdict than the rules', with all that it found."""
-    reading = SessionReview(
+def review_of_every_kind() -> SessionReview:
+    """The session as a reviewer reads it, with all that it can say; it says too much."""
+    return SessionReview(
         requests=(
             RequestReview(
                 turn=1,
@@ -229,14 +236,18 @@ def read_by_model(scores: SessionScores) -> SessionScores:
                 proof=Evidence(1, "c5", "1 failed"),
             ),
         ),
-        verdict="partial",
+        verdict="complete_verified",
         confidence="high",
         quality=0.4,
         effort=0.7,
-        incidents=(Incident(turn=1, call="c3", what="It wrote without leave."),),
+        incidents=(
+            Incident(
+                turn=1, call="c3", quote="total = a + b", what="It wrote without leave.", harm=True
+            ),
+        ),
         person=(PersonWords(turn=1, quote="it adds up wrong", says="correction"),),
-        troubles=(
-            ReadTrouble(
+        frictions=(
+            FrictionReview(
                 turn=2,
                 kind="false_claim",
                 what="It says that all is well while a test fails.",
@@ -246,40 +257,57 @@ def read_by_model(scores: SessionScores) -> SessionScores:
         ),
         train=TrainOn(what="parts", turns=((1, 1), (2, 3))),
     )
-    verdict = SessionVerdict(
-        verdict="partial", basis="model", source="openai/reader", evidence=reading.proofs
+
+
+def scores_of_every_kind(session: Session) -> list[SessionScores]:
+    """Two reviews: the last model's, which a failed check contradicts, and an earlier one."""
+    review = review_of_every_kind()
+    said = scores_of(
+        session,
+        0.3,
+        "openai/reader",
+        review=review,
+        verdict=gate_review(review, signals_of_every_kind(session), "openai/reader"),
+        dimension_scores=(
+            DimensionScore(
+                dimension="task_completion",
+                value=0.33,
+                category="partial",
+                rationale="The sum is not right yet.",
+                evidence=(Evidence(1, "c5", "1 failed"),),
+            ),
+            DimensionScore(
+                dimension="execution_quality",
+                value=0.5,
+                rationale="It looked first (turn 1), and was stopped (turn 9).",
+                evidence=(
+                    Evidence(1, "", "I look at the cart first"),
+                    Evidence(1, "", "words that nobody wrote"),
+                    Evidence(9, "", "no such turn"),
+                ),
+            ),
+            DimensionScore(
+                dimension="security_compliance", value=None, rationale="Nothing to go by."
+            ),
+        ),
+        uncertain=True,
+        injection_suspected=True,
     )
-    completed = DimensionScore(
-        dimension="task_completion",
-        value=0.33,
-        category="partial",
-        rationale="The sum is not right yet.",
-        evidence=(Evidence(1, "c5", "1 failed"),),
-    )
-    return replace(
-        scores,
-        model="openai/reader",
-        scoring_fingerprint="reader",
-        verdict=verdict,
-        reading=reading,
-        verdicts=(completed,),
-        uncertain=False,
-    )
+    return [said, scores_of(session, 0.3)]
 
 
 def fill_every_kind(lake: Lake) -> Session:
     """Write the session with its scores, a judge's and a rubric's, and a neighbour on its task."""
     session, later = session_of_every_kind(), session_of("later", started=at(60))
-    fill(lake, [(session, 0.3), (later, 0.8)])
-    by_rules = scores_of_every_kind(session)
-    scores = [by_rules, read_by_model(by_rules), scores_of(later, 0.8)]
+    fill(lake, [(session, 0.3), (later, 0.8)], {session.id: signals_of_every_kind(session)})
+    scores = [*scores_of_every_kind(session), scores_of(later, 0.8)]
     lake.write("session_scores", WEEK, scores, SessionScores)
     known: dict[str, Any] = {"session_digest": session.digest, "started": session.started}
     judged = JudgeEvaluation(
         session_id=session.id,
         judge="plan-compliance",
         weight=0.6,
-        model="offline",
+        model="claude-code",
         status="ok",
         score=0.8,
         feedback="It did what was asked.",
@@ -291,7 +319,7 @@ def fill_every_kind(lake: Lake) -> Session:
         session_id=session.id,
         judge="code-reuse",
         weight=0.4,
-        model="offline",
+        model="claude-code",
         status="failed",
         failure="No answer",
         eval_fingerprint="0bbbd855",
@@ -311,7 +339,7 @@ def fill_every_kind(lake: Lake) -> Session:
         rubric_id="rubric_001",
         rubric_key="asks-for-proof",
         rubric_digest="d",
-        model="offline",
+        model="claude-code",
         status="ok",
         score=4,
         reasoning="The user asks for proof. Evidence: turn 2: “Review the work”.",

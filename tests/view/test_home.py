@@ -17,6 +17,7 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.settings import Settings
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.troubles.finding import events_of
 from debrief.troubles.grouping import find_troubles
@@ -25,7 +26,18 @@ from debrief.view.app import make_app
 from tests.signals.scenario import Story
 from tests.troubles.scenario import day, prices
 from tests.troubles.test_failures import wrong_runner
-from tests.view.shown import MONDAY, OWN, fill, served, serving, session_of, settings_of, words
+from tests.view.shown import (
+    MONDAY,
+    OWN,
+    event_of,
+    fill,
+    served,
+    serving,
+    session_of,
+    settings_of,
+    signals_of,
+    words,
+)
 from tests.view.test_session import EVIL, LIVE
 from tests.waiting import LONG, wait_until
 
@@ -45,8 +57,9 @@ def write_troubles(lake: Lake, sessions: list[Session]) -> None:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Of a lake of one week: three times the same missing tool, one session that ran twice into a text
-    that was not there, one that is done and checked, and one that nobody scored."""
+    """Of a lake of one week: three times the same missing tool, one session that ran twice into a
+    text that was not there and was corrected, one of another repository, and one that nobody
+    reviewed."""
     made = settings_of(tmp_path_factory.mktemp("home"))
     made.home.mkdir(parents=True)
     made.prices.write_text(json.dumps({"model-a": {"input": 1000, "output": 2000}}))
@@ -60,7 +73,11 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         day(5, Story().turn("Add a tax").say("Added."), ""),
     ]
     lake = Lake(made.lake)
-    fill(lake, list(zip(sessions, (0.9, 0.4, 0.4, 0.6, 0.9, None), strict=True)))
+    told = {
+        "day-1": signals_of(sessions[1], event_of("failed_check", quote="2 failed")),
+        "day-3": signals_of(sessions[3], event_of("correction", 2)),
+    }
+    fill(lake, list(zip(sessions, (0.9, 0.4, 0.4, 0.6, 0.9, None), strict=True)), told)
     write_troubles(lake, sessions)
     return made
 
@@ -71,22 +88,72 @@ def client(settings: Settings) -> Iterator[httpx.Client]:
         yield found
 
 
-def test_home_has_troubles_with_their_line_and_sessions_with_the_reason_to_read_them(
+def test_home_has_what_to_look_at_in_words_and_troubles_with_their_line(
     client: httpx.Client,
 ) -> None:
     page = client.get("/").text
     text = words(page)
     assert "Since 2 Mar 2026" in text
-    assert "5 of 6 sessions have a verdict" in text
+    assert (
+        "5 reviewed by claude-code : 2 complete, verified ; 1 complete, not verified ; 2 failed"
+        in text
+    )
+    assert "1 not reviewed" in text
     assert "missing tool rtk bun: no such subcommand" in text
     assert "3 times in 3 sessions at least $1.20" in text
     assert f'data-copy="{LINE}"' in page
-    reading = words(page.partition("Worth reading")[2].partition("What is not scored")[0])
-    assert "Its troubles took most: $0.60" in reading
-    assert "The best that is done and checked" in reading
+    looked_at = words(page.partition("To look at")[2].partition("What goes wrong")[0])
+    first, then = looked_at.index("Corrected twice (turns 1, 2"), looked_at.index("The last check")
+    assert first < then, "the most urgent comes first"
+    for word in ("best", "percent", "mean of"):
+        assert word not in looked_at
     listed = client.get("/sessions").text
     assert "Rename the total of the cart" in listed, "a greeting is no title"
-    assert "1 session not scored yet" in text
+
+
+def test_where_nobody_reviewed_there_is_no_verdict_and_a_program_is_offered(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = settings.home.parent / "machine"
+    (machine / ".claude").mkdir(parents=True)
+    (machine / ".claude/.credentials.json").write_text('{"claudeAiOauth": {}}')
+    program = machine / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(machine))
+    monkeypatch.setenv("PATH", str(machine), prepend=":")
+    own = settings_of(settings.home.parent / "asked", DEBRIEF_NO_MODEL="")
+    fill(Lake(own.lake), [(session_of(f"s{n}"), None) for n in range(3)])
+    with served(own) as client:
+        page = client.get("/").text
+        shown = words(client.get("/sessions/s0").text)
+    assert "Have claude-code review the newest 3 (about 36,000 tokens)" in words(page)
+    assert 'data-copy="debrief run --model claude-code --newest 3"' in page
+    assert "3 not reviewed" in words(page)
+    assert "none is reviewed" in words(page)
+    assert "complete" not in words(page)
+    assert "not reviewed Have claude-code review the newest 3" in shown
+
+
+def test_while_signals_are_read_nothing_else_is_said(settings: Settings) -> None:
+    own = settings_of(settings.home.parent / "reading")
+    lake = Lake(own.lake)
+    lately = datetime.now(UTC) - timedelta(days=2)
+    sessions = [session_of(f"s{n}", f"Do job {n} now.", started=lately) for n in range(3)]
+    week = week_of(lately)
+    lake.write("raw_sessions", week, sessions, Session)
+    lake.write("session_signals", week, [signals_of(sessions[0])], SessionSignals)
+    with served(own) as client:
+        text = words(client.get("/").text)
+        assert "Reading 1 of 3 sessions." in text
+        assert "Looked for once all sessions are read." in text
+        for said in ("not reviewed:", "3 not reviewed", "Nothing in these days", "Nobody has"):
+            assert said not in text
+        assert "Its signals are not read yet." in words(client.get("/sessions").text)
+        assert "Its signals are not read yet." in words(client.get("/sessions/s1").text)
+        lake.write("session_signals", week, list(map(signals_of, sessions)), SessionSignals)
+        wait_until(lambda: "3 not reviewed" in words(client.get("/").text))
+        assert "Nothing in these days" in words(client.get("/").text)
 
 
 def test_a_trouble_of_several_files_says_which_it_was_most_often(tmp_path: Path) -> None:
@@ -168,12 +235,15 @@ def test_what_the_model_cost_is_by_ones_own_prices_and_follows_them(settings: Se
             assert datetime.now(UTC) < limit, page
 
 
-def test_a_lake_that_nobody_scored_is_shown_all_the_same(settings: Settings) -> None:
-    own = settings_of(settings.home.parent / "unscored")
+def test_a_lake_that_nobody_looked_for_troubles_in_is_shown_all_the_same(
+    settings: Settings,
+) -> None:
+    own = settings_of(settings.home.parent / "unsearched")
     lately = datetime.now(UTC) - timedelta(days=2)
     sessions = [session_of(f"s{n}", f"Do job {n} now.", started=lately) for n in range(2)]
     week = week_of(lately)
     Lake(own.lake).write("raw_sessions", week, sessions, Session)
+    Lake(own.lake).write("session_signals", week, list(map(signals_of, sessions)), SessionSignals)
     with served(own) as client:
         text = words(client.get("/").text)
         assert "Do job 1 now." in text

@@ -11,15 +11,24 @@ from pathlib import Path
 
 import httpx
 import pytest
-from msgspec.structs import replace
 
+from debrief.certification import REQUIRED, certificates_in
 from debrief.lake import Lake
-from debrief.outcomes.store import LABELS, Label, store_table
-from debrief.scoring.order import shipped_table
+from debrief.outcomes.store import LABELS, Label
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Message, Turn
-from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove
 from tests.view.every_kind import fill_every_kind
-from tests.view.shown import MONDAY, fill, placed_lake, served, session_of, settings_of, words
+from tests.view.shown import (
+    MONDAY,
+    event_of,
+    fill,
+    scores_of,
+    served,
+    session_of,
+    settings_of,
+    signals_of,
+    words,
+)
 from tests.waiting import wait_until
 
 LAST_WEEK = MONDAY - timedelta(weeks=1)
@@ -30,17 +39,28 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     settings = settings_of(tmp_path_factory.mktemp("lists"))
     lake = Lake(settings.lake)
     quiet = Turn(number=1, prompt="Say nothing.", messages=(Message(id="m", model="haiku"),))
+    silent = Turn(number=1, prompt=" ", messages=(Message(id="m", model="haiku"),))
+    cart = session_of("cart", "Fix the cart's total.")
+    old = session_of("old", "Rename the invoice.", started=LAST_WEEK, tool="codex")
+    events = {
+        "cart": signals_of(cart, event_of("correction", 2)),
+        "old": signals_of(
+            old, event_of("foreign_files"), event_of("open_request"), work="operations"
+        ),
+    }
     fill(
         lake,
         [
-            (session_of("cart", "Fix the cart's total."), 0.3),
+            (cart, 0.3),
             (
                 session_of("tax", "Add a tax to the invoice: invoice by invoice.", task="billing"),
                 0.9,
             ),
-            (session_of("old", "Rename the invoice.", started=LAST_WEEK, tool="codex"), 0.6),
+            (old, 0.6),
             (session_of("quiet", turns=(quiet,), models=()), None),
+            (session_of("stub", turns=(silent,), models=()), None),
         ],
+        events,
     )
     labels = [
         Label(session_id="cart", name="success", value="bad", source="person", rater="ada"),
@@ -49,15 +69,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     lake.write(LABELS, "person", labels, Label)
     ci = Label(session_id="tax", name="success", value="yes", source="ci")
     lake.write(LABELS, "ci", [ci], Label)
-    prompts = FactorEffect(
-        factor="prompts", value=0.1, low=0.02, high=0.18,
-        levels=(LevelEffect("0aaad855", 0.25, 0.75, 0.1),),
-    )  # fmt: skip
-    move = WeeklyMove(
-        week="2026-11-02", before="2026-10-26", sessions=2, sessions_before=1,
-        mean=0.6, mean_before=0.6, parts=(prompts,), rest=-0.1,
-    )  # fmt: skip
-    lake.write("weekly_moves", "all", [move], WeeklyMove)
     with served(settings) as found:
         yield found
 
@@ -71,102 +82,145 @@ def listed(client: httpx.Client, query: str) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "ids"),
     [
-        ("", ["cart", "old", "tax", "quiet"]),
-        ("sort=-quality", ["tax", "old", "cart", "quiet"]),
+        ("", ["old", "cart", "quiet", "tax"]),
         ("sort=-started", ["cart", "quiet", "tax", "old"]),
         ("sort=title", ["tax", "cart", "old", "quiet"]),
-        ("sort=-verdict", ["tax", "old", "cart", "quiet"]),
         ("verdict=failed", ["cart"]),
-        ("verdict=complete_unverified&basis=no_check", ["old"]),
-        ("verdict=complete_verified&basis=no_check", []),
-        ("since=2026-11-01", ["cart", "tax", "quiet"]),
-        ("first=1", []),
+        ("verdict=complete_verified", ["tax"]),
+        ("verdict=none", ["quiet"]),
+        ("basis=review", ["old"]),
+        ("basis=person&reviewer=ada", ["cart"]),
+        ("basis=outcome&reviewer=ci", ["tax"]),
+        ("reviewer=claude-code", ["old"]),
+        ("event=any", ["old", "cart"]),
+        ("event=open_request", ["old"]),
+        ("event=failed_check", []),
+        ("work=operations", ["old"]),
+        ("since=2026-11-01", ["cart", "quiet", "tax"]),
         ("q=invoice", ["old", "tax"]),
         ("q=invoices renaming", ["old"]),
         ("q=invoi", []),
         ('q="tax to the"', ["tax"]),
         ('q="to tax the"', []),
-        ("q=shop/cart.py", ["cart", "old", "tax"]),
-        ("q=adds+up", ["cart", "old", "tax"]),
+        ("q=shop/cart.py", ["old", "cart", "tax"]),
+        ("q=adds+up", ["old", "cart", "tax"]),
         ("q=invoice&sort=match", ["tax", "old"]),
-        ('q="', ["cart", "old", "tax", "quiet"]),
+        ('q="', ["old", "cart", "quiet", "tax"]),
         ("q=NOT AND * ^ NEAR( :", []),
         ("task=billing", ["tax"]),
         ("tool=codex", ["old"]),
-        ("model=opus&week=2026-11-02", ["cart", "tax", "quiet"]),
+        ("model=opus&week=2026-11-02", ["cart", "quiet", "tax"]),
         ("week=2026-10-26", ["old"]),
-        ("fingerprint=0aaad855", ["cart", "old", "tax", "quiet"]),
-        ("quality_min=0.5&quality_max=0.8", ["old"]),
-        ("tool_mastery_max=0.3", ["cart"]),
-        ("outcome=yes", ["tax"]),
-        ("outcome=none", ["cart", "old", "quiet"]),
+        ("fingerprint=0aaad855", ["old", "cart", "quiet", "tax"]),
+        ("turns_min=1&turns_max=1&tool=codex", ["old"]),
         ("label=bad", ["cart"]),
         ("label=needs a look", ["tax"]),
         ("label=none", ["old", "quiet"]),
         ("failed=1", []),
-        ("page=7", ["cart", "old", "tax", "quiet"]),
+        ("stubs=1", ["stub"]),
+        ("page=7", ["old", "cart", "quiet", "tax"]),
     ],
 )
 def test_an_address_is_a_list(client: httpx.Client, query: str, ids: list[str]) -> None:
     assert listed(client, query) == ids
 
 
-def test_a_row_says_its_verdict_and_why_and_leads_to_the_turn(client: httpx.Client) -> None:
+def test_a_row_says_what_happened_and_who_gave_its_verdict(client: httpx.Client) -> None:
     text = client.get("/sessions?q=cart&task=shop").text
-    assert '<span class="chip verdict bad" title="by offline">not done</span>' in text
-    why = "The last check failed: pytest -q (turn 1: “1 failed”)."
+    assert "failed you said so" in words(text)
+    why = "Corrected twice (turns 1, 2: “no, the tax”)"
     assert f'href="/sessions/cart#turn-1">{why}' in text
     assert "<mark>cart</mark>" in text
     assert 'href="/sessions?q=cart"' in text, "the task can be taken away again"
+    rows = words(client.get("/sessions").text)
+    assert "complete, not verified reviewed by claude-code" in rows
+    assert "CI passed Add a tax to the invoice" in rows
+    assert "not reviewed Say nothing." in rows
 
 
-def test_verdicts_are_filtered_by_who_gave_them_and_the_judge_that_is_heard_counts(
-    tmp_path: Path,
-) -> None:
+def test_stubs_are_one_line(client: httpx.Client) -> None:
+    text = client.get("/sessions").text
+    assert "5 sessions" in words(text)
+    assert '<a href="/sessions?stubs=1">1 stub</a>' in text
+    assert "(no words)" not in text
+
+
+def test_what_a_review_says_is_open_stands_in_the_row(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    fill_every_kind(Lake(settings.lake))
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
     with served(settings) as client:
-        read = client.get("/sessions?scored_by=openai%2Freader").text
-        ruled = client.get("/sessions?scored_by=offline&verdict=complete_verified").text
-        judged = client.get("/sessions?judges_min=0").text
-    assert 'title="by openai/reader">partly done</span>' in read
-    assert "openai/reader: partly done: fix the sum of the cart" in words(read)
-    assert '<option value="openai/reader" selected>openai/reader (1)</option>' in read
-    assert "/sessions/later" not in read.partition("<tbody>")[2]
-    assert "/sessions/later" in ruled.partition("<tbody>")[2]
-    assert "/sessions/every-kind" not in ruled.partition("<tbody>")[2]
-    assert "No sessions match" in judged, "the model says that nothing can be seen"
+        assert "failed reviewed by claude-code" in words(client.get("/sessions").text)
+        assert "Not done: fix the cart" in words(client.get("/sessions").text)
+
+
+def test_nothing_is_ranked_by_a_reviewer_that_is_not_certified(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    lake = Lake(settings.lake)
+    sessions = [(session_of(f"s{n:02}", f"Job {n}."), n / 60) for n in range(60)]
+    fill(lake, sessions)
+    ids = [session.id for session, _ in sessions]
+    with served(settings) as client:
+        page = client.get("/sessions")
+        assert "claude-code: not certified: " in words(page.text)
+        assert "by review" not in page.text
+        assert client.get("/sessions?sort=-quality").status_code == 400
+        labels = [
+            Label(
+                session_id=session.id,
+                name="success",
+                value="good" if quality >= 0.5 else "bad",
+                source="view",
+                rater="ada",
+                blind=True,
+            )
+            for session, quality in sessions
+        ]
+        lake.write(LABELS, "view/ada", labels, Label)
+        (certificate,) = certificates_in(lake).values()
+        assert certificate.is_certified, REQUIRED
+        wait_until(lambda: "not certified" not in client.get("/sessions").text)
+        assert listed(client, "sort=-quality")[:3] == ids[:-4:-1]
+        week = f"{MONDAY:%Y-%m-%d}"
+        before = lake.read("session_scores", week, SessionScores)
+        rows = [scores_of(sessions[0][0], 0.99, "someone-else"), *before]
+        lake.write("session_scores", week, rows, SessionScores)
+        wait_until(lambda: "someone-else: not certified" in words(client.get("/sessions").text))
+        assert listed(client, "sort=-quality")[0] == ids[-1], "who is not certified ranks nothing"
 
 
 def test_many_sessions_are_on_pages(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    many = [(session_of(f"s{number:03}"), number / 200) for number in range(120)]
-    fill(Lake(settings.lake), many)
+    many = [session_of(f"s{number:03}") for number in range(120)]
+    told = {
+        one.id: signals_of(one, event_of("correction", 120 - place))
+        for place, one in enumerate(many)
+    }
+    fill(Lake(settings.lake), [(one, None) for one in many], told)
     with served(settings) as client:
         pages = [listed(client, f"page={number}") for number in (1, 2, 3)]
         assert [len(page) for page in pages] == [50, 50, 20]
         assert functools.reduce(operator.iadd, pages, []) == [
             f"s{number:03}" for number in range(120)
         ]
-        assert "51–100 of 120" in client.get("/sessions?page=2").text
+        assert "120 sessions, 51–100 shown" in client.get("/sessions?page=2").text
 
 
-def test_a_week_says_its_verdicts_what_to_look_at_and_what_moved_it(client: httpx.Client) -> None:
+def test_a_week_says_who_gave_which_verdict_and_what_to_look_at(client: httpx.Client) -> None:
     page = client.get("/weeks/2026-11-02").text
     text = words(page)
-    assert "2 of 3 sessions have a verdict : 1 done, checked ; 1 not done" in text
-    assert "1 not scored ." in text
-    first, best = text.index("Not done, or partly"), text.index("Best sessions: done and checked")
-    assert first < text.index("Fix the cart") < best < text.index("Add a tax")
-    assert "from 20 sessions of one tool and kind of work" in text
-    assert "Look first:" not in text
-    assert "0.60 of 2 sessions" in text, "the mean of two is not that of all three"
-    assert '<a href="/prompts/0aaad855">How we work</a> <small>25% → 75%' in " ".join(page.split())
+    assert "1 labelled by ada : 1 failed" in text
+    assert "2 not reviewed" in text
+    looked_at = text.partition("To look at")[2].partition("The report")[0]
+    assert "Fix the cart" in looked_at
+    assert "Add a tax" not in looked_at
+    for word in ("Best", "mean", "moved", "percent"):
+        assert word not in text.partition("The report")[0]
     assert 'href="/weeks/2026-10-26"' in page
+    weeks = words(client.get("/weeks").text)
+    assert "26 Oct – 1 Nov 2026 1 0 1" in weeks
 
 
-def test_home_looks_back_to_where_there_are_verdicts(tmp_path: Path) -> None:
-    """The newest week of a lake of old sessions may hold two that nobody scored."""
+def test_home_looks_back_to_where_there_are_sessions(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     old, new = datetime(2025, 3, 3, tzinfo=UTC), datetime(2025, 5, 5, tzinfo=UTC)
     sessions = [(session_of(f"old-{n}", f"Job {n}.", started=old), 0.9) for n in range(6)]
@@ -174,49 +228,25 @@ def test_home_looks_back_to_where_there_are_verdicts(tmp_path: Path) -> None:
     with served(settings) as client:
         text = words(client.get("/").text)
     assert "Since 3 Mar 2025" in text
-    assert "6 of 7 sessions have a verdict : 6 done, checked . 1 not scored ." in text
-
-
-def test_what_to_look_at_first_is_a_fifth_of_those_that_can_be_compared(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    ids = placed_lake(settings)
-    with served(settings) as client:
-        assert listed(client, "first=1&sort=place") == ids[:4]
-        assert listed(client, "sort=place")[-1] == "alone", "it has no place"
-        text = words(client.get(f"/weeks/{MONDAY:%Y-%m-%d}").text)
-        assert "20 of 21 sessions have a verdict : 20 done, checked" in text
-        assert "1 cannot be told: nothing was changed (1)." in text
-        first, best = text.index("Look at these first"), text.index("Best sessions")
-        assert first < text.index("Job 0.") < best < text.index("Job 19.")
-        assert "Look first: More corrections than 98% of 20 sessions like it." in text
-        assert "More corrections than 98% of 20" in words(client.get(f"/sessions/{ids[0]}").text)
-        assert "Look at it first" not in client.get("/sessions/alone").text
-
-
-def test_a_table_of_the_users_own_places_sessions_anew(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    ids = placed_lake(settings)
-    table = shipped_table()
-    turned = replace(table.coding, weights={"corrections": 1.0}, intercept=0.0)
-    turned = replace(turned, covariance=((0.1, 0.0), (0.0, 0.1)))
-    with served(settings) as client:
-        assert listed(client, "first=1&sort=place") == ids[:4]
-        store_table(Lake(settings.lake), replace(table, coding=turned))
-        wait_until(lambda: listed(client, "first=1&sort=place") == ids[:-5:-1])
-        page = words(client.get(f"/sessions/{ids[0]}").text)
-        assert "Probability that it was done, by your labels: 0.72" in page
+    assert "6 reviewed by claude-code : 6 complete, verified 1 not reviewed" in text
 
 
 def test_pages_follow_the_lake(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     lake = Lake(settings.lake)
     session = session_of("one")
-    fill(lake, [(session, 0.3)])
+    fill(lake, [(session, None)])
     with served(settings) as client:
-        assert "0.30" in client.get("/sessions").text
+        assert "not reviewed" in client.get("/sessions").text
         fill(lake, [(session, 0.8), (session_of("two", started=LAST_WEEK), 0.5)])
         # The list follows: the lake is looked at once a second at most.
-        wait_until(lambda: listed(client, "") == ["two", "one"])
+        wait_until(lambda: listed(client, "") == ["one", "two"])
+        assert "not reviewed" not in words(client.get("/sessions").text.partition("<tbody>")[2])
+        label = Label(session_id="one", name="success", value="bad", source="person", rater="bo")
+        lake.write(LABELS, "person", [label], Label)
+        wait_until(lambda: listed(client, "reviewer=bo") == ["one"])
+        lake.write(LABELS, "person", [], Label)
+        wait_until(lambda: listed(client, "reviewer=claude-code") == ["one", "two"])
         (Path(settings.lake) / "raw_sessions" / "2026-10-26.jsonl.zst").unlink()
         wait_until(lambda: listed(client, "") == ["one"])
 

@@ -10,9 +10,18 @@ from msgspec.structs import replace
 from debrief.lake import Lake
 from debrief.settings import Settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.leaderboard import LeaderboardRow, leaderboard
 from debrief.view.prompts import prompt_diff
-from tests.view.shown import MONDAY, OWN, fill, scores_of, served, session_of, settings_of, words
+from tests.view.shown import (
+    MONDAY,
+    OWN,
+    event_of,
+    fill,
+    served,
+    session_of,
+    settings_of,
+    signals_of,
+    words,
+)
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b[31m"
 TEXTS = {
@@ -23,7 +32,7 @@ TEXTS = {
 
 
 def shop(folder: Path) -> Settings:
-    """Six sessions, two on each prompt, a day each."""
+    """Six sessions, two on each prompt, a day each; the first was corrected."""
     settings = settings_of(folder)
     lake = Lake(settings.lake)
     keys = sorted([*TEXTS, *TEXTS])
@@ -31,7 +40,8 @@ def shop(folder: Path) -> Settings:
         session_of(f"s{day}", started=MONDAY + timedelta(days=day)) for day in range(len(keys))
     ]
     marks = [0.4, 0.5, 0.7, 0.8, 0.2, 0.3]
-    fill(lake, list(zip(sessions, marks, strict=True)))
+    corrected = signals_of(sessions[0], event_of("correction"))
+    fill(lake, list(zip(sessions, marks, strict=True)), {"s0": corrected})
     week = f"{MONDAY:%Y-%m-%d}"
     known = [
         replace(row, prompt_fingerprint=key)
@@ -52,19 +62,19 @@ def shop(folder: Path) -> Settings:
         for session, key in zip(sessions, keys, strict=True)
     ]
     lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
-    scores = [scores_of(session, mark) for session, mark in zip(sessions, marks, strict=True)]
-    lake.write("fingerprint_leaderboard", "all", leaderboard(scores, known), LeaderboardRow)
     return settings
 
 
-def test_each_prompt_has_a_name_its_days_its_sessions_and_how_many_are_done(tmp_path: Path) -> None:
+def test_each_prompt_has_a_name_its_days_and_sessions_and_no_interval_under_five(
+    tmp_path: Path,
+) -> None:
     with served(shop(tmp_path)) as client:
         page = client.get("/prompts").text
     shown = words(page)
     for text in (
         "How we work · aaaaaaaa",
         "How we work · bbbbbbbb",
-        "2026-11-04 to 2026-11-05 2 1.00 (0.34 to 1.00) of 2 with a verdict",
+        "2026-11-04 to 2026-11-05 2 2 of 2 too few for a share",
     ):
         assert text in shown
     assert '<a href="/prompts/aaaaaaaa/diff/bbbbbbbb">from the one before</a>' in page
@@ -72,15 +82,14 @@ def test_each_prompt_has_a_name_its_days_its_sessions_and_how_many_are_done(tmp_
     assert page.index("cccccccc") < page.index("bbbbbbbb") < page.index("aaaaaaaa")
 
 
-def test_a_prompts_page_has_all_its_texts_and_its_line_of_the_leaderboard(tmp_path: Path) -> None:
+def test_a_prompts_page_has_all_its_texts_and_its_sessions_to_look_at(tmp_path: Path) -> None:
     with served(shop(tmp_path)) as client:
         page = client.get("/prompts/bbbbbbbb").text
         short = client.get("/prompts/aaaaaaaa").text
     shown = words(page)
     for text in (
         "in force 2026-11-04 to 2026-11-05 · 2 sessions · recorded: the transcript",
-        "– claude-code · opus offline 2 1.00 (0.34 to 1.00) of 2 with a verdict "
-        "not comparable: no session on the same work",
+        "Complete: 2 of 2 too few for a share",
         "Run all tests before you push.",
         "Subagent tester 1 line, 8 characters Test it.",
         "What changed since the one before",
@@ -88,7 +97,14 @@ def test_a_prompts_page_has_all_its_texts_and_its_line_of_the_leaderboard(tmp_pa
         assert text in shown
     assert "/sessions/s2" not in page
     assert "/sessions/s0" in short
-    assert "/sessions/s1" not in short, "it is done, as far as one sees"
+    assert "/sessions/s1" not in short, "nothing happened in it"
+
+
+def test_from_five_verdicts_on_a_share_has_an_interval(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of(f"s{n}"), 0.9 if n else 0.2) for n in range(5)])
+    with served(settings) as client:
+        assert "0.80 (0.38 to 0.96) of 5 with a verdict" in words(client.get("/prompts").text)
 
 
 def test_a_person_gives_a_prompt_a_name_and_takes_it_back(tmp_path: Path) -> None:

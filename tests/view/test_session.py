@@ -14,16 +14,17 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.scoring.model import DimensionScore, SessionScores
+from debrief.outcomes.store import LABELS, Label
 from debrief.scoring.llm_review import (
     ClaimReview,
+    FrictionReview,
     Incident,
     PersonWords,
-    ReadTrouble,
     RequestReview,
     SessionReview,
     TrainOn,
 )
+from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import (
     ContextText,
@@ -35,12 +36,22 @@ from debrief.sessions.model import (
     ToolCall,
     Turn,
 )
+from debrief.signals.schema import Change, CheckSignal, Event
 from debrief.training.manifest import write_manifest
 from debrief.training.model import LINES, LineRow
 from debrief.view.links import session_path
 from debrief.view.marks import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of
-from tests.view.shown import fill, scores_of, served, session_of, settings_of, words
+from tests.view.shown import (
+    event_of,
+    fill,
+    scores_of,
+    served,
+    session_of,
+    settings_of,
+    signals_of,
+    words,
+)
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b onmouseover=x>"
@@ -52,7 +63,7 @@ LIVE = re.compile(
 )
 LISTS = (
     *("/", "/sessions", "/sessions?q=%3Cscript%3E%00", "/weeks", f"/weeks/{WEEK}", "/prompts"),
-    *("/prompts/0aaad855", "/labels/next", "/training", "/rubrics"),
+    *("/prompts/0aaad855", "/labels", "/labels/next", "/training", "/rubrics"),
 )
 
 
@@ -102,19 +113,60 @@ def test_a_fork_leads_to_its_relatives_and_they_to_it(tmp_path: Path) -> None:
     assert "a fork of" not in pages["root"].replace("a fork of this session", "")
 
 
-def test_an_outcome_decides_and_what_was_read_stands_beside_it(tmp_path: Path) -> None:
+def test_a_failed_check_stops_a_review_that_says_complete(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    lake = Lake(settings.lake)
-    session = fill_every_kind(lake)
-    known = SessionVerdict(verdict="complete_verified", basis="outcome", source="ci")
-    rows = lake.read("session_scores", WEEK, SessionScores)
-    decided = [replace(row, verdict=known) if row.session_id == session.id else row for row in rows]
-    lake.write("session_scores", WEEK, decided, SessionScores)
+    fill_every_kind(Lake(settings.lake))
     with served(settings) as client:
         said = words(page_of(client, "/sessions/every-kind"))
-    assert "done, checked CI says so." in said
-    assert "verdict by openai/reader partly done openai/reader read the session" in said
-    assert "verdict by offline" not in said, "its row rests on the outcome too"
+        listed = words(client.get("/sessions").text)
+    assert "partial reviewed by openai/reader Says complete; the last test failed" in said
+    assert "review by claude-code failed" in said, "the other review stands beside it"
+    assert "partial reviewed by openai/reader" in listed
+    assert "Says complete; the last test failed" in listed
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ({"value": "good", "source": "person", "rater": "ada"}, "complete you said so"),
+        ({"value": "bad", "source": "person", "rater": "bo"}, "failed bo said so"),
+        ({"value": "yes", "source": "pull-request"}, "merged"),
+        ({"value": "no", "source": "revert"}, "reverted"),
+    ],
+)
+def test_a_person_and_an_outcome_come_before_a_review(
+    tmp_path: Path, label: dict[str, Any], shown: str
+) -> None:
+    settings = settings_of(tmp_path)
+    fill_every_kind(Lake(settings.lake))
+    row = Label(session_id="every-kind", name="success", **label)
+    Lake(settings.lake).write(LABELS, label["source"], [row], Label)
+    with served(settings) as client:
+        said = words(page_of(client, "/sessions/every-kind"))
+        listed = words(client.get("/sessions?basis=review").text)
+    assert f"Verdict, signals and reasons {said.split('reasons ')[1].split()[0]}" in said
+    assert f"{shown} openai/reader: confidence high, quality 0.40, effort 0.70" in said
+    assert "Says complete" not in said, "nobody says so but the review"
+    assert "review by openai/reader partial" in said
+    assert "Fix the cart, it adds up wrong." not in listed
+
+
+def test_a_session_that_nobody_reviewed_has_signals_and_no_number(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    session = session_of("one")
+    told = signals_of(
+        session, event_of("correction", 2), lines_kept=3, end=Evidence(1, "", "Done.")
+    )
+    fill(Lake(settings.lake), [(session, None)], {"one": told})
+    with served(settings) as client:
+        page = page_of(client, "/sessions/one")
+    said = words(page)
+    assert "not reviewed To look at Corrected twice (turns 1, 2: “no, the tax”)" in said
+    assert "passed pytest passed: 3 tests ran (turn 1: 3 passed )" in said
+    assert "Ends with an answer (turn 1: “Done.”)" in said
+    assert "Lines kept: 3" in said
+    for word in ("Dimensions", "quality", "mean", "percent", "best", "Judges"):
+        assert word not in said
 
 
 @pytest.mark.parametrize(
@@ -194,7 +246,7 @@ def _nested(depth: int) -> Any:
     return inner
 
 
-def hostile_reading(text: str, place: Evidence) -> SessionReview:
+def hostile_review(text: str, place: Evidence) -> SessionReview:
     fields: dict[str, Any] = {"turn": 1, "call": "c2", "quote": text[:300]}
     return SessionReview(
         requests=(RequestReview(turn=1, asked=text, state="not", proof=place),),
@@ -202,31 +254,44 @@ def hostile_reading(text: str, place: Evidence) -> SessionReview:
         verdict="failed",
         incidents=(Incident(**fields, what=text),),
         person=(PersonWords(**fields, says="correction"),),
-        troubles=(ReadTrouble(**fields, kind="other", what=text, rule=text),),
+        frictions=(FrictionReview(**fields, kind="other", what=text, rule=text),),
         train=TrainOn(what="parts", turns=((1, 99),)),
     )
 
 
 def fill_hostile(lake: Lake, text: str) -> None:
     session = hostile_session(text)
-    fill(lake, [(session, 0.3)])
     places = (
         Evidence(1, "", text[:300]),
         Evidence(1, "c2", text[:300]),
         Evidence(1, "no such call", "words of nobody"),
         Evidence(77, text[:50], text[:300]),
     )
-    verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
-    told = SessionVerdict(
-        verdict="failed", basis="check", source=text, check=text, evidence=places
+    check = CheckSignal(
+        kind="test",
+        tool=text[:200],
+        target=text[:200],
+        worth="tests",
+        passed=True,
+        evidence=places[1],
     )
-    scores = replace(
-        scores_of(session, 0.3),
-        tool=text,
-        model=text,
-        verdicts=(verdict,),
-        verdict=told,
-        reading=hostile_reading(text, places[1]),
+    told = signals_of(
+        session,
+        Event(kind="destructive", evidence=places),
+        checks=(check,),
+        change=Change(files=(text[:300],), commands=(text[:300],), commits=places),
+        end=places[0],
+    )
+    fill(lake, [(session, 0.3)], {session.id: told})
+    score = DimensionScore(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
+    said = SessionVerdict(verdict="failed", basis="review", source=text, evidence=places)
+    scores = scores_of(
+        session,
+        0.3,
+        text,
+        verdict=said,
+        review=hostile_review(text, places[1]),
+        dimension_scores=(score,),
     )
     lake.write("session_scores", WEEK, [scores], SessionScores)
     judged = JudgeEvaluation(
@@ -316,7 +381,7 @@ def test_a_megabyte_in_one_line_is_cut_with_its_evidence_left_in(tmp_path: Path)
     fill(Lake(settings.lake), [(session, 0.3)])
     place = Evidence(1, "c1", "needle in hay")
     verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale="It", evidence=(place,))
-    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,))]
+    rows = [scores_of(session, 0.3, dimension_scores=(verdict,))]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
         page = page_of(client, "/sessions/long")
@@ -381,14 +446,16 @@ def test_evidence_far_away_is_linked_in_its_part_and_in_a_subagents_work(tmp_pat
     padding = tuple(Message(id=f"p{n}", model="m", text=f"Padding {n}.") for n in range(90))
     agent = Subagent(id="s", call_id="c60-4", messages=(*padding, inner))
     session = session_of("long", turns=session.turns, subagents=(agent,))
-    fill(Lake(settings.lake), [(session, 0.3)])
+    fill(Lake(settings.lake), [(session, 0.3)], {"long": signals_of(session, checks=())})
     verdict = DimensionScore(
         dimension="tool_mastery",
         value=0.1,
         rationale="It",
         evidence=(Evidence(60, "inner", "no"),),
     )
-    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,), verdict=None)]
+    rows = [
+        scores_of(session, 0.3, dimension_scores=(verdict,), review=SessionReview(verdict="failed"))
+    ]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
         page = client.get("/sessions/long").text

@@ -51,11 +51,11 @@ def test_the_list_names_each_set_with_its_samples_and_verdicts(tmp_path: Path) -
         page = page_of(client, "/training")
         assert f'href="{ADDRESS}"' in page
         assert "2 samples of" in shown(page)
-        assert "2 done, not checked" in shown(page)
+        assert "2 complete, not verified" in shown(page)
         own = shown(page_of(client, ADDRESS))
-        asked = "Verdicts that were asked for: done, checked; done, not checked; cannot tell"
+        asked = "Verdicts that were asked for: complete, verified; complete, not verified"
         assert asked in own
-        assert "done, not checked · its session" in own
+        assert "complete, not verified · its session" in own
 
 
 def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_set_without_samples_says_each_reason_once(tmp_path: Path) -> None:
     with served(settings) as client:
         page = shown(page_of(client, "/training"))
     assert "1 set without samples" in page
-    assert f"{FINGERPRINT} · its verdict: partly done (2), not done (1)" in page
+    assert f"{FINGERPRINT} · its verdict: partial (2), failed (1)" in page
 
 
 def test_what_was_left_out_is_named_with_its_reason_and_the_card_is_there(tmp_path: Path) -> None:

@@ -260,11 +260,11 @@ def test_two_sessions_are_scored_or_fail_with_the_cause_in_twice_the_announced_c
                 "OPENAI_API_KEY": KEY,
             }
         )
-        counting = make_evaluators(settings, offline=False, dry_run=True)
+        counting = make_evaluators(settings, no_model=False, dry_run=True)
         list(score_week(SESSIONS, counting.chunk_scorer))
         assert counting.spent.calls == ANNOUNCED
         limited = agree(estimate_of("openai/tiny", counting.spent), settings, yes=True)
-        by = make_evaluators(limited, offline=False)
+        by = make_evaluators(limited, no_model=False)
         scored = list(score_week(SESSIONS, by.chunk_scorer))
         judged_rows = list(
             evaluate_week(SESSIONS, by.judges, by.session_judge, by.eval_fingerprint)

@@ -397,12 +397,12 @@ def test_a_program_is_asked_twice_as_often_as_announced_at_most(
     settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_MODEL": "claude-code"})
     settings = settings.with_given(retry_pause=0.01, concurrency=1)
     sessions = [session_of(0), session_of(1)]
-    counting = make_evaluators(settings, offline=False, dry_run=True)
+    counting = make_evaluators(settings, no_model=False, dry_run=True)
     list(score_week(sessions, counting.chunk_scorer))
     estimate = estimate_of("claude-code", counting.spent)
     assert "2 questions: about" in estimate_text(estimate, settings)
     assert "of its plan, in 4 calls at most" in estimate_text(estimate, settings)
-    by = make_evaluators(agree(estimate, settings, yes=True), offline=False)
+    by = make_evaluators(agree(estimate, settings, yes=True), no_model=False)
     rows = list(score_week(sessions, by.chunk_scorer))
     list(evaluate_week(sessions, by.judges, by.session_judge, by.eval_fingerprint))
     assert all(why in row.failure for row in rows), rows[0].failure

@@ -385,7 +385,7 @@ def test_when_a_plan_takes_questions_again_is_read_from_its_words(
 @pytest.mark.parametrize(
     ("answer", "calls", "why"),
     [
-        (stand_ins.claude("It is sunny."), 4, "in 2 calls: it holds no object with a verdict"),
+        (stand_ins.claude("It is sunny."), 4, "in 2 calls: it holds no object with requests"),
         (stand_ins.claude(num_turns=3), 4, "it called a tool instead of answering"),
         (stand_ins.claude_failure("Not logged in"), 1, "Not logged in. Run claude and log in"),
     ],

@@ -12,7 +12,7 @@ from debrief.content import folder
 from debrief.errors import ConfigurationError
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.keys import digest_of
-from debrief.models.choosing import Models
+from debrief.models.choosing import Models, can_be_asked
 from debrief.models.fencing import fence, marker_of
 from debrief.models.templates import check_templates
 from debrief.models.usage import RunUsage
@@ -93,6 +93,37 @@ def prompts_folder(settings: Settings, repository: Path | None = None) -> Path |
         return None
     check_templates(own)
     return own
+
+
+def has_model(settings: Settings, repository: Path | None = None) -> bool:
+    """Return whether a model is configured: by name, or by a key for what a judge's file names.
+
+    Args:
+        settings: with the model's name and the keys.
+        repository: whose own judges win.
+
+    Raises:
+        ConfigurationError: a judge file is wrong.
+    """
+    if settings.no_model or settings.model:
+        return not settings.no_model
+    judges = load_judges(judges_folder(settings, repository))
+    return any(can_be_asked(judge.model, settings) for judge in judges)
+
+
+def require_model(command: str, settings: Settings, repository: Path | None = None) -> None:
+    """Raise where a command needs a model and none is configured.
+
+    Raises:
+        ConfigurationError: none is, or a judge file is wrong.
+    """
+    if not has_model(settings, repository):
+        raise ConfigurationError(
+            command,
+            "needs a model, and none is configured",
+            "Pass --model claude-code (or codex, gemini-cli) where one of these is logged in, or "
+            "set DEBRIEF_MODEL and its provider's key.",
+        )
 
 
 def make_evaluators(

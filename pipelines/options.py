@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from msgspec import Struct
 from debrief.cli.shared import check_models, check_no_file
 from debrief.errors import InputError
 from debrief.keys import FIRST_WEEK, is_week, week_after
+from debrief.evaluators import has_model
 from debrief.settings import Settings, load_settings, variable_of
+from debrief.weekly import Done
 
 
 class RunOptions(Struct, frozen=True):
@@ -24,12 +26,8 @@ class RunOptions(Struct, frozen=True):
     lake: str = ""
     no_model: bool = False
     model: str = ""
-    second_model: str = ""
-    samples: int = 0
     local: bool = False
     """No Langfuse server and no webhook is used, whatever is configured."""
-
-    second_opinion: str = ""
     score_target: str = ""
     max_cost_usd: float | None = None
     clones: tuple[str, ...] = ()
@@ -62,9 +60,6 @@ class RunOptions(Struct, frozen=True):
             "lake": self.lake,
             "no_model": "1" if self.no_model else "0" if self.model else "",
             "model": self.model,
-            "second_model": self.second_model,
-            "second_opinion": self.second_opinion,
-            "samples": str(self.samples or ""),
             "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
             "langfuse": "off" if self.local else "",
             "score_target": self.score_target,
@@ -97,20 +92,38 @@ class RunOptions(Struct, frozen=True):
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""
         here = _repository()
+        asks = has_model(settings, here)
         return {
             "lake": {"url": settings.lake},
             "sessions": {"folders": list(settings.sessions)},
             "evaluator": {
-                "no_model": settings.no_model,
-                "model": "" if settings.no_model else settings.model,
-                "second_model": "" if settings.no_model else settings.second_model,
-                "second_opinion": "" if settings.no_model else settings.second_opinion,
-                "samples": settings.samples,
+                "no_model": not asks,
+                "model": settings.model if asks else "",
                 "repository": str(here) if here else "",
+                **limits_of(settings),
             },
             "langfuse": {"enabled": settings.langfuse, "score_target": settings.score_target},
             "webhook": {"enabled": settings.webhook},
         }
+
+
+def limits_of(settings: Settings) -> dict[str, Any]:
+    """Return the limits on what models may take, as a part of an evaluator's configuration."""
+    limits = {"max_cost_usd": settings.max_cost_usd, "max_calls": settings.max_calls}
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def left_of(evaluator: dict[str, Any], parts: Sequence[Done]) -> dict[str, Any]:
+    """Return an evaluator's configuration with the limits that runs before have left of its own.
+
+    Args:
+        evaluator: the configuration for all runs together.
+        parts: what the stages of those runs took.
+    """
+    calls, usd = sum(part.calls for part in parts), sum(part.cost_usd or 0.0 for part in parts)
+    taken = {"max_cost_usd": usd, "max_calls": calls}
+    left = {name: max(0, evaluator[name] - taken[name]) for name in taken if name in evaluator}
+    return {**evaluator, **left}
 
 
 def demo_options(lake: str) -> RunOptions:

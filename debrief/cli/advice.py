@@ -149,7 +149,7 @@ def _worded(
     from debrief.troubles.advising import MOST
     from debrief.troubles.wording import worded_or_own
 
-    settings = load_settings().with_given(model=model, max_cost_usd=max_cost, samples=1)
+    settings = load_settings().with_given(model=model, max_cost_usd=max_cost)
     shown: dict[str, int] = {}
     first = []
     for one in advised:

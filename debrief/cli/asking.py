@@ -13,6 +13,7 @@ from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.markdown import counted
 from debrief.models.programs import program_of
+from debrief.permitted import lower
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 USUAL_MARGIN = 1.5
 """How much more than the estimate may be spent once it is agreed to: answers are longer than
 usual, or have to be asked for again."""
+_CALLS_A_QUESTION = 2
+"""How many calls may be made for each question that was announced, whoever agreed."""
 
 
 class AskingEstimate(Struct, frozen=True, kw_only=True):
@@ -49,6 +52,11 @@ class AskingEstimate(Struct, frozen=True, kw_only=True):
         if self.cost_usd is None or not self.margin:
             return None
         return max(round(self.cost_usd * self.margin + 0.005, 2), 0.01)
+
+    @property
+    def most_calls(self) -> int | None:
+        """Return how many calls may be made; None where more questions may follow."""
+        return None if self.is_open else self.calls * _CALLS_A_QUESTION
 
 
 def estimate_of(
@@ -89,9 +97,11 @@ def estimate_text(estimate: AskingEstimate, settings: Settings) -> str:
     if not estimate.calls:
         return f"{estimate.model} is asked nothing.{kept}"
     of = f" on {counted(estimate.sessions, 'session')}" * bool(estimate.sessions)
+    most = lower(estimate.most_calls, settings.max_calls)
+    bound = "" if most is None else f", in {counted(most, 'call')} at most"
     return (
         f"{estimate.model} would be asked {counted(estimate.calls, 'question')}{of}: "
-        f"{amount_text(estimate, settings)}.{kept}"
+        f"{amount_text(estimate, settings)}{bound}.{kept}"
     )
 
 
@@ -121,11 +131,11 @@ def agree(
     yes: bool = False,
     dry_run: bool = False,
     is_small: bool = False,
-) -> float | None:
-    """Print the estimate; return the most that may be spent once it is agreed to.
+) -> Settings:
+    """Print the estimate; return the settings with the limits that hold once it is agreed to.
 
-    A limit in money or calls is an agreement too where nobody is there to be asked. ``yes`` agrees
-    to whatever it comes to; a person who is asked agrees to what was printed.
+    A limit in money or calls is an agreement too where nobody is there to be asked. A person who is
+    asked agrees to what was printed, ``yes`` to any price of it. Calls are always limited.
 
     Args:
         estimate: of a dry run.
@@ -134,9 +144,6 @@ def agree(
         dry_run: only print it.
         is_small: whoever typed the command agreed to its few questions; a person is asked only
             where the estimate is above the limit.
-
-    Returns:
-        US dollars; None without a limit.
 
     Raises:
         ConfigurationError: nobody is there to be asked.
@@ -148,22 +155,24 @@ def agree(
     if dry_run:
         screen.print("Nothing was asked.")
         raise typer.Exit
+    bounded = settings.with_given(max_calls=lower(estimate.most_calls, settings.max_calls))
     if yes or not (estimate.calls or estimate.is_open):
-        return limit
+        return bounded
     is_above = limit is not None and (estimate.cost_usd or 0.0) > limit
     if is_small and not is_above:
-        return limit
+        return bounded
     if sys.stdin.isatty():
         if is_small:
             typer.confirm("That is above the limit. Go on without it?", abort=True, err=True)
-            return estimate.most_usd
+            return bounded.model_copy(update={"max_cost_usd": estimate.most_usd})
         typer.confirm("Go on?", abort=True, err=True)
-        return estimate.most_usd if limit is None and not estimate.is_open else limit
+        is_free = limit is None and not estimate.is_open
+        return bounded.with_given(max_cost_usd=estimate.most_usd if is_free else None)
     if limit is None and settings.max_calls is None and not is_small:
         raise ConfigurationError(
             estimate.model, "was not asked, as nobody agreed to it", _agreement(estimate)
         )
-    return limit
+    return bounded
 
 
 def _agreement(estimate: AskingEstimate) -> str:
@@ -210,7 +219,6 @@ def agreed(
     counting = make_evaluators(settings, no_model=False, dry_run=True, **options)
     with console(stderr=True).status("Counting what it takes …"):
         ask(counting)
-    most = agree(
-        estimate_of(counting.name, counting.spent, sessions), settings, yes=yes, dry_run=dry_run
-    )
-    return make_evaluators(settings.with_given(max_cost_usd=most), no_model=False, **options)
+    estimate = estimate_of(counting.name, counting.spent, sessions)
+    limited = agree(estimate, settings, yes=yes, dry_run=dry_run)
+    return make_evaluators(limited, no_model=False, **options)

@@ -111,7 +111,7 @@ def train(
         sessions=len(fitting),
     )
     print_notes(models)
-    models = Models(given.with_given(max_cost_usd=agree(asked, given, yes=yes)))
+    models = Models(agree(asked, given, yes=yes))
     screen = console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("trials", total=estimate.trials)

@@ -39,8 +39,6 @@ _TAGS_OF_PROVIDERS = frozenset(
     }
 )
 """What OpenRouter's tags and LiteLLM's names of these providers' models both begin with."""
-_TEMPERATURE_OF_SAMPLES = 0.7
-"""At 0, several answers to one question are one answer, and their interval says nothing."""
 
 
 class Models:
@@ -58,7 +56,6 @@ class Models:
         run: names the run where several processes work for it; once it is over, or others do its
             work, nothing more is asked.
         account: names those runs that share the limits; the run alone by default.
-        samples: answers that are asked for to each question of judging and scoring.
         dry_run: count what would be asked, and ask nothing.
         fail_fast: send a question twice at most, within seconds: right where a person waits.
 
@@ -72,7 +69,6 @@ class Models:
         *,
         run: str = "",
         account: str = "",
-        samples: int = 1,
         dry_run: bool = False,
         fail_fast: bool = False,
     ) -> None:
@@ -84,8 +80,7 @@ class Models:
             raise ConfigurationError(
                 f"DEBRIEF_PRICES={settings.prices}", "is no file", f"Write there {PRICES_FORM}."
             )
-        usual = _TEMPERATURE_OF_SAMPLES if samples > 1 else 0.0
-        self.temperature = usual if settings.temperature is None else settings.temperature
+        self.temperature = settings.temperature
         self._dry_run, self._fail_fast = dry_run, fail_fast
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = settings.concurrency
@@ -180,6 +175,15 @@ def asked_name(model: str, settings: Settings) -> str:
     return f"{OPENROUTER}/{model}" if _where(model, settings) == OPENROUTER else model
 
 
+def can_be_asked(model: str, settings: Settings) -> bool:
+    """Return whether a model's key, its server or its program is there."""
+    try:
+        _access(asked_name(model, settings), settings, needed=True)
+    except ConfigurationError:
+        return False
+    return True
+
+
 def access_note(model: str, settings: Settings) -> str:
     """Return where a model is asked that two keys could be for, and how to choose; else ``""``."""
     own, where = key_name(model), _where(model, settings)
@@ -244,10 +248,9 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
 def _why_asked_there(model: str, settings: Settings) -> str:
     """Return why a provider is asked that the name which a person gave does not say; else empty."""
     given = model.removeprefix(f"{OPENROUTER}/")  # which a person may have left out
-    names = {settings.model, settings.second_model, settings.second_opinion}
     if "/" not in model and not is_listed(model):
         return "its name begins with no provider, so OpenAI is asked, and "
-    if given == model or given not in names:
+    if given == model or given != settings.model:
         return ""
     provider = given.partition("/")[0]
     close = get_close_matches(provider, {*providers(), OPENROUTER}, n=1)

@@ -217,19 +217,10 @@ class Settings(BaseModel):
     """a server of one's own that speaks OpenAI's protocol. Default: the provider's"""
     fallback_models: Names = ()
     """tried in turn when a model fails, and recorded; commas between"""
-    second_model: str = ""
-    """one that judges and scores as well; `judge_agreement` shows where the two differ.
-    Default: none"""
-    second_opinion: str = ""
-    """a larger one that scores, instead of the first, sessions of which that one is unsure.
-    Default: none"""
     models: Names = ()
     """further models that a run may choose in Dagster's UI; commas between"""
-    samples: PositiveInt = 1
-    """independent answers to each question of judging and scoring; their mean or majority counts,
-    and rows have their spread"""
-    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] | None = None
-    """of every question of judging, scoring and mining. Default: 0, and 0.7 with several samples"""
+    temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] = 0.0
+    """of every question of judging, scoring and mining"""
     max_tokens: Annotated[int, Field(ge=500)] = 64_000
     """longest answer asked for, thinking included; less where LiteLLM's table or a refusal of the
     provider says that the model gives less. What takes longer to write than `DEBRIEF_TIMEOUT` is

@@ -39,8 +39,7 @@ class Probing(dg.Config):
         ge=0,
         description=(
             "Sessions of the last week on which each judge is asked once more, and once with the "
-            "changes before the plan: two questions a session and judge, each answered as often "
-            "as the run's number of samples says. 0: the last results stay."
+            "changes before the plan: two questions a session and judge. 0: the last results stay."
         ),
     )
 

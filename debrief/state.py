@@ -232,10 +232,11 @@ class State:
         update = update.values(calls=spent.calls + 1, usd=spent.usd + usd)
         return bool(self._execute(update).rowcount == 1)
 
-    def settle(self, run: str, usd: float) -> None:
-        """Add the difference between what a call cost and what was set aside for it."""
-        update = sa.update(_SPENDING).where(_SPENDING.c.run == run)
-        self._execute(update.values(usd=_SPENDING.c.usd + usd))
+    def settle(self, run: str, usd: float, *, calls: int = 0) -> None:
+        """Add the difference between what a call came to and what was set aside for it."""
+        spent = _SPENDING.c
+        update = sa.update(_SPENDING).where(spent.run == run)
+        self._execute(update.values(usd=spent.usd + usd, calls=spent.calls + calls))
 
     def spent(self, run: str) -> tuple[int, float]:
         """Return the calls and the USD of a run."""

@@ -43,7 +43,7 @@ from pipelines.launching import (
     counting,
     weeks_with_sessions,
 )
-from pipelines.options import RunOptions, run_config
+from pipelines.options import RunOptions, left_of, limits_of, run_config
 from pipelines.progress import shown_progress
 from pipelines.queueing import runs_over
 
@@ -98,14 +98,11 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
-        limit = _agree(lake, request, stages, of_pairs, weeks, resources, settings)
+        limited = _agree(lake, request, stages, of_pairs, weeks, resources, settings)
+        resources["evaluator"] |= limits_of(limited)
 
         def make(assets: Sequence[str], partitions: Sequence[str]) -> None:
-            evaluator = dict(resources["evaluator"])
-            if limit is not None:
-                spent = sum(part.cost_usd or 0.0 for part in parts)
-                evaluator["max_cost_usd"] = max(0.0, limit - spent)
-            config = run_config({**resources, "evaluator": evaluator})
+            config = run_config({**resources, "evaluator": left_of(resources["evaluator"], parts)})
             if CANDIDATES in assets:  # It was named, and its cost agreed to.
                 config["ops"] = {CANDIDATES: {"config": {"trials": OptimiserOptions().trials}}}
             outcome = carry_out(instance, "", partitions, config, assets)
@@ -199,8 +196,8 @@ def _agree(
     weeks: Sequence[str],
     resources: Resources,
     settings: Settings,
-) -> float | None:
-    """Show what is due and what it would cost; return the most that may be spent.
+) -> Settings:
+    """Show what is due and what it would cost; return the settings with the limits that hold.
 
     Raises:
         ConfigurationError: it may cost money and nobody agreed.
@@ -228,7 +225,7 @@ def _agree(
     if request.dry_run:
         raise typer.Exit
     if is_offline:
-        return None
+        return settings
     print_notes(run.evaluators.models)
     sessions = found[SCORES].sessions if SCORES in found else ()
     asked = added_up(list(found.values()))

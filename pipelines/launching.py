@@ -37,7 +37,7 @@ from debrief.stages.training import settle, stale_pairs
 from debrief.summary import Content, Evaluated, content_of
 from debrief.weekly import Done, added_up
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.options import RunOptions, run_config
+from pipelines.options import RunOptions, left_of, limits_of, run_config
 from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def run_graph(
                     if dry_run:
                         console(stderr=True).print(_NOTHING_ASKED)
                         return
-                limit = resources["evaluator"].get("max_cost_usd", settings.max_cost_usd)
-                for graph in _graph_runs(instance, lake, taken, found, resources, limit):
+                for graph in _graph_runs(instance, lake, taken, found, resources):
                     graphs.append(graph)
                     parts.extend(done_in(graph.events))
         content = content_of(lake, found)
@@ -175,7 +174,7 @@ def _run_quietly(options: RunOptions, settings: Settings) -> Content:
 
             with open_instance(settings) as instance:
                 end_dead_runs(instance)
-                for graph in _graph_runs(instance, lake, found, found, resources, None):
+                for graph in _graph_runs(instance, lake, found, found, resources):
                     graph.check()
     return content_of(lake, found)
 
@@ -186,7 +185,6 @@ def _graph_runs(
     taken: Sequence[str],
     found: Sequence[str],
     resources: dict[str, dict[str, Any]],
-    limit: float | None,
 ) -> Iterator[RunOutcome]:
     """Carry out the whole graph over some weeks, then the training sets that follow from all.
 
@@ -195,21 +193,19 @@ def _graph_runs(
         lake: that is filled.
         taken: the weeks to take.
         found: all weeks.
-        resources: the runs' configuration.
-        limit: US dollars that all runs together may spend; None without a limit.
+        resources: the runs' configuration; its limits hold for all runs together.
     """
     from assets.partitions import pair_key
     from assets.reports import done_in
     from pipelines.queueing import runs_over
 
-    spent = 0.0
+    parts: list[Done] = []
     for assets, weeks in runs_over(instance, lake, taken):
-        if limit is not None:
-            resources["evaluator"]["max_cost_usd"] = max(0.0, limit - spent)
-        graph = carry_out(instance, "whole_graph", weeks, run_config(resources), assets)
+        config = run_config({**resources, "evaluator": left_of(resources["evaluator"], parts)})
+        graph = carry_out(instance, "whole_graph", weeks, config, assets)
         if not graph.failed_steps <= _APART:
             graph.check()
-        spent += sum(part.cost_usd or 0.0 for part in done_in(graph.events))
+        parts.extend(done_in(graph.events))
         yield graph
     config = run_config(resources)
     if stale := sorted(pair_key(*pair) for pair in stale_pairs(lake, found)):
@@ -237,9 +233,8 @@ def _agree(
     with shown.pause():
         if settings.second_opinion:
             console(stderr=True).print(ASSUMED_SHOWN)
-        most = agree(estimate, settings, yes=yes, dry_run=dry_run)
-    if most is not None:
-        resources["evaluator"]["max_cost_usd"] = most
+        limited = agree(estimate, settings, yes=yes, dry_run=dry_run)
+    resources["evaluator"] |= limits_of(limited)
     shown.expect(estimate.calls)
 
 

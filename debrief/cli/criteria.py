@@ -126,7 +126,7 @@ def _check_model(
         questions_of,
     )
 
-    settings = load_settings().with_given(model=model, max_cost_usd=max_cost, samples=1)
+    settings = load_settings().with_given(model=model, max_cost_usd=max_cost)
     cases, words = calibration_sessions(), wordings_from(wordings)
 
     def check(by: Evaluators, progress: Callable[[int], None] = lambda _: None) -> ModelCheck:

@@ -21,7 +21,6 @@ from debrief.cli.shared import (
     Model,
     Offline,
     Repo,
-    Samples,
     Yes,
     checked_limit,
     console,
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
     from debrief.sessions.model import Session
 
 _JSON_FIELDS = (
-    *("judge", "score", "samples", "spread", "low", "high"),
-    *("weight", "model", "answered_by", "feedback"),
+    *("judge", "score", "weight", "model", "answered_by", "feedback"),
     *("injection_suspected", "input_tokens", "output_tokens", "cost_usd"),
 )
 _BAR = 20
@@ -69,7 +67,6 @@ def evaluate(
     ],
     no_model: Offline = False,
     model: Model = "",
-    samples: Samples = 0,
     judge: Annotated[
         list[str] | None, typer.Option(help="Only this judge; may be given more than once.")
     ] = None,
@@ -122,9 +119,7 @@ def evaluate(
         culprit = "--no-export"
         reason = "leaves out the sample that --tests, --feedback and --edit go into"
         raise ConfigurationError(culprit, reason, "Give one or the other.")
-    given = settings.with_given(
-        model=model, samples=samples or None, max_cost_usd=checked_limit(max_cost)
-    )
+    given = settings.with_given(model=model, max_cost_usd=checked_limit(max_cost))
     make = partial(
         make_evaluators,
         no_model=no_model,
@@ -147,9 +142,7 @@ def evaluate(
             return
         models = ", ".join(sorted({judge.model for judge in judges}))
         estimate = estimate_of(models, counting.spent, margin=0.0)
-        most = agree(estimate, given, yes=yes, is_small=True)
-        if most != given.max_cost_usd:
-            evaluators = make(given.model_copy(update={"max_cost_usd": most}))
+        evaluators = make(agree(estimate, given, yes=yes, is_small=True))
     judge_one = evaluators.change_judge
     with console(stderr=True).status(f"{len(judges)} judges are at work …"):
         rows = judge_change(judges, judge_one, context, session, fingerprint)
@@ -277,8 +270,6 @@ def _print_rows(
         out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"), soft_wrap=False)
         by = row.answered_by or row.model
         bar = Text("cannot be seen") if row.score is None else _score_bar(row.score)
-        if row.low is not None and row.high is not None:
-            bar.append(f"   {row.low:.2f} to {row.high:.2f} by {row.samples} answers")
         out.print(bar.append(f"   weight {row.weight:g}, {by}", "dim"))
         out.print()
         out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)), soft_wrap=False)

@@ -21,7 +21,6 @@ from debrief.cli.shared import (
     Model,
     Offline,
     Repo,
-    Samples,
     ScoreTarget,
     SecondOpinion,
     User,
@@ -59,7 +58,6 @@ def score(
     no_model: Offline = False,
     model: Model = "",
     second_opinion: SecondOpinion = "",
-    samples: Samples = 0,
     store: Annotated[
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
@@ -131,7 +129,6 @@ def score(
             everything,
             no_model,
             second_opinion,
-            samples,
             store,
             answers,
         )

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from debrief.evaluation import interval_of
 from debrief.judging.answers import read_criteria, read_judgement
 from debrief.judging.model import ChangeContext, Criterion, Judge, Judgement
 from debrief.models.answers import (
@@ -27,7 +25,7 @@ from debrief.models.citing import cited_evidence
 from debrief.models.fencing import bare_words, defuse, fence, marker_of, new_marker, refuse_lifted
 from debrief.models.language_model import LanguageModel, TooLongError, failures_named, last_answer
 from debrief.models.programs import listed_name
-from debrief.models.usage import context_window, total
+from debrief.models.usage import context_window
 from debrief.sessions.model import Session
 
 if TYPE_CHECKING:
@@ -53,9 +51,9 @@ class DspyJudge:
     """Leave each call in DSPy's history, for ``dspy.inspect_history()``. It holds every prompt in
     memory: right for a few calls, not for a week of sessions."""
     samples: int = 1
-    """Independent answers to each question; their mean is the score."""
-    first: int = 0
-    """The number of the first of them: another one gives answers that were not given before."""
+    """One answer to each question; no other number is taken into account."""
+    again: bool = False
+    """Ask what was asked before once more, to see how far two answers lie apart."""
     turned: bool = False
     """Show the changes before the plan, to see whether the order matters."""
     version: str = FORM
@@ -64,8 +62,6 @@ class DspyJudge:
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
 
-        Of several answers the feedback is that of one whose score comes nearest to the mean. Where
-        most of them say that it cannot be seen, there is no score.
         What was accepted before is not asked again. A context that is longer than the model
         takes is made again, shorter, by whole files and hunks.
 
@@ -75,28 +71,23 @@ class DspyJudge:
         """
         model = self.models(judge.model)
         context = _fitted(context, judge)
-        numbers = range(self.first, self.first + self.samples)
-        samples = [self._sample(number, model, judge, context) for number in numbers]
-        scores = [score for score, _, _ in samples if score is not None]
-        mean = fmean(scores) if 2 * len(scores) >= len(samples) else None
-        _, feedback, nearest = min(samples, key=lambda sample: distance(sample[0], mean))
+        score, feedback, answer = self._read(model, judge, context)
         return Judgement(
-            score=mean,
+            score=score,
             feedback=feedback,
-            samples=len(samples),
-            **(interval_of(scores) if mean is not None else {}),
-            **total(answer.usage for _, _, answer in samples).columns(),
-            answered_by=nearest.model if nearest.model != judge.model else "",
+            **answer.usage.columns(),
+            answered_by=answer.model if answer.model != judge.model else "",
             evidence=cited_evidence(feedback),
         )
 
-    def _sample(
-        self, number: int, model: LanguageModel, judge: Judge, context: ChangeContext
+    def _read(
+        self, model: LanguageModel, judge: Judge, context: ChangeContext
     ) -> tuple[float | None, str, Answer]:
-        """Return the score and the feedback of one independent answer, kept on its own."""
+        """Return the score and the feedback of an answer, which is kept."""
         questions = _numbered(judge.criteria)
         asked = (judge.body, questions, context.plan_content, context.git_changes)
-        key = model.key_of(FORM, *asked, str(number), *(["turned"] if self.turned else []))
+        ways = (str(int(self.again)), *(["turned"] if self.turned else []))
+        key = model.key_of(FORM, *asked, *ways)
 
         shown = bare_words(f"{context.plan_content}\n{context.git_changes}")
 

@@ -23,8 +23,9 @@ from debrief.models.usage import ModelUsage, total
 from debrief.sessions.readers.documents import plain_text
 
 NEXT_RUN = "The next run asks again."
-READ_ATTEMPTS = 3
-"""Calls for one question at most: the first, and two with the reason of the refusal."""
+READ_ATTEMPTS = 2
+"""Calls for one question at most: the first, and one with the reason of the refusal. A run may make
+so many times the calls that were announced."""
 LONGEST = 200_000
 """Characters; no honest answer comes near, and every step here is linear in this."""
 _DEEPEST = 64
@@ -50,6 +51,10 @@ Value = TypeVar("Value")
 
 class NoAnswerError(ModelError):
     """A model answered each time, and no answer could be used."""
+
+
+class EmptyAnswerError(ModelError):
+    """An answer without words, of a kind that comes out so again."""
 
 
 class AnswerError(ModelError):
@@ -89,7 +94,7 @@ def answer_text(raw: str | None) -> str:
         refuse("it is empty")
     if len(raw) > LONGEST:
         refuse(f"it is longer than {LONGEST} characters")
-    text = plain_text(raw).removeprefix("\ufeff")
+    text = raw.removeprefix("\ufeff")
     if text.lstrip().startswith(("<|channel|>", "<|start|>")):
         _, token, tail = text.partition(_FINAL_CHANNEL)
         if not token or _FINAL_CHANNEL in tail:
@@ -250,6 +255,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     usage: ModelUsage = ModelUsage()
     remember: Callable[[Answer], None] | None = None
     """Keeps an answer to the question that this one answers."""
+    give_up: Callable[[ModelError], None] | None = None
+    """Notes why the question has no usable answer, so that the run does not ask it again."""
+
+    def __post_init__(self) -> None:
+        """Make its text one that can be kept and shown, whoever answered."""
+        structs.force_setattr(self, "text", plain_text(self.text))
 
 
 def accepted(answers: Sequence[Answer]) -> Answer:
@@ -311,4 +322,7 @@ def ask_until_read(
             return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"
     said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
-    raise NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)
+    error = NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)
+    if (give_up := answers[0].give_up) is not None:
+        give_up(error)
+    raise error

@@ -6,12 +6,14 @@ when a failure passes, counted, and never asked twice once its answer was found 
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +23,13 @@ from msgspec import Struct, structs
 from debrief.errors import DebriefError, ModelError
 from debrief.keys import digest_of
 from debrief.models.answer_limit import answer_limit
-from debrief.models.answers import NEXT_RUN, Answer, Question, holds_only_thinking
+from debrief.models.answers import (
+    NEXT_RUN,
+    Answer,
+    EmptyAnswerError,
+    Question,
+    holds_only_thinking,
+)
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
 from debrief.models.rate_limits import moment_after
@@ -29,7 +37,7 @@ from debrief.models.subject import asked_about
 from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price, number_of
 from debrief.opening import opened
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
-from debrief.sessions.readers.documents import mend_text, plain_text
+from debrief.sessions.readers.documents import plain_text
 
 if TYPE_CHECKING:
     import dspy
@@ -51,10 +59,13 @@ _ATTEMPTS_OF_PROGRAMS = 4
 _FAIL_FAST = {"attempts": 2, "seconds": 10.0, "longest_wait": 2.0, "longest_retry_after": 5.0}
 """How often and how long a question is sent where a person waits for the answer."""
 _UNREADABLE = 2
-"""Times that a question is sent whose reply came whole and is none in the provider's form."""
+"""Calls for a question whose reply came whole and is none in the provider's form."""
 _BUSY_IN_A_ROW = 3
 """Questions that ended on a rate limit, with none answered between, after which a model is closed:
 each has been sent again for minutes."""
+_GIVEN_UP: dict[tuple[str, str], ModelError] = {}
+"""Why questions of a run have no usable answer, by the run and the question's key: two stages that
+ask the same in one process pay for it once."""
 
 
 class DryRunError(ModelError):
@@ -131,9 +142,12 @@ class LanguageModel:
                 seconds=4 * LONGEST_WAIT,
                 longest_retry_after=LONGEST_WAIT,
             )
+        self._longest_wait = policy.longest_retry_after
         self._retry = retrying(policy, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
+        self._opens_at = math.inf
+        """When a closed model may be asked again, by the monotonic clock."""
         self._refused: frozenset[Setting] = frozenset()
         self._longest = self.max_tokens
         """Of an answer, as the provider said it."""
@@ -153,25 +167,36 @@ class LanguageModel:
 
         Args:
             question: plain, or with a constant beginning and the form of its answer.
-            sample: which of several independent answers to it, from 0; each is kept on its own.
+            sample: another number than 0 asks the same once more, to see how far two answers lie
+                apart; each is kept on its own.
 
         Raises:
             BudgetSpentError: the run may ask no more.
-            ModelError: there is no answer after all attempts.
+            ModelError: there is no answer after all attempts, or none of the run's answers to it
+                was usable.
         """
         asked = Question(text=question) if isinstance(question, str) else question
         form = [digest_of(asked.form)] if asked.form else []
         key = self.key_of("ask", asked.whole, str(sample), *form)
         if self.dry_run and key in self._counted:
             raise DryRunError(self.name, "counted before")
+        if (given_up := _GIVEN_UP.get((self.budget.run, key))) is not None:
+            raise given_up
+        give_up = partial(_GIVEN_UP.__setitem__, (self.budget.run, key))
         kept = self.recall(key)
         if kept is not None:
-            return kept
+            return structs.replace(kept, give_up=give_up)
         self._counted.add(key)
         lm = self.new_lm(prompt_cache=bool(asked.constant))
-        with failures_named(self.name):
-            lm(messages=_messages(asked), **_response_format(asked))
-        return structs.replace(last_answer(lm), remember=lambda last: self.remember(key, last))
+        try:
+            with failures_named(self.name):
+                lm(messages=_messages(asked), **_response_format(asked))
+        except EmptyAnswerError as error:
+            give_up(error)
+            raise
+        return structs.replace(
+            last_answer(lm), remember=partial(self.remember, key), give_up=give_up
+        )
 
     def new_lm(self, prompt_cache: bool = False, engine: Any = None) -> dspy.LM:
         """Return a DSPy model of its own, whose history holds only what is asked through it.
@@ -212,7 +237,7 @@ class LanguageModel:
         return Answer(
             **structs.asdict(stored),
             recalled=True,
-            remember=lambda last: self.remember(key, last),
+            remember=partial(self.remember, key),
         )
 
     def remember(self, key: str, answer: Answer) -> None:
@@ -243,10 +268,7 @@ class LanguageModel:
         raise failures[0]
 
     def _complete(self, request: Request) -> tuple[Response, Answer]:
-        from dspy.lm15 import LM15Error
-
-        if self._closed is not None:
-            raise self._closed
+        self._check_open()
         text = _text_of(request)
         if self.dry_run:
             from debrief.tokens import count_tokens
@@ -255,24 +277,54 @@ class LanguageModel:
             usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=usual)
             self.meter.count(calls=1, usage=self._priced(usage))
             raise DryRunError(self.name, "a dry run asks nothing")
-        with self.budget.call(len(text), self.price) as bill:
-            try:
-                response = self._retry(self._send, request)
-            except LM15Error as error:
-                raise self._failure(error) from None
-            self._busy = 0
-            usage = self._priced(self._usage(response))
-            bill.taken = usage.cost_usd
-        self.meter.count(calls=1, usage=usage)
-        said = mend_text(_words_of(response))
+        response, usage = self._answered(request, len(text))
+        said = _words_of(response)
         if cause := self._why_nothing(response, said):
-            raise ModelError(self.name, *cause)
+            raise EmptyAnswerError(self.name, *cause)
         return response, Answer(
             text=said,
             model=self.name,
             cut=response.finish_reason == "length",
             usage=usage,
         )
+
+    def _answered(
+        self, request: Request, letters: int, attempts: int = _UNREADABLE
+    ) -> tuple[Response, ModelUsage]:
+        """Return the reply to a request and what it took, both counted.
+
+        Args:
+            request: to send.
+            letters: of its prompt.
+            attempts: calls at most, while replies come that have not the form of an answer.
+
+        Raises:
+            BudgetSpentError: the run may ask no more.
+            ModelError: there is no reply after all attempts.
+        """
+        from dspy.lm15 import LM15Error
+
+        with self.budget.call(letters, self.price) as bill:
+            try:
+                response = self._retry(self._send, request)
+            except LM15Error as error:
+                if _is_unreadable(error) and attempts > 1:
+                    return self._answered(request, letters, attempts - 1)
+                failure = self._failure(error)
+                bill.counts = not isinstance(failure, TooLongError)
+                raise failure from None
+            self._busy = 0
+            usage = self._priced(self._usage(response))
+            bill.taken = usage.cost_usd
+        self.meter.count(calls=1, usage=usage)
+        return response, usage
+
+    def _check_open(self) -> None:
+        """Raise why the model is asked nothing more, where it is so."""
+        if self._closed is not None and time.monotonic() >= self._opens_at:
+            self._closed, self._busy = None, 0
+        if self._closed is not None:
+            raise self._closed
 
     def _failure(self, error: LM15Error) -> ModelError:
         """Return why there is no answer, with the next move.
@@ -284,7 +336,7 @@ class LanguageModel:
         reason = self._reason(error)
         if isinstance(error, ContextLengthError):
             return TooLongError(self.name, reason)
-        lasting, move = True, NEXT_RUN
+        lasting, move, opens_at = True, NEXT_RUN, math.inf
         if self._program and isinstance(error.__cause__, ProgramError):
             lasting = isinstance(error, AuthError | BillingError)
             move = " ".join(filter(None, (next_move(self._program, error.__cause__), move)))
@@ -298,6 +350,8 @@ class LanguageModel:
             self._busy += 1
             lasting = self._busy >= _BUSY_IN_A_ROW
             if error.retry_after is not None:
+                lasting |= error.retry_after > self._longest_wait
+                opens_at = time.monotonic() + error.retry_after
                 reason = f"{reason}; its limit lasts until {moment_after(error.retry_after)}"
                 move = "Run again after that, or name another model."
             else:
@@ -306,7 +360,7 @@ class LanguageModel:
             lasting = False
         failure = ModelError(self.name, reason, move)
         if lasting:
-            self._closed = failure
+            self._closed, self._opens_at = failure, opens_at
         return failure
 
     def _why_nothing(self, response: Response, said: str) -> tuple[str, str] | None:
@@ -338,21 +392,14 @@ class LanguageModel:
         from dspy.lm15 import LM15Error
 
         with self._slots:
-            if self._closed is not None:
-                raise self._closed
+            self._check_open()
             room: int | None = None
-            unreadable = 0
             while True:
                 fitted = self._fitted(request, room)
                 self.meter.count(sent=1)
                 try:
                     response = self._once(fitted)
                 except LM15Error as error:
-                    if _is_unreadable(error):
-                        unreadable += 1
-                        if unreadable < _UNREADABLE:
-                            continue
-                        raise
                     room = self._answer_limit(fitted, error)
                     if room is None and not self._leaves_out(fitted, error):
                         raise

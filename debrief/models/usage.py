@@ -323,6 +323,8 @@ class Bill(Struct):
     reserved: float
     taken: float | None = 0.0
     """USD; None when an answer came without a word on its usage, and the guess stands."""
+    counts: bool = True
+    """False for a prompt refused as too long: nothing was read, and a shorter one is asked."""
 
 
 class Budget:
@@ -351,7 +353,7 @@ class Budget:
                 raise ConfigurationError(name, f"{limit} is no limit", "Give a number from 0 up.")
         self.max_cost_usd = max_cost_usd
         self.max_calls = max_calls
-        self._run = run or uuid4().hex
+        self.run = run or uuid4().hex
         self._prices = prices
         self._state: State | None = None
         """Where it is written down; None without any limit."""
@@ -391,17 +393,17 @@ class Budget:
         guess = ModelUsage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)
         bill = Bill(price.cost(guess) if price is not None else 0.0)
         if not self._state.reserve(
-            self._run, bill.reserved, max_calls=self.max_calls, max_usd=self.max_cost_usd
+            self.run, bill.reserved, max_calls=self.max_calls, max_usd=self.max_cost_usd
         ):
             raise self._spent(self._state)
         try:
             yield bill
         finally:
-            if bill.taken is not None:
-                self._state.settle(self._run, bill.taken - bill.reserved)
+            taken = bill.reserved if bill.taken is None else bill.taken
+            self._state.settle(self.run, taken - bill.reserved, calls=bill.counts - 1)
 
     def _spent(self, state: State) -> BudgetSpentError:
-        calls, usd = state.spent(self._run)
+        calls, usd = state.spent(self.run)
         if self.max_calls is not None and calls >= self.max_calls:
             reason = f"max_calls is reached: {calls} of {self.max_calls}"
         else:

@@ -153,7 +153,7 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
         assert result.success
         shown = metadata(result)
     assert (
-        "no usable answer about the rubrics for excellence in 3 calls"
+        "no usable answer about the rubrics for excellence in 2 calls"
         in shown["failure_excellence"]
     )
     assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]

@@ -39,7 +39,7 @@ def server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture
 def make_judge(server: OpenAIServer) -> MakeJudge:
-    def make(secret: bytes = b"", samples: int = 1, **options: Any) -> DspyJudge:
+    def make(secret: bytes = b"", **options: Any) -> DspyJudge:
         chosen = {"timeout": LONG, "pause": 0.01, "attempts": 3, **options}
         made: dict[str, LanguageModel] = {}
 
@@ -48,7 +48,7 @@ def make_judge(server: OpenAIServer) -> MakeJudge:
                 made[name] = LanguageModel(name, api_key="k", base_url=server.url, **chosen)
             return made[name]
 
-        return DspyJudge(model, secret=secret, samples=samples)
+        return DspyJudge(model, secret=secret)
 
     return make
 
@@ -121,9 +121,9 @@ def test_an_answer_that_is_never_usable_is_a_failure_and_no_score(
 ) -> None:
     server.reply = lambda call: Reply(judged(1.7))
     judge_by = make_judge(cache=State(tmp_path / "a.sqlite"))
-    with pytest.raises(ModelError, match=r"in 3 calls.*1\.7 is not from 0 to 1"):
+    with pytest.raises(ModelError, match=r"in 2 calls.*1\.7 is not from 0 to 1"):
         judge_by.judge(JUDGE, CONTEXT, make_session())
-    assert len(server.calls) == 3
+    assert len(server.calls) == 2
     server.reply = lambda call: Reply(judged(0.9))
     assert judge_by.judge(JUDGE, CONTEXT, make_session()).score == 0.9
 
@@ -158,25 +158,6 @@ def test_a_judgement_is_made_once(
     assert len(server.calls) == 1
     again.judge(structs.replace(JUDGE, body="Look for haste.\n"), CONTEXT, make_session())
     again.judge(JUDGE, structs.replace(CONTEXT, git_changes="+pass"), make_session())
-    assert len(server.calls) == 3
-
-
-def test_several_answers_give_their_mean_an_interval_and_the_sum_of_their_costs(
-    server: OpenAIServer, make_judge: MakeJudge, tmp_path: Path
-) -> None:
-    server.reply = lambda call: Reply(judged((0.5, 0.6, 1.0)[(call.number - 1) % 3], f"{call.number}."
-                                             " It retries."))  # fmt: skip
-    cache = {"cache": State(tmp_path / "a.sqlite"), "samples": 3}
-    said = make_judge(**cache).judge(JUDGE, CONTEXT, make_session())
-    assert said.score == pytest.approx(0.7)
-    assert said.samples == 3
-    assert said.feedback == "2. It retries."
-    assert said.spread == pytest.approx(0.2646, abs=1e-4)
-    assert (said.low, said.high) == pytest.approx((0.0428, 1.0), abs=1e-3)
-    assert said.input_tokens == sum(len(f"{c.system}\n{c.user}") // 4 for c in server.calls)
-    assert make_judge(**cache).judge(JUDGE, CONTEXT, make_session()) == said
-    alone = make_judge(cache=State(tmp_path / "a.sqlite")).judge(JUDGE, CONTEXT, make_session())
-    assert (alone.score, alone.spread, alone.low) == (0.5, None, None)
     assert len(server.calls) == 3
 
 
@@ -239,22 +220,6 @@ def test_criteria_of_which_none_can_be_seen_give_no_score() -> None:
     score, feedback, reasons = read_criteria(unseen, QUESTIONS.criteria)
     assert score is None
     assert feedback.count("cannot be seen") == len(reasons) == 3
-
-
-@pytest.mark.parametrize(
-    ("said", "score"), [(["0.4", "null", "0.6"], 0.5), (["null", "0.9", "null"], None)]
-)
-def test_of_several_answers_most_decide_whether_there_is_a_score(
-    server: OpenAIServer, make_judge: MakeJudge, said: list[str], score: float | None
-) -> None:
-    def reply(call: Call) -> Reply:
-        score = said[call.number - 1]
-        return Reply(judged(score, f"As {score} says."))
-
-    server.reply = reply
-    found = make_judge(samples=3).judge(JUDGE, CONTEXT, make_session())
-    assert found.score == score
-    assert (found.feedback == "As null says.") == (score is None)
 
 
 @pytest.mark.parametrize(

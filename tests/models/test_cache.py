@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from debrief.models.answers import Answer
 from debrief.models.language_model import LanguageModel
 from debrief.models.usage import ModelUsage
+from debrief.sessions.readers.documents import plain_text
 from debrief.state import State
 
 PROJECT = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def test_what_is_remembered_is_recalled(text: str, cost: float | None) -> None:
     model.remember("k", Answer(text=text, usage=usage, model="m"))
     recalled = model.recall("k")
     assert recalled is not None
-    assert (recalled.text, recalled.usage, recalled.model) == (text, usage, "m")
+    assert (recalled.text, recalled.usage, recalled.model) == (plain_text(text), usage, "m")
     assert model.recall("other") is None
 
 

@@ -219,8 +219,8 @@ def test_a_model_that_echoes_the_material_is_refused_asked_again_and_failed(
     server.reply = lambda call: Reply(wrap.replace("{}", forged))
     model = LanguageModel("openai/tiny", api_key="k", base_url=server.url, timeout=LONG, pause=0.01)
     given = attacked(session(1), f"{FILLER}\n{forged}\nand that is it")
-    assert "in 3 calls: it repeats words of the recording" in door(model, given)
-    assert len(server.calls) == 3
+    assert "in 2 calls: it repeats words of the recording" in door(model, given)
+    assert len(server.calls) == 2
     assert "repeats words of the recording" in server.calls[1].user
 
 

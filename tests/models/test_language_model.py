@@ -121,7 +121,7 @@ def test_a_provider_that_refuses_two_settings_is_asked_without_both(
     assert len(server.calls) == 3
 
 
-def test_each_of_several_answers_is_asked_for_once_and_kept_on_its_own(
+def test_an_answer_that_is_asked_for_once_more_is_kept_on_its_own(
     server: OpenAIServer, make: Make, tmp_path: Path
 ) -> None:
     server.reply = lambda call: Reply(f"answer {call.number}")
@@ -143,16 +143,6 @@ def test_an_answer_is_kept_for_the_form_that_was_asked_for(
     said = [accepted([model.ask(question)]).text for question in questions]
     assert said == ["answer 1", "answer 2", "answer 3"] * 2
     assert accepted([model.ask("Is it done?")]).text == "answer 1"
-
-
-@pytest.mark.parametrize(
-    ("given", "samples", "sent"), [("", 1, 0.0), ("", 3, 0.7), ("0", 3, 0.0), ("1", 1, 1.0)]
-)
-def test_several_samples_have_a_temperature_of_their_own(
-    tmp_path: Path, given: str, samples: int, sent: float
-) -> None:
-    settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_TEMPERATURE": given})
-    assert Models(settings, samples=samples).temperature == sent
 
 
 def test_an_unknown_price_is_none_and_never_0(make: Make) -> None:
@@ -368,9 +358,9 @@ def test_a_question_that_is_refused_does_not_close_the_model(
 def test_a_model_that_stays_busy_is_closed_and_one_answer_opens_the_count_again(
     server: OpenAIServer, make: Make
 ) -> None:
-    busy = Reply(status=429, headers={"retry-after": "43200"})
+    busy = Reply(status=429)
     server.reply = in_turn(busy, busy, Reply("Fine."), busy)
-    model, failures = make(), 0
+    model, failures = make(attempts=1), 0
     for question in "abcdefgh":
         try:
             model.ask(question)
@@ -378,6 +368,20 @@ def test_a_model_that_stays_busy_is_closed_and_one_answer_opens_the_count_again(
             failures += 1
     assert failures == 7
     assert len(server.calls) == 6
+
+
+def test_a_model_is_asked_again_once_the_limit_that_closed_it_is_over(
+    server: OpenAIServer, make: Make
+) -> None:
+    busy = Reply(status=429, headers={"retry-after": "1"})
+    server.reply = in_turn(busy, busy, busy, Reply("Fine."))
+    model = make(attempts=1)
+    for question in "abcd":
+        with pytest.raises(ModelError, match="its limit lasts until"):
+            model.ask(question)
+    assert len(server.calls) == 3
+    time.sleep(1)
+    assert model.ask("e").text == "Fine."
 
 
 @pytest.mark.parametrize("status", [404, 405, 409, 410, 413, 418, 422, 451])

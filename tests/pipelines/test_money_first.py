@@ -30,18 +30,26 @@ def settings(tmp_path: Path) -> Settings:
     return load_settings({"DEBRIEF_HOME": str(tmp_path)})
 
 
+def limits(settings: Settings) -> tuple[float | None, int | None]:
+    return settings.max_cost_usd, settings.max_calls
+
+
 def test_what_it_takes_is_said_with_how_far_it_may_go(settings: Settings) -> None:
     said = (
         "openai/tiny would be asked 312 questions on 300 sessions: about 4.1 M tokens, about $1.30 "
     )
-    assert estimate_text(ASKED, settings) == (f"{said}(up to $1.96). Kept from before: 1 answer.")
+    assert estimate_text(ASKED, settings) == (
+        f"{said}(up to $1.96), in 624 calls at most. Kept from before: 1 answer."
+    )
     limited = settings.with_given(max_cost_usd=1.0)
-    assert f"{said}(up to $1.00, the limit; the rest is left for the next run)." in estimate_text(
-        ASKED, limited
+    assert (
+        f"{said}(up to $1.00, the limit; the rest is left for the next run), in"
+        in estimate_text(ASKED, limited)
     )
     first = AskingEstimate(model="openai/tiny", calls=1, tokens=900, cost_usd=0.001)
     assert estimate_text(first, settings) == (
-        "openai/tiny would be asked 1 question: about 900 tokens, about $0.0010 (up to $0.0100)."
+        "openai/tiny would be asked 1 question: about 900 tokens, about $0.0010 (up to $0.0100), "
+        "in 2 calls at most."
     )
     unknown = replace(ASKED, cost_usd=None)
     assert f"not known ({settings.prices} may hold it)" in estimate_text(unknown, settings)
@@ -55,18 +63,21 @@ def test_where_nobody_can_be_asked_a_limit_is_an_agreement_and_silence_is_none(
         agree(ASKED, settings)
     with pytest.raises(typer.Exit):
         agree(ASKED, settings, dry_run=True)
-    assert agree(ASKED, settings, yes=True) is None
-    assert agree(ASKED, settings.with_given(max_cost_usd=2.0)) == 2.0
-    assert agree(replace(ASKED, calls=0), settings) is None
+    assert limits(agree(ASKED, settings, yes=True)) == (None, 624)
+    assert limits(agree(ASKED, settings.with_given(max_cost_usd=2.0))) == (2.0, 624)
+    assert limits(agree(ASKED, settings.with_given(max_calls=20))) == (None, 20)
+    assert limits(agree(replace(ASKED, calls=0), settings)) == (None, 0)
+    assert limits(agree(replace(ASKED, is_open=True), settings, yes=True)) == (None, None)
     with pytest.raises(ConfigurationError, match=r"Add --yes, or set DEBRIEF_MAX_CALLS=312\."):
         agree(replace(ASKED, cost_usd=None), settings)
 
 
 def test_a_few_questions_are_asked_without_a_word_and_a_limit_holds(settings: Settings) -> None:
-    assert agree(ASKED, settings, is_small=True) is None
-    assert agree(replace(ASKED, cost_usd=None), settings, is_small=True) is None
+    assert limits(agree(ASKED, settings, is_small=True)) == (None, 624)
+    unknown = replace(ASKED, cost_usd=None)
+    assert limits(agree(unknown, settings, is_small=True)) == (None, 624)
     limited = settings.with_given(max_cost_usd=1.0)
-    assert agree(ASKED, limited, is_small=True) == 1.0
+    assert limits(agree(ASKED, limited, is_small=True)) == (1.0, 624)
 
 
 def test_progress_has_calls_tokens_money_and_the_time_left() -> None:

@@ -84,16 +84,15 @@ def test_all_rubrics_of_a_session_share_their_beginning() -> None:
         assert count_tokens(prompt[:shared]) > 1024
 
 
-def test_a_refused_answer_is_asked_again_with_the_reason_twice_at_most() -> None:
-    model = Scripted("SCORE: 4.5", "SCORE: 45", "SCORE: 4\nREASONING: Named in turn 1.")
+def test_a_refused_answer_is_asked_again_with_the_reason_once() -> None:
+    model = Scripted("SCORE: 4.5", "SCORE: 4\nREASONING: Named in turn 1.")
     judgement = ModelRubricJudge("m", model).judge_rubric(rubric(), session(1))
-    assert (judgement.score, judgement.input_tokens, judgement.cost_usd) == (4, 300, 0.03)
+    assert (judgement.score, judgement.input_tokens, judgement.cost_usd) == (4, 200, 0.02)
     assert 'not "4.5"' in model.prompts[1]
-    assert 'not "45"' in model.prompts[2]
     stubborn = Scripted("no")
-    with pytest.raises(ModelError, match="in 3 calls"):
+    with pytest.raises(ModelError, match="in 2 calls"):
         ModelRubricJudge("m", stubborn).judge_rubric(rubric(), session(1))
-    assert len(stubborn.prompts) == 3
+    assert len(stubborn.prompts) == 2
 
 
 def test_an_answer_that_only_repeats_the_session_is_no_answer() -> None:

@@ -66,7 +66,7 @@ def extracted_rubrics(
 
     Every other week is set aside for the test; every other session while there are few. Rubrics
     whose evidence was not found are listed as dropped. Sessions that could not be mined are listed
-    too, and the next run tries them again. Without a model, the troubles that good sessions avoid.
+    too, and the next run tries them again. None without a model.
     """
     by = partial(evaluator.open, context.run)
     run = StageRun(lake.open(), context.partition_keys, scope=scope.open(), evaluators=by)
@@ -120,7 +120,7 @@ class Trials(dg.Config):
         description=(
             "Judgements that a model gives, for each score name, to test rubrics on sessions that "
             "nothing was mined from; they serve rubric_evaluations as well. A rubric that is not "
-            "tested is kept, and says so. Offline costs nothing and is not bound by it."
+            "tested is kept, and says so."
         ),
     )
 
@@ -231,7 +231,6 @@ def rubric_evaluations(
                     "rubric", ((f"{row.score_name}/{row.rubric_key}", row.score) for row in rows)
                 ),
                 "failed": failed,
-                "no_occasion": sum(row.status == "no_occasion" for row in rows),
                 "injection_suspected": len(suspected),
                 "injection_suspected_sessions": preview(
                     ("session",), [(id_,) for id_ in suspected]

@@ -24,11 +24,12 @@ def session_signals(
     weeks = ShownWeeks(context, run.lake)
     for week, filled in weeks.filled(SESSION_SIGNALS, run):
         work = Counter(row.work for row in filled.rows)
+        urgent = sum(bool(row.events) for row in filled.rows)
         events = Counter(event.kind for row in filled.rows for event in row.events)
         weeks.show_filled(
             week,
             filled,
-            f"{len(filled.rows)} sessions, {sum(bool(row.events) for row in filled.rows)} to look at",
+            f"{len(filled.rows)} sessions, {urgent} to look at",
             {
                 "work": preview(("kind of work", "sessions"), work.most_common()),
                 "events": preview(("event", "sessions"), events.most_common()),

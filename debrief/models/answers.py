@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct, structs
 
 from debrief.errors import DebriefError, ModelError, flat
+from debrief.models.subject import asking
 from debrief.models.usage import ModelUsage, total
 from debrief.sessions.readers.documents import plain_text
 
@@ -296,7 +297,7 @@ def ask_until_read(
         ask: puts the question; given the reason why the answer before was refused, "" at first.
         read: raises AnswerError for an answer that cannot be used.
         model: its name, for the error.
-        about: what the question is about, for the error.
+        about: what the question is about, for the error and for recorded answers.
         attempts: calls at most.
 
     Returns:
@@ -308,18 +309,19 @@ def ask_until_read(
     """
     answers: list[Answer] = []
     reason = ""
-    while len(answers) < attempts:
-        answers.append(ask(reason))
-        try:
-            value = read(answers[-1])
-        except AnswerError as error:
-            reason = error.reason
-        except DebriefError:
-            raise
-        except Exception as error:  # whatever an answer does, it costs itself alone
-            reason = f"it cannot be read: {flat(error) or type(error).__name__}"
-        else:
-            return value, accepted(answers)
+    with asking(about):
+        while len(answers) < attempts:
+            answers.append(ask(reason))
+            try:
+                value = read(answers[-1])
+            except AnswerError as error:
+                reason = error.reason
+            except DebriefError:
+                raise
+            except Exception as error:  # whatever an answer does, it costs itself alone
+                reason = f"it cannot be read: {flat(error) or type(error).__name__}"
+            else:
+                return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"
     said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
     error = NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)

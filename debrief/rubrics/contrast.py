@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
 
 from msgspec import Struct
 
 from debrief.keys import digest_of
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import INCOMPLETE, VerdictName
+from debrief.scoring.verdict import INCOMPLETE, SessionVerdict
 from debrief.stats import cliffs_delta, rank_test
 
 EXCELLENCE = "excellence"
@@ -28,50 +27,6 @@ class SessionValues(Struct, frozen=True, kw_only=True):
     values: Mapping[str, float]
 
 
-class _Named(Protocol):
-    @property
-    def verdict(self) -> VerdictName: ...
-
-
-class _Dimension(Protocol):
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def value(self) -> float | None: ...
-
-
-class Scores(Protocol):
-    """The columns of a session's scores that values are read from."""
-
-    @property
-    def session_id(self) -> str:
-        """Whose row it is."""
-
-    @property
-    def status(self) -> str:
-        """``ok`` or ``failed``."""
-
-    @property
-    def verdict(self) -> _Named | None:
-        """The verdict."""
-
-    @property
-    def verdicts(self) -> Sequence[_Dimension]:
-        """The six dimensions."""
-
-    @property
-    def overall_quality(self) -> float | None:
-        """The sum over them."""
-
-    @property
-    def token_efficiency(self) -> float | None:
-        """Lasting lines per 1,000 tokens."""
-
-    @property
-    def user_turn_efficiency(self) -> float | None:
-        """Lasting lines per prompt."""
-
-
 class Sides(Struct, frozen=True):
     """Good sessions and bad ones by their ids; where they are ranked, the best and the worst
     first."""
@@ -80,22 +35,28 @@ class Sides(Struct, frozen=True):
     worst: tuple[str, ...]
 
 
-def scored_session(
+def session_values(
     scores: SessionScores,
     names: Collection[str],
-    labelled: Mapping[str, Mapping[str, float]] | None = None,
+    verdict: SessionVerdict | None,
+    labelled: Mapping[str, Mapping[str, float]],
 ) -> SessionValues:
     """Return a session's value by each of some score names.
 
     Args:
         scores: of the session.
         names: score names.
+        verdict: on the session, whoever gave it; None where nobody did.
         labelled: values by labels, by name and session id.
     """
     values: dict[str, float] = {}
-    for name in names if scores.status == "ok" else ():
-        given = (labelled or {}).get(name, {}).get(scores.session_id)
-        value = given if is_by_labels(name) else score_of(scores, name)
+    for name in names:
+        if is_by_labels(name):
+            value = labelled.get(name, {}).get(scores.session_id)
+        elif name == EXCELLENCE:
+            value = excellence_of(verdict)
+        else:
+            value = _score_of(scores, name)
         if value is not None:
             values[name] = value
     return SessionValues(session_id=scores.session_id, started=scores.started, values=values)
@@ -106,21 +67,12 @@ def is_by_labels(score_name: str) -> bool:
     return score_name not in (*BUILT_IN, OVERALL, *BY_NAME)
 
 
-def score_of(scores: Scores, score_name: str) -> float | None:
-    """Return what a score name means for one session; None when it has no such score.
-
-    Excellence is the verdict: 1 for what is done and checked, 0 for what is partly or not done. All
-    else is neither good nor bad, and has none.
+def _score_of(scores: SessionScores, score_name: str) -> float | None:
+    """Return an efficiency, a dimension or the overall quality; None where there is none.
 
     The two efficiencies count lines: a session that changed none, a question answered, is
     neither efficient nor wasteful, and has none.
-
-    A dimension's name, or ``overall_quality``, is the scorer's value.
     """
-    if scores.status != "ok":
-        return None
-    if score_name == EXCELLENCE:
-        return excellence_of(scores.verdict.verdict if scores.verdict is not None else None)
     if score_name in EFFICIENCIES:
         efficiency: float | None = getattr(scores, score_name)
         return efficiency or None
@@ -131,9 +83,13 @@ def score_of(scores: Scores, score_name: str) -> float | None:
     )
 
 
-def excellence_of(verdict: VerdictName | None) -> float | None:
-    """Return 1 for what is done and checked, 0 for what is partly or not done, else None."""
-    return 1.0 if verdict == "complete_verified" else 0.0 if verdict in INCOMPLETE else None
+def excellence_of(verdict: SessionVerdict | None) -> float | None:
+    """Return 1 for what is complete and verified, 0 for what is partial or failed, else None."""
+    if verdict is None:
+        return None
+    if verdict.verdict == "complete_verified":
+        return 1.0
+    return 0.0 if verdict.verdict in INCOMPLETE else None
 
 
 def values_of(sessions: Iterable[SessionValues], score_name: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Give each session a level on each rubric, by a model or offline, never asking twice."""
+"""Give each session a level on each rubric, by a model, never asking twice."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ from threading import Lock
 
 from msgspec import structs
 
-from debrief.errors import DebriefError, InputError
-from debrief.evaluation import OFFLINE, evaluate, version_of
+from debrief.errors import DebriefError
+from debrief.evaluation import evaluate, version_of
 from debrief.keys import digest_of
-from debrief.markdown import counted
 from debrief.models.citing import cited_evidence
 from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_lifted
 from debrief.models.prompting import Ask, PromptedModel
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
 from debrief.rubrics.asking import BUDGET, Shown, show
-from debrief.rubrics.avoiding import BY_KEY, VERSION, AvoidedTrouble, Look, Looking, look_at
 from debrief.rubrics.model import (
-    NoOccasionError,
     Rubric,
     RubricEvaluation,
     RubricJudge,
     RubricJudgement,
 )
 from debrief.rubrics.parsing import parse_judgement
-from debrief.sessions.model import Evidence, Session
-from debrief.troubles.model import KINDS_SHOWN
+from debrief.sessions.model import Session
 
 _Item = tuple[Session, Rubric, RubricEvaluation]
 
@@ -116,69 +112,9 @@ def _judge(
 ) -> RubricEvaluation:
     try:
         judgement = judge_by.judge_rubric(rubric, session)
-    except NoOccasionError as nothing:
-        return structs.replace(blank, status="no_occasion", reasoning=nothing.reason)
     except DebriefError as error:
         return structs.replace(blank, failure=str(error))
     return structs.replace(blank, status="ok", **structs.asdict(judgement))
-
-
-class OfflineRubricJudge:
-    """Holds sessions against rubrics that were mined offline, and quotes the trouble it sees.
-
-    A rubric in a model's words is about what no rule sees, and is refused.
-
-    Args:
-        look: returns where a session is on each scale.
-    """
-
-    model = OFFLINE
-    version = VERSION
-
-    def __init__(self, look: Looking = look_at) -> None:
-        self._look = look
-        self._last: tuple[Session, Look] | None = None
-        """The session judged last: a session is judged on one rubric after the other."""
-
-    def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
-        """Judge one session.
-
-        Raises:
-            NoOccasionError: the session gives the trouble no occasion.
-            InputError: the rubric is about no trouble that is found without a model.
-        """
-        avoided = BY_KEY.get(rubric.avoids)
-        if avoided is None:
-            raise InputError(
-                f"rubric {rubric.key or rubric.id}",
-                "is about nothing that is found without a model",
-                "Judge it with a model",
-            )
-        if self._last is None or self._last[0] is not session:
-            self._last = session, self._look(session)
-        seen = self._last[1]
-        if avoided.key not in seen.levels:
-            raise NoOccasionError(f"session {session.id}", f"has no {avoided.occasion}")
-        level, events = seen.levels[avoided.key], seen.events[avoided.key]
-        shown = tuple(event.evidence for event in events[:_SHOWN_EVENTS])
-        return RubricJudgement(
-            score=level,
-            reasoning=_reasoning(avoided, level, len(events), shown),
-            evidence=shown,
-            cost_usd=0.0,
-        )
-
-
-_SHOWN_EVENTS = 3
-
-
-def _reasoning(avoided: AvoidedTrouble, level: int, times: int, shown: tuple[Evidence, ...]) -> str:
-    what = KINDS_SHOWN[avoided.kind].capitalize()
-    seen = "; ".join(
-        f"turn {evidence.turn}: “{evidence.quote}”" for evidence in shown if evidence.quote
-    )
-    where = f" Evidence: {seen}." if seen else ""
-    return f"{what}: {counted(times, 'time')}.{where} On the scale: {avoided.scale[level - 1]}."
 
 
 _HELD = 32

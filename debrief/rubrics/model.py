@@ -8,7 +8,6 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.errors import InputError
 from debrief.rubrics.contrast import SessionValues
 from debrief.sessions.model import Evidence, Session
 
@@ -48,7 +47,7 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     """One row: a rubric as mined from one week, before it is consolidated."""
 
     id: str
-    """Stable: the same trouble or name mined again in the same week has the same id."""
+    """Stable: the same name mined again in the same week has the same id."""
     score_name: str
     week: str
     name: str
@@ -57,16 +56,9 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     """Five lines, ``1: …`` to ``5: …``."""
     evidence: tuple[RubricEvidence, ...] = ()
     extractor: str
-    """``offline``, or the model's name."""
-    avoids: str = ""
-    """Of one that was mined offline, the key of the trouble that it is about; else empty."""
-    effect_size: float | None = None
-    """Cliff's delta between the good and the bad sessions that it was mined from, −1 to 1. It
-    chooses what is tried and is too good to be shown; None when not measured."""
-    best_count: int = 0
-    worst_count: int = 0
+    """The model's name."""
     sessions: tuple[str, ...] = ()
-    """Ids of the sessions that it was mined from, the good ones first, then the bad ones."""
+    """Ids of the sessions that it was mined from."""
 
 
 class Rubric(Struct, frozen=True, kw_only=True):
@@ -81,7 +73,6 @@ class Rubric(Struct, frozen=True, kw_only=True):
     description: str
     scoring_criteria: str
     weight: float = 1.0
-    avoids: str = ""
     sources: tuple[str, ...] = ()
     """Ids of the extracted rubrics that were merged into this one."""
     sessions: tuple[str, ...] = ()
@@ -152,8 +143,6 @@ class DroppedRubric(Struct, frozen=True, kw_only=True):
     score_name: str
     extractor: str
     name: str
-    effect: float | None = None
-    """On the sessions that were mined; None when it was not measured."""
     reason: str
 
 
@@ -188,10 +177,6 @@ class RubricJudgement(Struct, frozen=True, kw_only=True):
     injection_suspected: bool = False
 
 
-class NoOccasionError(InputError):
-    """A session that gives a rubric no occasion: no score, and no failure."""
-
-
 class RubricJudge(Protocol):
     """Whoever holds a session against a rubric."""
 
@@ -201,7 +186,6 @@ class RubricJudge(Protocol):
         """Judge one session.
 
         Raises:
-            NoOccasionError: the session has nothing to hold against the rubric.
             DebriefError: no usable answer could be had.
         """
         ...
@@ -215,10 +199,10 @@ class RubricMiner(Protocol):
     """Whoever finds rubrics in sessions and makes a final set of them."""
 
     name: str
-    """``offline``, or the model's name."""
+    """The model's name."""
 
     def extract(self, week: str, score_name: str, read_week: ReadWeek) -> Mined:
-        """Mine one week; the sessions of the three weeks before serve where it is small."""
+        """Mine one week."""
         ...
 
     def consolidate(
@@ -246,8 +230,7 @@ class RubricEvaluation(Struct, frozen=True, kw_only=True):
     rubric_digest: str
     """Of name, description and criteria: another text means that the row is redone."""
     model: str
-    status: Literal["ok", "failed", "no_occasion"]
-    """``no_occasion``: the session holds nothing that the rubric could be seen in."""
+    status: Literal["ok", "failed"]
     score: int | None = None
     reasoning: str = ""
     evidence: tuple[Evidence, ...] = ()

@@ -125,7 +125,6 @@ class ModelMiner:
                     row,
                     evidence=tuple(dict.fromkeys((*row.evidence, *evidence))),
                     sessions=tuple(sessions),
-                    best_count=len(sessions),
                 )
         return Mined(rubrics=tuple(rows.values()), dropped=tuple(dropped), unmined=tuple(unmined))
 
@@ -237,7 +236,9 @@ class ModelMiner:
 
         try:
             with asking_about(session.id):
-                rubrics, _ = self._model.read(asked, parse, about=f"about rubrics in {session.id}")
+                rubrics, _ = self._model.read(
+                    asked, parse, about=f"about rubrics of {score_name} in {session.id}"
+                )
         except DebriefError as error:
             return str(error)
         return rubrics[: self.most]

@@ -38,7 +38,7 @@ FINDINGS: Mapping[Finding, str] = {
 """What unseen sessions say of a rubric, in words."""
 
 _MEANINGS: Mapping[str, Meaning] = {
-    "excellence": Meaning("the verdict", "done and checked, against partly or not done"),
+    "excellence": Meaning("the verdict", "complete and verified, against partial or failed"),
     "token_efficiency": Meaning(
         "lasting lines per 1,000 tokens", "how much was written, not how good it is"
     ),

@@ -29,8 +29,6 @@ from debrief.rubrics.contrast import (
 )
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
-    DroppedRubric,
-    ExtractedRubric,
     Finding,
     Rubric,
     RubricEvaluation,
@@ -42,9 +40,7 @@ from debrief.sessions.model import Session
 from debrief.stats import false_discovery, sessions_needed
 
 MOST_JUDGEMENTS = 480
-"""Of a model, for the candidates of one score name."""
-MOST_OFFLINE = 2_000
-"""Of the offline judge, likewise."""
+"""For the candidates of one score name."""
 _ENOUGH = 40
 """Scored sessions on each side from which on whole weeks are mined or set aside."""
 _SHARE, _MINIMUM = 0.25, 8
@@ -187,30 +183,16 @@ def _missing(values: Mapping[str, float], enough: int) -> tuple[int, int]:
 def _sides_shown(missing: tuple[int, int], score_name: str, more: str = "") -> str:
     good, bad = missing
     if score_name == EXCELLENCE:
-        return f"{good}{more} that are done and checked and {bad}{more} that are partly or not done"
+        return f"{good}{more} complete and verified and {bad}{more} partial or failed"
     return f"{good}{more} good ones and {bad}{more} bad ones"
 
 
-def looked_at(
-    trials: Iterable[RubricTrial],
-    extracted: Iterable[ExtractedRubric],
-    dropped: Iterable[DroppedRubric],
-) -> int:
-    """Return how many candidates were looked at, over all score names, tried or not."""
-    found = {(trial.score_name, trial.name) for trial in trials}
-    found |= {(row.score_name, row.name) for row in extracted if row.effect_size is not None}
-    found |= {(row.score_name, row.name) for row in dropped if row.effect is not None}
-    return len(found)
-
-
-def settle(trials: Sequence[RubricTrial], looked_at: int) -> list[RubricTrial]:
-    """Return the trials of all score names, corrected for all that was looked at, with what each
-    says."""
+def settle(trials: Sequence[RubricTrial]) -> list[RubricTrial]:
+    """Return the trials of all score names, corrected for all candidates, with what each says."""
     given = [1.0 if trial.p_value is None else trial.p_value for trial in trials]
-    corrected = false_discovery([*given, *[1.0] * (looked_at - len(given))])
     return [
         _settled(trial, p) if trial.p_value is not None else trial
-        for trial, p in zip(trials, corrected, strict=False)
+        for trial, p in zip(trials, false_discovery(given), strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
@@ -27,7 +27,7 @@ from debrief.scoring.dimensions import DIMENSIONS, UNCERTAIN_BELOW, aggregate, o
 from debrief.scoring.gate import VERSION as GATE
 from debrief.scoring.gate import gate_review
 from debrief.scoring.llm_review import whole_review
-from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, SessionScores, Trace
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, SessionScores
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.traces import FORM, traces_of
 from debrief.sessions.model import Session

@@ -9,11 +9,11 @@ from typing import Any
 
 from debrief.errors import ModelError
 from debrief.evaluation import version_of
-from debrief.evaluators import Evaluators
-from debrief.keys import digest_of, week_after, week_of
+from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import label_values
-from debrief.rubrics.contrast import SessionValues, is_by_labels, scored_session
+from debrief.outcomes.verdicts import verdicts_in
+from debrief.rubrics.contrast import SessionValues, is_by_labels, session_values
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
     ALL,
@@ -33,12 +33,9 @@ from debrief.rubrics.model import (
     RubricTrial,
     UnminedSession,
 )
-from debrief.rubrics.offline_miner import EARLIER_WEEKS
 from debrief.rubrics.trial import (
-    MOST_OFFLINE,
     Split,
     final_rubrics,
-    looked_at,
     searches_of,
     settle,
     split_of,
@@ -46,8 +43,9 @@ from debrief.rubrics.trial import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session
-from debrief.stages.evaluations import evaluated_rows, none_open
+from debrief.stages.evaluations import evaluated_rows, none_open, why_no_model
 from debrief.stages.run import StageRun
 from debrief.stages.table import Row, TableStage, upstream
 
@@ -68,7 +66,7 @@ def _rows(
 
 
 def _scores(run: StageRun, *weeks: str) -> list[SessionScores]:
-    """Return the row that speaks for each session, of all weeks if none is named."""
+    """Return the row that counts for each session, of all weeks if none is named."""
     chosen = weeks or run.lake.partitions("session_scores")
     return list(effective_rows(run.lake.rows("session_scores", SessionScores, chosen)))
 
@@ -82,7 +80,15 @@ def _labelled(run: StageRun) -> dict[str, dict[str, float]]:
 def _scored(run: StageRun, *weeks: str) -> list[SessionValues]:
     """Return each session's values by the score names of the run, of all weeks if none is named."""
     names, labelled = run.evaluators.score_names, _labelled(run)
-    return [scored_session(row, names, labelled) for row in _scores(run, *weeks)]
+    verdicts = _verdicts(run)
+    return [
+        session_values(row, names, verdicts.get(row.session_id), labelled)
+        for row in _scores(run, *weeks)
+    ]
+
+
+def _verdicts(run: StageRun) -> dict[str, SessionVerdict]:
+    return run.once("verdicts", lambda: verdicts_in(run.lake))
 
 
 def _labelled_in(run: StageRun, weeks: Sequence[str]) -> list[tuple[str, str, float]]:
@@ -95,6 +101,13 @@ def _labelled_in(run: StageRun, weeks: Sequence[str]) -> list[tuple[str, str, fl
         for id_, value in sorted(values.items())
         if id_ in ids
     ]
+
+
+def _said_in(run: StageRun, week: str) -> list[tuple[str, str]]:
+    """Return the verdicts on the sessions of a week, whoever gave them."""
+    verdicts = _verdicts(run)
+    ids = (row.session_id for row in _scores(run, week))
+    return [(id_, verdicts[id_].verdict) for id_ in ids if id_ in verdicts]
 
 
 def _split(run: StageRun) -> Split:
@@ -119,14 +132,14 @@ def _mined(run: StageRun, week: str) -> Iterator[tuple[Session, SessionValues]]:
 
 def _mining_inputs(run: StageRun, week: str) -> str:
     by = run.evaluators
-    weeks = [week_after(week, -back) for back in range(EARLIER_WEEKS, -1, -1)]
     return digest_of(
-        [upstream(run.lake, "raw_sessions", "session_scores", week=week) for week in weeks],
+        upstream(run.lake, "raw_sessions", "session_scores", week=week),
         by.scoring_fingerprint,
         by.miner.name,
         version_of(by.miner),
         by.score_names,
-        _labelled_in(run, weeks),
+        _labelled_in(run, [week]),
+        _said_in(run, week),
         _split(run),
     )
 
@@ -160,6 +173,7 @@ EXTRACTED_RUBRICS = TableStage(
     inputs=_mining_inputs,
     make=_mine,
     is_final=_none_unmined,
+    why_off=why_no_model,
     calls_models=True,
 )
 
@@ -190,6 +204,7 @@ RUBRIC_CANDIDATES = TableStage(
     row_type=Rubric,
     inputs=_candidate_inputs,
     make=_consolidate,
+    why_off=why_no_model,
     calls_models=True,
 )
 """By score name: what was extracted in all weeks, consolidated."""
@@ -212,6 +227,7 @@ def _trial_inputs(run: StageRun, partition: str) -> str:
         version_of(by.rubric_judge),
         run.most_judgements,
         _labelled(run),
+        sorted((id_, said.verdict) for id_, said in _verdicts(run).items()),
         _split(run),
     )
 
@@ -230,14 +246,13 @@ def _try(run: StageRun, partition: str, stored: list[RubricTrial]) -> list[Rubri
             [row for row in scores if not split.mines(row)],
             by.rubric_judge,
             judged,
-            most_judgements=MOST_OFFLINE if by.models is None else run.most_judgements,
+            most_judgements=run.most_judgements,
             workers=by.concurrency,
         )
     ]
-    count = looked_at(trials, all_mined(run), of_miner(run, DROPPED, DroppedRubric))
-    settled = settle(trials, count)
+    settled = settle(trials)
     if not by.dry_run:
-        searches = searches_of(by.score_names, settled, scores, split, count)
+        searches = searches_of(by.score_names, settled, scores, split, len(trials))
         lake.write(SEARCHES, ALL, searches, RubricSearch)
     return settled
 
@@ -258,6 +273,7 @@ RUBRIC_TRIALS = TableStage(
     inputs=_trial_inputs,
     make=_try,
     is_final=_none_failed,
+    why_off=why_no_model,
     calls_models=True,
 )
 
@@ -321,14 +337,16 @@ def _rubric_evaluation_inputs(run: StageRun, week: str) -> str:
 def _evaluate(
     run: StageRun, week: str, stored: list[RubricEvaluation]
 ) -> Iterable[RubricEvaluation]:
+    by = run.evaluators
+
     def evaluate(
-        by: Evaluators, sessions: Iterable[Session], known: Sequence[RubricEvaluation]
+        sessions: Iterable[Session], known: Sequence[RubricEvaluation]
     ) -> Iterable[RubricEvaluation]:
         return evaluate_rubrics(
             sessions, final_rubrics_of(run), by.rubric_judge, known, workers=by.concurrency
         )
 
-    rows = evaluated_rows(run, week, stored, [run.evaluators], evaluate, lambda by, row: True)
+    rows = evaluated_rows(run, week, stored, evaluate, lambda row: True)
     if rows and all(row.status == "failed" for row in rows):
         # The judge answered nothing: what another one said stays until it does.
         rows += [row for row in stored if row.status != "failed"]
@@ -341,6 +359,7 @@ RUBRIC_EVALUATIONS = TableStage(
     inputs=_rubric_evaluation_inputs,
     make=_evaluate,
     is_final=none_open,
+    why_off=why_no_model,
     calls_models=True,
     is_scoped=True,
 )

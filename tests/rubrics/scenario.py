@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from debrief.keys import digest_of, week_of
-from debrief.rubrics.contrast import BUILT_IN, SessionValues, scored_session
+from debrief.rubrics.contrast import BUILT_IN, SessionValues, session_values
 from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
@@ -102,7 +102,11 @@ def scores(of: Session, quality: float | None, **changed: object) -> SessionScor
     same: dict[str, object] = dict.fromkeys(("token_efficiency", "user_turn_efficiency"), quality)
     found = dict.fromkeys(("execution_quality", "tool_mastery", "resource_efficiency"), quality)
     verdict = said("complete_verified" if (quality or 0.0) >= 0.5 else "partial")
-    fixed = {"verdict": verdict, "verdicts": verdicts(**found), "scoring_fingerprint": "f" * 8}
+    fixed = {
+        "verdict": verdict,
+        "dimension_scores": verdicts(**found),
+        "scoring_fingerprint": "f" * 8,
+    }
     return training.scores(of, quality, **{**same, **fixed, **changed})
 
 
@@ -116,7 +120,7 @@ def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[Ses
 
 def valued(rows: Iterable[SessionScores]) -> list[SessionValues]:
     """The values of sessions by the usual score names."""
-    return [scored_session(row, BUILT_IN) for row in rows]
+    return [session_values(row, BUILT_IN, row.verdict, {}) for row in rows]
 
 
 def read(*weeks: tuple[Sequence[Session], Sequence[SessionScores]]) -> ReadWeek:
@@ -146,20 +150,16 @@ def rubric(number: int = 1, **changed: object) -> Rubric:
     return Rubric(**values)  # type: ignore[arg-type]
 
 
-def mined(avoids: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
+def mined(what: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
     """A rubric as it was mined from one week."""
     values = {
-        "id": f"{week}.excellence.{avoids}",
+        "id": f"{week}.excellence.{what}",
         "score_name": "excellence",
         "week": week,
-        "name": avoids.replace("-", " ").title(),
-        "description": f"The user shows {avoids}.",
+        "name": what.replace("-", " ").title(),
+        "description": f"The user shows {what}.",
         "scoring_criteria": SCALE,
-        "extractor": "offline",
-        "avoids": avoids,
-        "effect_size": 0.5,
-        "best_count": 5,
-        "worst_count": 5,
+        "extractor": "m",
         "sessions": tuple(f"{week}-{n}" for n in range(10)),
         **changed,
     }

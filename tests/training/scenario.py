@@ -94,8 +94,8 @@ def verdicts(completion: str | None = "complete") -> tuple[DimensionScore, ...]:
 
 
 def said(verdict: VerdictName, **fields: Any) -> SessionVerdict:
-    """What is said of a session, by its last check unless the fields say otherwise."""
-    return SessionVerdict(verdict=verdict, **{"basis": "check", "check": "pytest", **fields})
+    """A verdict by a review, unless the fields say otherwise."""
+    return SessionVerdict(verdict=verdict, **{"basis": "review", "source": "opus", **fields})
 
 
 def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> SessionScores:
@@ -111,8 +111,7 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
             "scoring_fingerprint": "5c0e1d2a",
             "status": "ok",
             "overall_quality": quality,
-            "verdicts": verdicts(),
-            "kind": "coding",
+            "dimension_scores": verdicts(),
             "verdict": said("complete_verified"),
             "token_efficiency": 1.5,
             **fields,

@@ -95,20 +95,31 @@ def prompts_folder(settings: Settings, repository: Path | None = None) -> Path |
     return own
 
 
-def has_model(settings: Settings, repository: Path | None = None) -> bool:
-    """Return whether a model is configured: by name, or by a key for what a judge's file names.
+def configured_model(settings: Settings, repository: Path | None = None) -> str:
+    """Return the model that reviews, by name or by a key for what a judge's file names.
 
     Args:
         settings: with the model's name and the keys.
         repository: whose own judges win.
 
+    Returns:
+        its name; empty where none is configured.
+
     Raises:
         ConfigurationError: a judge file is wrong.
     """
-    if settings.no_model or settings.model:
-        return not settings.no_model
-    judges = load_judges(judges_folder(settings, repository))
-    return any(can_be_asked(judge.model, settings) for judge in judges)
+    if settings.no_model:
+        return ""
+    judges = load_judges(judges_folder(settings, repository), model=settings.model)
+    if settings.model or any(can_be_asked(judge.model, settings) for judge in judges):
+        return reviewer_of(judges, settings)
+    return ""
+
+
+def reviewer_of(judges: Sequence[Judge], settings: Settings) -> str:
+    """Return the one model, else the heaviest judge's, which reviews and mines too."""
+    heaviest = max(judges, key=lambda judge: (judge.weight, judge.name))
+    return litellm_name(settings.model) or heaviest.model
 
 
 def require_model(command: str, settings: Settings, repository: Path | None = None) -> None:
@@ -117,7 +128,7 @@ def require_model(command: str, settings: Settings, repository: Path | None = No
     Raises:
         ConfigurationError: none is, or a judge file is wrong.
     """
-    if not has_model(settings, repository):
+    if not configured_model(settings, repository):
         raise ConfigurationError(
             command,
             "needs a model, and none is configured",
@@ -177,9 +188,8 @@ def make_evaluators(
             **common,
         )
     models = Models(settings, run=run, account=account, dry_run=dry_run, fail_fast=fail_fast)
-    heaviest = max(judges, key=lambda judge: (judge.weight, judge.name))
     return _by_model(
-        litellm_name(settings.model) or heaviest.model,
+        reviewer_of(judges, settings),
         settings=settings,
         prompts=prompts_folder(settings, repository),
         models=models,

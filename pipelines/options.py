@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from debrief.cli.shared import check_models, check_no_file
 from debrief.errors import InputError
+from debrief.evaluators import configured_model
 from debrief.keys import FIRST_WEEK, is_week, week_after
-from debrief.evaluators import has_model
 from debrief.settings import Settings, load_settings, variable_of
 from debrief.weekly import Done
 
@@ -92,7 +92,7 @@ class RunOptions(Struct, frozen=True):
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""
         here = _repository()
-        asks = has_model(settings, here)
+        asks = bool(configured_model(settings, here))
         return {
             "lake": {"url": settings.lake},
             "sessions": {"folders": list(settings.sessions)},

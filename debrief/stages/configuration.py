@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.evaluators import Evaluators, has_model, make_evaluators
+from debrief.evaluators import Evaluators, configured_model, make_evaluators
 from debrief.langfuse.source import source_from_settings
 from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
 from debrief.redaction.redactor import Redactor, redactor_of
@@ -86,7 +86,7 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
             max_calls=lower(self.max_calls, known.max_calls),
         )
         repository = self.repository_folder()
-        has_one = bool(self.model) or has_model(settings, repository)
+        has_one = bool(self.model or configured_model(settings, repository))
         return make_evaluators(
             settings,
             no_model=self.no_model or not has_one,

@@ -12,7 +12,7 @@ from debrief.content import folder
 from debrief.errors import ConfigurationError
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.keys import digest_of
-from debrief.models.choosing import Models, can_be_asked
+from debrief.models.choosing import Models, can_be_asked, key_name
 from debrief.models.fencing import fence, marker_of
 from debrief.models.templates import check_templates
 from debrief.models.usage import RunUsage
@@ -128,13 +128,18 @@ def require_model(command: str, settings: Settings, repository: Path | None = No
     Raises:
         ConfigurationError: none is, or a judge file is wrong.
     """
-    if not configured_model(settings, repository):
-        raise ConfigurationError(
-            command,
-            "needs a model, and none is configured",
-            "Pass --model claude-code (or codex, gemini-cli) where one of these is logged in, or "
-            "set DEBRIEF_MODEL and its provider's key.",
-        )
+    if configured_model(settings, repository):
+        return
+    why = "DEBRIEF_NO_MODEL says that none is asked"
+    if not settings.no_model:
+        judges = load_judges(judges_folder(settings, repository))
+        why = f"{key_name(reviewer_of(judges, settings))} is not set"
+    raise ConfigurationError(
+        command,
+        f"needs a model, and {why}",
+        "Pass --model claude-code (or codex, gemini-cli) where that is logged in, or --model NAME "
+        f"with its provider's key in {settings.home / '.env'} (chmod 600)",
+    )
 
 
 def make_evaluators(

@@ -24,6 +24,7 @@ from debrief.cli.shared import (
     console,
     existing_lake,
 )
+from debrief.errors import InputError
 
 Weeks = Annotated[
     list[str] | None,
@@ -93,16 +94,26 @@ def run(
     ] = None,
     no_model: NoModel = False,
     model: Model = "",
+    newest: Annotated[
+        int,
+        typer.Option(
+            "--newest",
+            min=0,
+            metavar="N",
+            help="Have the model review only the N newest sessions that nobody has reviewed. "
+            "Default: all.",
+        ),
+    ] = 0,
     score_target: ScoreTarget = None,
     yes: Yes = False,
     max_cost: MaxCost = None,
     dry_run: DryRun = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Run the whole graph on your own sessions: read, judge, score, mine, export.
+    """Run the whole graph on your own sessions: read, review, judge, mine, export.
 
     What has not changed since the last run is not done again, and no model is asked twice. What a
-    model is likely to take is said before it is asked.
+    model is likely to take is said before it is asked. Without a model nothing is reviewed.
     """
     from pipelines.options import RunOptions, parse_weeks
 
@@ -116,6 +127,13 @@ def run(
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )
+    if newest:
+        if taken or no_model:
+            raise InputError("--newest", "takes neither --week nor --no-model", "Leave these out.")
+        from pipelines.reviewing import review_newest
+
+        review_newest(own, newest, yes=yes, dry_run=dry_run)
+        return
     from pipelines.launching import run_graph  # takes seconds to load
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
@@ -238,7 +256,6 @@ def forget(
     way, the same command goes on.
     """
     from debrief.cli.receipt import print_receipt
-    from debrief.errors import InputError
     from debrief.forgetting.choosing import Choice
     from debrief.forgetting.forget import ForgetReceipt
     from pipelines.forgetting import forget_sessions
@@ -369,7 +386,6 @@ def prune(
     Runs stay that made what is newest of a partition. The job **prune_runs** does the same every
     night.
     """
-    from debrief.errors import InputError
     from debrief.settings import load_settings
     from pipelines.instance import open_instance
     from pipelines.pruning import prune as delete

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich import box
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debrief.cli.shared import cost_text, print_unwrapped
+from debrief.cli.shared import print_unwrapped
 from debrief.markdown import counted, shorten
-from debrief.models.fencing import LOOK_FIRST, make_visible
+from debrief.models.fencing import make_visible
 from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.shown import DASH
 from debrief.sessions.model import Session
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.outcomes.store import Label
-    from debrief.scoring.pairwise import SessionComparison
 
 _PROMPT_SHOWN = 90
 
@@ -67,29 +65,6 @@ def print_scores(
     parts = counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
     print_line(out, f"scored {shown}, scoring fingerprint {row.scoring_fingerprint}", style="dim")
-
-
-def print_comparison(out: Console, compared: SessionComparison) -> None:
-    """Print which of two sessions did better, on what grounds, and what each could learn."""
-    from debrief.scoring.pairwise import FINDINGS_SHOWN
-
-    one, other = compared.sessions
-    out.print(_plain(FINDINGS_SHOWN[compared.finding].format(a=one, b=other)), style="bold")
-    used = compared.usage
-    spent = f"{used.input_tokens:,} + {used.output_tokens:,} tokens, {cost_text(used.cost_usd)}"
-    out.print(_plain(f"asked of {compared.model} in both orders: {spent}\n"), style="dim")
-    for said in compared.orders:
-        better = f"{said.better} did better" if said.better else "neither did better"
-        out.print(_plain(f"{said.shown_first} first: {better}"), style="bold cyan")
-        for basis in said.grounds:
-            line = f"{basis.what} ({basis.session_id}, turn {basis.place.turn}: "
-            shown = _plain(f"{line}“{basis.place.quote}”)")
-            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
-        for session_id, lesson in said.lessons.items():
-            shown = _plain(f"{session_id} could learn: {lesson}")
-            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
-    if compared.injection_suspected:
-        out.print(LOOK_FIRST, style="yellow")
 
 
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:

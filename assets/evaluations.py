@@ -14,6 +14,7 @@ from assets.sessions import raw_sessions, session_metadata
 from assets.signals import session_signals
 from assets.weekly import MODEL_POOL, Metadata, ShownWeeks, Spending, check, weekly_asset
 from debrief.errors import LangfuseError
+from debrief.evaluation import holds_answer
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake, Row
@@ -62,9 +63,13 @@ def score_check(
             rows: list[Any] = list(lake.rows(asset.key.to_user_string(), row_type, weeks))
             outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
             failed = [row for row in rows if row.status == "failed"]
+            answering = {row.model for row in rows if holds_answer(row)}
+            silent = sorted({row.model for row in failed} - answering)
+            is_error = bool(outside or silent)
             return dg.AssetCheckResult(
                 passed=not outside and not failed,
-                severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
+                severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+                description=f"{' and '.join(silent)} answered nothing." if silent else None,
                 metadata={
                     "rows": len(rows),
                     "outside": preview(("session", "problem"), outside),
@@ -104,7 +109,8 @@ def judge_evaluations(
         current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
         failed = sum(row.status == "failed" for row in current)
         if not run.evaluators.dry_run:
-            has_answered = any(row.status == "ok" for row in current)
+            is_model = run.evaluators.models is not None
+            has_answered = not is_model or any(map(holds_answer, current))
             note_judges(run.lake, fingerprint, has_answered=has_answered)
             add_pairs(context.instance, current_pairs(run.lake, [week]))
         unchanged = {row.session_id for row in current if row.status == "no_change"}

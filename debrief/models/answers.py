@@ -54,8 +54,8 @@ class NoAnswerError(ModelError):
     """A model answered each time, and no answer could be used."""
 
 
-class EmptyAnswerError(ModelError):
-    """An answer without words, of a kind that comes out so again."""
+class UnusableReplyError(ModelError):
+    """A reply that no words can be taken from, of a kind that comes out so again."""
 
 
 class AnswerError(ModelError):
@@ -324,7 +324,7 @@ def ask_until_read(
                 return value, accepted(answers)
     calls = f"in {attempts} calls" if attempts > 1 else "in one call"
     said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
-    error = NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)
+    failure = NoAnswerError(model, f"{said}: {reason}", NEXT_RUN)
     if (give_up := answers[0].give_up) is not None:
-        give_up(error)
-    raise error
+        give_up(failure)
+    raise failure

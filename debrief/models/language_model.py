@@ -26,8 +26,8 @@ from debrief.models.answer_limit import answer_limit
 from debrief.models.answers import (
     NEXT_RUN,
     Answer,
-    EmptyAnswerError,
     Question,
+    UnusableReplyError,
     holds_only_thinking,
 )
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
@@ -192,7 +192,7 @@ class LanguageModel:
         try:
             with failures_named(self.name):
                 lm(messages=_messages(asked), **_response_format(asked))
-        except EmptyAnswerError as error:
+        except UnusableReplyError as error:
             give_up(error)
             raise
         return structs.replace(
@@ -281,7 +281,7 @@ class LanguageModel:
         response, usage = self._answered(request, len(text))
         said = _words_of(response)
         if cause := self._why_nothing(response, said):
-            raise EmptyAnswerError(self.name, *cause)
+            raise UnusableReplyError(self.name, *cause)
         return response, Answer(
             text=said,
             model=self.name,
@@ -359,7 +359,8 @@ class LanguageModel:
                 move = "Run again later, or name another model."
         else:
             lasting = False
-        failure = ModelError(self.name, reason, move)
+        kind = UnusableReplyError if _is_unreadable(error) else ModelError
+        failure = kind(self.name, reason, move)
         if lasting:
             self._closed, self._opens_at = failure, opens_at
         return failure

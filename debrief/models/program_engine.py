@@ -146,6 +146,8 @@ class ProgramEngine:
     def _failure(self, error: ProgramError) -> LM15Error:
         from dspy import lm15
 
+        from debrief.models.transport import UnreadableReplyError
+
         said = flat(error.said)[:_SHOWN]
         if error.cause == "limit":
             wait = seconds_until_reset(error.said, datetime.now().astimezone())
@@ -158,6 +160,7 @@ class ProgramEngine:
             "gone": lm15.AuthError,
             "too long": lm15.ContextLengthError,
             "hung": lm15.InvalidRequestError,  # not sent again: it took long enough
+            "tool": UnreadableReplyError,
         }
         kind: type[LM15Error] = kinds.get(error.cause, lm15.ServerError)
         return kind(said)

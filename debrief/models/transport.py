@@ -26,7 +26,7 @@ _FRAMES = ("data:", "event:", "id:", ": ")
 
 
 class UnreadableReplyError(ProviderError):  # type: ignore[misc]
-    """A reply that came whole and is no answer in the provider's form, as a stream is none."""
+    """A reply that came whole and is no answer, as a stream and a tool's call are none."""
 
 
 class ReplyTransport(StdlibTransport):  # type: ignore[misc]

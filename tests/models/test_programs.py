@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from debrief.cli.asking import agree, estimate_of, estimate_text
 from debrief.errors import ConfigurationError, ModelError
 from debrief.evaluation import evaluate
 from debrief.evaluators import make_evaluators
+from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import litellm_name
 from debrief.models.answers import Question
 from debrief.models.choosing import Models
@@ -25,7 +27,9 @@ from debrief.models.plan_limits import is_limit, seconds_until_reset
 from debrief.models.programs import PROGRAMS
 from debrief.opening import OPENING
 from debrief.permitted import permitted_model
+from debrief.scoring.scorer import score_week
 from debrief.settings import load_settings
+from tests.faults.judging import session_of
 from tests.models import stand_ins
 from tests.models.stand_ins import StandIn, printed
 from tests.waiting import LONG, is_over, wait_until
@@ -157,9 +161,11 @@ _COMMAND = {"id": "item_1", "type": "command_execution", "command": "ls"}
 def test_an_answer_in_which_a_tool_was_called_is_refused(
     here: Path, name: str, command: str, said: object
 ) -> None:
-    StandIn(here, command).says(said)
+    program = StandIn(here, command)
+    program.says(said)
     with pytest.raises(ModelError, match="instead of answering"):
-        model(name, attempts=2).ask("x")
+        model(name).ask("x")
+    assert len(program.asked) == 2
 
 
 def test_a_spent_plan_is_waited_for_as_it_says(claude: StandIn) -> None:
@@ -354,3 +360,30 @@ def test_when_a_plan_takes_questions_again_is_read_from_its_words(
 ) -> None:
     assert is_limit(said)
     assert seconds_until_reset(said, NOON) == seconds
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls", "why"),
+    [
+        (stand_ins.claude("It is sunny."), 4, "in 2 calls: it holds no object with a verdict"),
+        (stand_ins.claude(num_turns=3), 4, "it called a tool instead of answering"),
+        (stand_ins.claude_failure("Not logged in"), 1, "Not logged in. Run claude and log in"),
+    ],
+)
+def test_a_program_is_asked_twice_as_often_as_announced_at_most(
+    claude: StandIn, tmp_path: Path, answer: dict[str, Any], calls: int, why: str
+) -> None:
+    claude.says(answer)
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_MODEL": "claude-code"})
+    settings = settings.with_given(retry_pause=0.01, concurrency=1)
+    sessions = [session_of(0), session_of(1)]
+    counting = make_evaluators(settings, offline=False, dry_run=True)
+    list(score_week(sessions, counting.chunk_scorer))
+    estimate = estimate_of("claude-code", counting.spent)
+    assert "2 questions: about" in estimate_text(estimate, settings)
+    assert "of its plan, in 4 calls at most" in estimate_text(estimate, settings)
+    by = make_evaluators(agree(estimate, settings, yes=True), offline=False)
+    rows = list(score_week(sessions, by.chunk_scorer))
+    list(evaluate_week(sessions, by.judges, by.session_judge, by.eval_fingerprint))
+    assert all(why in row.failure for row in rows), rows[0].failure
+    assert len(claude.asked) == calls

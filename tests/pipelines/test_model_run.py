@@ -268,6 +268,12 @@ def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(hom
     folder.mkdir()
     for name in ("one", "two", "three", "four"):
         write(folder, f"{name}.jsonl", conversation(name))
+    unknown = [line.replace("Round amounts to cents in", "Follow") for line in conversation("p")]
+    write(
+        folder,
+        "p.jsonl",
+        [line.replace("Follow ledger/money.py", "Follow plan.md") for line in unknown],
+    )
     lake = Lake(str(home.path / "lake"))
     settings = home.path / ".debrief" / ".env"
     settings.parent.mkdir(exist_ok=True)
@@ -285,6 +291,9 @@ def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(hom
         assert "judging: every question failed (8); openai/gpt-4o-mimi: HTTP 404" in done.err
         assert "Check the name openai/gpt-4o-mimi, or the base URL." in done.err
         assert stored_sets(lake).sets == before
+        rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+        of_plan = [row for row in rows if row.session_id == "p"]
+        assert {(row.status, row.score) for row in of_plan} == {("ok", None)}, "without a model"
         assert len(server.calls) - asked <= 4, "once a stage"
         server.reply = answer
         assert run_with(home, folder, server, *wrong).code == 0

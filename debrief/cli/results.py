@@ -16,6 +16,7 @@ from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.shown import DASH
+from debrief.scoring.verdict import NOT_REVIEWED
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
 
@@ -57,10 +58,16 @@ def print_scores(
     """Print the verdict on one session and its scores, each with its rationale and the turns that
     show it, and what is known of the session from outside."""
     from debrief.cli.assessment_text import print_assessment, print_line
+    from debrief.signals.extract import session_signals
     from debrief.view.assessment import Assessment, labels_shown
     from debrief.view.transcript import ShownTranscript
 
-    said = Assessment(scores=(row,), labels=labels_shown(labels))
+    said = Assessment(
+        verdict=row.verdict,
+        signals=session_signals(session),
+        scores=(row,),
+        labels=labels_shown(labels),
+    )
     print_assessment(out, ShownTranscript(session, said), None)
     parts = counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
@@ -100,12 +107,13 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
     over = sum(chunk.tokens > target for chunk in chunks)
     several = sum(len(row.chunks) > 1 for row in good)
     uncertain = sum(row.uncertain for row in good)
-    out.print(f"{counted(len(good), 'session')} scored, {len(rows) - len(good)} failed")
+    out.print(f"{counted(len(good), 'session')} reviewed, {len(rows) - len(good)} failed")
     out.print(
         f"{counted(len(chunks), 'part')}, {over} of them over {target:,} tokens; "
         f"{counted(several, 'session')} in several parts, {uncertain} uncertain"
     )
-    heads = ((row.verdict.verdict, row.verdict.basis, 1) for row in rows if row.verdict)
+    said = (row.verdict for row in rows if row.verdict is not None)
+    heads = ((one.verdict, one.basis, one.source, 1) for one in said)
     out.print(counted_verdicts(len(rows), heads).sentences())
     if good:
         largest = max(good, key=lambda row: row.tokens)
@@ -114,7 +122,7 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
 
 
 def _said(row: SessionScores) -> str:
-    return DASH if row.verdict is None else row.verdict.label
+    return NOT_REVIEWED if row.verdict is None else row.verdict.label
 
 
 def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:

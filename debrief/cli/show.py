@@ -60,10 +60,16 @@ def show(
 
 
 def _assessed(session: Session, lake: Lake) -> Assessment:
-    """Return what the lake says of a session."""
+    """Return what the lake says of a session; of one that it has not, its signals alone."""
+    from msgspec.structs import replace
+
     from debrief.keys import week_of
     from debrief.outcomes.store import labels_of
+    from debrief.signals.extract import session_signals
     from debrief.view.assessment import labels_shown, read_assessment
 
     labels = labels_shown(labels_of(lake, session.id))
-    return read_assessment(lake, week_of(session.started), session.id, labels)
+    assessment = read_assessment(lake, week_of(session.started), session.id, labels)
+    if assessment.signals is not None:
+        return assessment
+    return replace(assessment, signals=session_signals(session))

@@ -229,23 +229,18 @@ def check_answers(
     Raises:
         ModelError: there is no answer by them to any question of a stage.
     """
-    for by in evaluators.each:
-        judged = [row for row in content.judged if row.eval_fingerprint == by.eval_fingerprint]
-        scoring = by.scoring_fingerprint
-        scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
-        for table, stage, rows in zip(
-            EVALUATED, ("judging", "scoring"), (judged, scored), strict=True
-        ):
-            asked = [
-                row
-                for row in rows
-                if row.status != "no_change" and not row.failure.startswith(BUDGET)
-            ]
-            failed = [row for row in asked if row.status == "failed"]
-            if table in tables and failed and not any(map(holds_answer, asked)):
-                ((reason, _),) = Counter(row.failure for row in failed).most_common(1)
-                said = f"every question failed ({len(failed)}); {reason}".rstrip(".")
-                raise ModelError(stage, said)
+    judging, scoring = evaluators.eval_fingerprint, evaluators.scoring_fingerprint
+    judged = [row for row in content.judged if row.eval_fingerprint == judging]
+    scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
+    for table, stage, rows in zip(EVALUATED, ("judging", "scoring"), (judged, scored), strict=True):
+        asked = [
+            row for row in rows if row.status != "no_change" and not row.failure.startswith(BUDGET)
+        ]
+        failed = [row for row in asked if row.status == "failed"]
+        if table in tables and failed and not any(map(holds_answer, asked)):
+            ((reason, _),) = Counter(row.failure for row in failed).most_common(1)
+            said = f"every question failed ({len(failed)}); {reason}".rstrip(".")
+            raise ModelError(stage, said)
 
 
 def print_problems(content: Content, console: Console) -> None:

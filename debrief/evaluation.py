@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from debrief.errors import DebriefError
 from debrief.models.subject import asking_about
@@ -80,6 +80,14 @@ def _session_of(item: object) -> tuple[str, ...]:
     """Return the id of the session that an item is, or begins with; nothing for another item."""
     first = item[0] if isinstance(item, tuple) else item
     return (first.id,) if isinstance(first, Session) else ()
+
+
+def holds_answer(row: Any) -> bool:
+    """Return whether somebody answered for a row of judging or of scoring.
+
+    A judgement without a score may be one for which nobody was asked, as of an unknown plan.
+    """
+    return row.status == "ok" and getattr(row, "score", 0.0) is not None
 
 
 def failure_of(error: Exception) -> str:

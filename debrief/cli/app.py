@@ -71,7 +71,6 @@ for panel, commands in {
         leaderboard.leaderboard,
         outcomes.outcomes,
         execute.execute,
-        outcomes.validity,
         export.export,
         tasks.tasks,
         training.train,

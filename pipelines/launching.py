@@ -49,7 +49,6 @@ _OF_CODE_TAG = ".dagster/repository"
 
 _APART = {
     "labels_labels_were_read",
-    "judge_agreement",
     "raw_sessions_servers_were_read",
     "langfuse_scores_scores_are_written",
 }

@@ -138,15 +138,15 @@ def _lines_to_look_at(lake: Lake, content: Content, width: int) -> Iterator[str 
     yield f"{counted(len(found), 'session')} to look at:"
     for session in found[:_EACH]:
         titles = titles_of(lake, session.week, [session.session_id])
-        yield _session_line(session, titles.get(session.session_id, ""), width)
+        yield _title_line(session, titles.get(session.session_id, ""))
+        # Cut by hand: the console breaks no line, so that commands can be copied.
+        yield Text(f"    {shorten(make_visible(session.reason), max(40, width - 4))}")
 
 
-def _session_line(session: SessionEvents, title: str, width: int) -> Text:
+def _title_line(session: SessionEvents, title: str) -> Text:
     said = NOT_REVIEWED if session.verdict is None else session.verdict.label
     name = make_visible(shorten(title or session.session_id, _TITLE))
-    line = Text.assemble(f"  {session.session_id[:8]}  {said:22}  ", (name, "bold"), ": ")
-    # Cut by hand: the console breaks no line, so that commands can be copied.
-    return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
+    return Text.assemble(f"  {session.session_id[:8]}  ", (name, "bold"), f"  ({said})")
 
 
 def _by_cost(trouble: Trouble) -> tuple[float, int]:

@@ -26,10 +26,10 @@ def offer_text(offer: ReviewOffer) -> str:
     if program_of(offer.model) is not None:
         return (
             f"{offer.title} is logged in here. Have it review your {sessions}? "
-            f"About {shown_tokens(offer.tokens)} tokens of your plan."
+            f"About {shown_tokens(round(offer.tokens, -3))} tokens of your plan."
         )
     cost = "" if offer.cost_usd is None else f", about {shown_usd(offer.cost_usd)}"
     return (
         f"Have {offer.model} review your {sessions}? "
-        f"About {shown_tokens(offer.tokens)} tokens{cost}."
+        f"About {shown_tokens(round(offer.tokens, -3))} tokens{cost}."
     )

@@ -98,7 +98,8 @@ def test_a_transcript_is_reviewed_and_shown_with_its_signals(
 def test_a_review_of_a_session_in_the_lake_is_kept_and_not_paid_for_again(
     home: Path, model: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lake = lake_with(home, session("session-one"), session("session-two"))
+    another = session("session-two", (turn(1, prompt="and the till"),))
+    lake = lake_with(home, session("session-one"), another)
     assert score(session="session-one") == 0
     assert f"Kept 1 review in {lake.url}." in capsys.readouterr().err
     rows = list(lake.read("session_scores", WEEK, SessionScores))
@@ -214,10 +215,10 @@ def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert score(langfuse="s1", store=True) == 0
-    assert "3 of 3 scores confirmed by" in capsys.readouterr().out
+    assert "4 of 4 scores confirmed by" in capsys.readouterr().out
     assert {kept["sessionId"] for kept in server.scores.values()} == {"s1"}
     receipts = list(Lake(str(home / "lake")).read("langfuse_scores", WEEK, ScoreReceipt))
-    assert len(receipts) == 3
+    assert len(receipts) == 4
     sent = len(server.sent("POST", "/scores"))
     assert score(langfuse="s1", store=True) == 0
     assert len(server.sent("POST", "/scores")) == sent
@@ -293,11 +294,11 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
     server: LangfuseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kinds = [{"label": "yes", "value": 1}]
-    server.add_config(name="tool_mastery", dataType="CATEGORICAL", categories=kinds)
+    server.add_config(name="execution_quality", dataType="CATEGORICAL", categories=kinds)
     assert score(langfuse="s1", store=True) == 1
     printed = capsys.readouterr().out
-    assert "2 of 3 scores confirmed by" in printed
-    assert "tool_mastery: failed: the score config" in printed
+    assert "3 of 4 scores confirmed by" in printed
+    assert "execution_quality: failed: the score config" in printed
 
 
 def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
@@ -311,10 +312,9 @@ def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
     [
         ({}, "needs one of"),
         ({"session": "a", "everything": True}, "needs one of"),
-        ({"session": "a", "no_model": True, "model": "m"}, "exclude each other"),
-        ({"everything": True, "no_model": True, "store": True}, "take one session"),
-        ({"langfuse": "s1", "no_model": True}, "none is configured"),
-        ({"everything": True, "no_model": True}, "^the lake: holds no session"),
+        ({"everything": True, "store": True}, "take one session"),
+        ({"langfuse": "s1"}, "none is configured"),
+        ({"everything": True}, "^the lake: holds no session"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:
@@ -373,11 +373,11 @@ def test_an_agents_unusable_answer_is_named_with_the_reason(path: Path, tmp_path
     options = {"session": str(path), "answers": str(tmp_path / "work")}
     score(**options)
     file = tmp_path / "work" / "part-1-of-1.answer.json"
-    file.write_text(answer("See turn 7."))
-    with pytest.raises(DebriefError, match="in one call: task_completion cites turn 7"):
+    file.write_text('{"requests": [], "verdict": "partial"}')
+    with pytest.raises(DebriefError, match="it leaves out quality"):
         score(**options)
     file.write_text("I could not.")
-    with pytest.raises(DebriefError, match="no object with a verdict"):
+    with pytest.raises(DebriefError, match="no object with requests, a verdict and a quality"):
         score(**options)
 
 

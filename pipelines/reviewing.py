@@ -87,7 +87,7 @@ def offer_review(lake: Lake, options: RunOptions, settings: Settings, screen: Co
         if not offered_model(settings):
             screen.print(HOW_TO_ASK)
         return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_on_terminal():
         place = f" --lake {quote(options.lake)}" * bool(options.lake)
         place += "".join(f" --sessions {quote(folder)}" for folder in options.sessions)
         screen.print(f"{offer_text(offer)} {offer.command}{place}")
@@ -97,6 +97,11 @@ def offer_review(lake: Lake, options: RunOptions, settings: Settings, screen: Co
     if typer.confirm(offer_text(offer), default=False):
         content = review(asked, offer.sessions, bound)
         screen.print(content.verdicts.sentences())
+
+
+def is_on_terminal() -> bool:
+    """Return whether somebody is there to be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def counted_offer(offer: ReviewOffer, options: RunOptions) -> ReviewOffer:

@@ -63,7 +63,7 @@ def test_its_first_example_is_scoring_by_subagents_and_works(
     prompt.with_name(f"{prompt.stem}.answer.json").write_text(answer())
     second = run(place / script, *arguments, **environ)
     assert second.returncode == 0, second.stderr
-    assert "scored by some" in second.stdout
+    assert "Reviewed by some" in second.stdout
 
 
 def test_it_is_installed_once_and_brought_up_to_date(

@@ -167,7 +167,9 @@ def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
 
 def test_judges_differ_from_a_quarter_on() -> None:
     (session, *_) = SESSIONS
-    sure = scenario.scores(session, verdict=SessionVerdict(verdict="complete_verified", basis="check"))
+    sure = scenario.scores(
+        session, verdict=SessionVerdict(verdict="complete_verified", basis="check")
+    )
     high = scenario.judgement(session, score=0.75)
     apart, near = (
         worth_of([sure], [high, scenario.judgement(session, "tidy", score)])

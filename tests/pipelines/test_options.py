@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from debrief.settings import load_settings
-from pipelines.options import RunOptions
+from debrief.weekly import Done
+from pipelines.options import RunOptions, left_of
 
 
 def test_what_was_chosen_holds_within_the_block_alone(
@@ -26,3 +27,34 @@ def test_what_was_chosen_holds_within_the_block_alone(
         raise RuntimeError
     assert dict(os.environ) == before
     assert load_settings().model == "openai/gpt-5"
+
+
+def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "DEBRIEF_MODEL_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def evaluator(**options: str | bool) -> tuple[bool, str]:
+        chosen = RunOptions(**options)  # type: ignore[arg-type]
+        with chosen.applied() as settings:
+            found = chosen.resources(settings)["evaluator"]
+            return found["no_model"], found["model"]
+
+    monkeypatch.setenv("OPENROUTER_API_KEY", "")
+    assert evaluator() == (True, "")
+    assert evaluator(model="claude-code") == (False, "claude-code")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or")
+    assert evaluator() == (False, ""), "the model that the judges' files name"
+    assert evaluator(no_model=True) == (True, "")
+    monkeypatch.setenv("DEBRIEF_NO_MODEL", "1")
+    assert evaluator() == (True, "")
+    assert evaluator(model="claude-code") == (False, "claude-code")
+
+
+def test_limits_hold_for_all_runs_together() -> None:
+    spent = [Done(stage="session_scores", calls=3, cost_usd=0.5), Done(stage="rubrics", calls=1)]
+    limited = {"model": "openai/tiny", "max_cost_usd": 2.0, "max_calls": 3}
+    assert left_of(limited, spent) == {"model": "openai/tiny", "max_cost_usd": 1.5, "max_calls": 0}
+    assert left_of({"model": ""}, spent) == {"model": ""}

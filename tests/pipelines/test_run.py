@@ -218,18 +218,22 @@ def test_a_wrong_option_ends_in_one_line_that_says_what_to_do(
     assert len(said.err.strip().splitlines()) == 1
 
 
-def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_evaluator(
+def test_a_model_that_is_named_needs_its_key_and_without_any_nothing_is_reviewed(
     home: Home,
 ) -> None:
     folder = home.path / "transcripts"
     folder.mkdir()
     write(folder, "good.jsonl", conversation("good"))
-    said = home.typed(
-        "run", "--sessions", str(folder), "--lake", str(home.path / "lake"), OPENROUTER_API_KEY=""
-    )
+    run = ("run", "--sessions", str(folder), "--lake", str(home.path / "lake"))
+    said = home.typed(*run, "--model", "x-ai/grok-4.1-fast", OPENROUTER_API_KEY="")
     assert said.code == 1
     assert "OPENROUTER_API_KEY" in said.err
     assert "--no-model" in said.err
+    said = home.typed(*run, OPENROUTER_API_KEY="")
+    assert said.code == 0, said.all
+    assert "1 not reviewed.\n" in said.out
+    assert "No model was asked, so nothing was reviewed in this run.\n" in said.out
+    assert not Lake(str(home.path / "lake")).partitions("session_scores")
 
 
 def test_a_run_over_nothing_that_can_be_read_says_what_it_found_and_never_loads_dagster(

@@ -131,7 +131,11 @@ def judged(verdict: VerdictName, **fields: Any) -> Given:
         (judged("undetermined"), {"verdicts": ("complete_verified",)}, False),
         (judged("partial", outcome=YES), {"verdicts": ("complete_verified",)}, True),
         (judged("complete_verified", outcome=NO), {}, False),
-        (judged("undetermined", of=OPEN, metadata=RELEASED), {"verdicts": ("complete_verified",)}, True),
+        (
+            judged("undetermined", of=OPEN, metadata=RELEASED),
+            {"verdicts": ("complete_verified",)},
+            True,
+        ),
         (judged("partial", of=OPEN, metadata=RELEASED), {}, False),
     ],
 )
@@ -168,7 +172,9 @@ def test_filters_by_the_order_and_by_outcome() -> None:
 def test_of_a_repository_those_that_are_done_and_checked_are_kept_first() -> None:
     checked = session("checked")
     outcome = chosen(
-        candidate(session("good"), scores=scores(checked, 0.9, verdict=said("complete_unverified"))),
+        candidate(
+            session("good"), scores=scores(checked, 0.9, verdict=said("complete_unverified"))
+        ),
         candidate(checked, scores=scores(checked, None)),
         max_per_repository=1,
     )

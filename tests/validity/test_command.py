@@ -55,7 +55,10 @@ def test_verdicts_are_compared_with_readers_and_then_sessions_are_changed(
     report = json.loads(target.read_text())
     spearman = next(each for each in report["agreement"] if "Spearman" in each["name"])
     assert spearman["value"]["low"] > 0.5
-    assert report["crossed"] == {"complete_verified": {"complete_verified": 12}, "partial": {"partial": 12}}
+    assert report["crossed"] == {
+        "complete_verified": {"complete_verified": 12},
+        "partial": {"partial": 12},
+    }
 
 
 def test_a_benchmark_is_held_to_pairs_of_one_task(tmp_path: Path) -> None:

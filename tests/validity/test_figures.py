@@ -142,7 +142,9 @@ def test_the_lift_is_of_failures_below_the_worst_fifth() -> None:
 
 def test_moves_are_reported_as_found() -> None:
     moves = [
-        Move(change="the person complains", must="fall", before="complete_verified", after="partial"),
+        Move(
+            change="the person complains", must="fall", before="complete_verified", after="partial"
+        ),
         Move(
             change="the person complains",
             must="fall",
@@ -150,7 +152,9 @@ def test_moves_are_reported_as_found() -> None:
             after="complete_verified",
         ),
     ]
-    rows = [measured(str(n), "complete_verified", done=True, moves=(m,)) for n, m in enumerate(moves)]
+    rows = [
+        measured(str(n), "complete_verified", done=True, moves=(m,)) for n, m in enumerate(moves)
+    ]
     report = report_of(rows)
     (moved,) = report.moves
     assert (moved.held, moved.count) == (1, 2)

@@ -19,6 +19,7 @@ from debrief.scoring.verdict import (
     NOT_REVIEWED,
     OUTCOME_LABELS,
     VERDICT_LABELS,
+    VERDICT_NAMES,
     Basis,
     SessionVerdict,
     VerdictName,
@@ -112,10 +113,8 @@ class CountedVerdicts(Struct, frozen=True, kw_only=True):
 
 
 def _shown(by_verdict: Mapping[VerdictName, int]) -> list[tuple[VerdictName, str, int]]:
-    order = ("complete_verified", "complete_unverified", "partial", "failed", "undetermined")
-    return [
-        (name, VERDICT_LABELS[name], by_verdict[name]) for name in order if by_verdict.get(name)
-    ]
+    found = (name for name in VERDICT_NAMES if by_verdict.get(name))
+    return [(name, VERDICT_LABELS[name], by_verdict[name]) for name in found]
 
 
 _BASES: tuple[Basis, ...] = ("review", "person", "outcome")

@@ -233,6 +233,8 @@ def _agree(
 
 
 def _due_text(found: Rehearsal, weeks: Sequence[str]) -> str:
+    if found.off:
+        return f"off: {found.off}"
     if found.stage == RUBRICS:
         return "all score names"
     due = f"{counted(len(found.due), 'week')} to make, {found.current} up to date"

@@ -123,7 +123,7 @@ def _print_train(out: Console, train: TrainOn) -> None:
 def _print_reason(
     out: Console, reason: ShownReason, places: Sequence[CitedPlace], main: str
 ) -> None:
-    name = f"{reason.group}: {reason.name}" if reason.group == "trouble" else reason.name
+    name = f"{reason.group}: {reason.name}" if reason.group == "friction" else reason.name
     is_by_other = reason.by not in ("", main) and reason.group != "other"
     by = f"by {reason.by}" if is_by_other else ""
     weight = f"weight {reason.weight:.2f}" if reason.weight is not None else ""
